@@ -88,7 +88,7 @@ export class AnnalsStore {
 
   /** Resolves once all graphs of vectors that were begun are made. */
   async nearGraphs(): Promise<void> {
-    await this.#service.projections.rows.indexes.graphs?.settled();
+    await this.#service.projections.rows.indexes.graphs?.whenIdle();
   }
 
   /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */

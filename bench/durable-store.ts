@@ -2,7 +2,7 @@
 import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';
-import { untenanted } from '../src/governance/caller.ts';
+import { tenantlessCaller } from '../src/governance/caller.ts';
 import type { RowBatch } from '../src/log/values/columns.ts';
 import { nodeDisk } from '../src/log/disk/node-disk.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
@@ -11,7 +11,7 @@ import { Service } from '../src/service.ts';
 import { raisedLimits } from './annals-server.ts';
 import { orderJson } from './workload.ts';
 
-export const caller = untenanted('bench', 'operator', 'bench');
+export const caller = tenantlessCaller('bench', 'operator', 'bench');
 
 /** `saved`: a close leaves a checkpoint behind, and the next open starts from it. */
 export function openDurable(directory: string, { saved = false } = {}): Promise<Service> {

@@ -113,7 +113,7 @@ function decisions(): number {
         { caller: asking, action: 'query', ...stated },
         { action: 'query', objectType: 'Version' },
       );
-      const grant = grants.grantFor({ caller: asking, action: 'query', stated, now: service.clock.now() }).of(type);
+      const grant = grants.grantFor({ caller: asking, action: 'query', stated, now: service.clock.now() }).grantFor(type);
       if (!allowed || !grant.allowed) throw new Error('the rules let analysts read');
     }
   };

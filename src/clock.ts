@@ -42,12 +42,12 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      const timer = setTimeout(done, ms);
+      const timer = setTimeout(finish, ms);
       timer.unref();
-      signal?.addEventListener('abort', done, { once: true });
-      function done(): void {
+      signal?.addEventListener('abort', finish, { once: true });
+      function finish(): void {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
+        signal?.removeEventListener('abort', finish);
         resolve();
       }
     }),

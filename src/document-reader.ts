@@ -4,9 +4,9 @@
  * each other before they wait for those of others.
  */
 import type { Clock } from './clock.ts';
-import { formatOf } from './doors/documents/blocks.ts';
-import type { ReadDocuments } from './doors/documents/document.ts';
-import { readDocument, readingJob } from './doors/documents/chunks.ts';
+import { formatOf } from './doors/rich-text/blocks.ts';
+import type { ReadDocuments } from './doors/rich-text/rich-text.ts';
+import { readDocument, readingJob } from './doors/rich-text/chunks.ts';
 import { ServiceError } from './errors.ts';
 import { type StartWorker, threadWorker } from './log/threads/workers.ts';
 
@@ -29,7 +29,7 @@ export function documentReader(clock: Pick<Clock, 'sleep'>, startWorker: StartWo
     try {
       const late = async (): Promise<never> => {
         await clock.sleep(patienceMs, AbortSignal.any([over.signal, ...(signal ? [signal] : [])]));
-        if (signal?.aborted) throw gone();
+        if (signal?.aborted) throw goneError();
         throw new ServiceError('REL_UNPROCESSABLE', `the document takes more than ${Math.round(patienceMs / 1000)} s to read`);
       };
       return await Promise.race([worker.ask(request), late()]);
@@ -63,7 +63,7 @@ class Threads {
   #turn = 0;
 
   async acquire(tenant: string, signal: AbortSignal | undefined): Promise<void> {
-    if (signal?.aborted) throw gone();
+    if (signal?.aborted) throw goneError();
     await new Promise<void>((resolve, reject) => {
       const waiting = { tenant, start: resolve };
       this.#waiting.push(waiting);
@@ -75,7 +75,7 @@ class Threads {
           if (at < 0) return;
           this.#waiting.splice(at, 1);
           this.#forget(tenant);
-          reject(gone());
+          reject(goneError());
         },
         { once: true },
       );
@@ -118,4 +118,4 @@ class Threads {
   }
 }
 
-const gone = (): ServiceError => new ServiceError('REL_CANCELLED', 'the caller went away');
+const goneError = (): ServiceError => new ServiceError('REL_CANCELLED', 'the caller went away');

@@ -143,7 +143,7 @@ export interface RefusedRow {
 }
 
 /** Extra facts of one error that doors may show: a place in a text, a header to send. */
-export interface ErrorFacts {
+export interface ErrorDetails {
   readonly reason?: ErrorReason;
   readonly refused?: RefusedRow;
   readonly line?: number;
@@ -159,9 +159,9 @@ export interface ErrorFacts {
 /** Anything that a caller can cause. Our own bugs fail an assertion instead. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
-  readonly facts: ErrorFacts;
+  readonly facts: ErrorDetails;
 
-  constructor(code: ErrorCode, detail: string, facts: ErrorFacts = {}) {
+  constructor(code: ErrorCode, detail: string, facts: ErrorDetails = {}) {
     super(detail, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = 'ServiceError';
     this.code = code;

@@ -22,10 +22,10 @@ export async function main(args: readonly string[]): Promise<void> {
     });
 
   /** Flags of the program and of the verb, as commander parsed them. */
-  const merged = <T extends object>(options: object): T => ({ ...program.opts<object>(), ...options }) as T;
-  const shared = (command: Command): Command => command.option('--data-dir <path>', 'data directory (SERVICE_DATA_DIR)');
+  const mergeFlags = <T extends object>(options: object): T => ({ ...program.opts<object>(), ...options }) as T;
+  const withDataDir = (command: Command): Command => command.option('--data-dir <path>', 'data directory (SERVICE_DATA_DIR)');
   const remote = (command: Command): Command =>
-    shared(command)
+    withDataDir(command)
       .option('--url <url>', 'a running server instead of a data directory, such as http://127.0.0.1:9090 (ANNALS_URL)')
       .option('--token <token>', 'bearer token for --url (ANNALS_TOKEN)')
       .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
@@ -35,10 +35,10 @@ export async function main(args: readonly string[]): Promise<void> {
 
   // A table of every setting, which no other verb shows.
   const settingsHelp = args.includes('serve') ? (await import('./cli/settings-help.ts')).settingsHelp : '';
-  shared(program.command('serve'))
+  withDataDir(program.command('serve'))
     .description('open the store and serve its doors until SIGINT or SIGTERM')
     .addHelpText('after', settingsHelp)
-    .action((options: object) => finish(async () => (await import('./cli/serve.ts')).serveCommand(merged(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/serve.ts')).serveCommand(mergeFlags(options), version)));
 
   onBranch(program.command('ingest'))
     .description('load NDJSON, JSON or CSV files; - is standard input')
@@ -50,7 +50,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--null <text>', 'CSV: unquoted text that means NULL, such as \\N')
     .option('--atomic', 'all rows or none')
     .action((files: string[], options: object) =>
-      finish(async () => (await import('./cli/ingest.ts')).ingestCommand(files, merged(options), version)),
+      finish(async () => (await import('./cli/ingest.ts')).ingestCommand(files, mergeFlags(options), version)),
     );
 
   onBranch(program.command('query'))
@@ -59,7 +59,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--format <format>', 'table, csv, json, ndjson, arrow or parquet', 'table')
     .option('--output <file>', 'write the rows to this file')
     .action((sql: string, options: object) =>
-      finish(async () => (await import('./cli/query.ts')).queryCommand(sql, merged(options), version)),
+      finish(async () => (await import('./cli/query.ts')).queryCommand(sql, mergeFlags(options), version)),
     );
 
   remote(program.command('branch'))
@@ -70,7 +70,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--list', 'list branches')
     .option('--delete', 'delete it, and free what only it holds')
     .action((name: string | undefined, options: object) =>
-      finish(async () => (await import('./cli/branch.ts')).branchCommand(name, merged(options), version)),
+      finish(async () => (await import('./cli/branch.ts')).branchCommand(name, mergeFlags(options), version)),
     );
 
   remote(program.command('jobs'))
@@ -80,7 +80,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--admin', '--url names the admin listener; the admin credential is SERVICE_ADMIN_TOKEN')
     .option('--json', 'print JSON')
     .action((id: string | undefined, options: object) =>
-      finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, merged(options))),
+      finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, mergeFlags(options))),
     );
 
   program
@@ -91,9 +91,9 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
     .option('--purpose <purpose>', 'purpose of every call; without it each call states its own')
     .option('--branch <name>', 'the branch to read or write')
-    .action((options: object) => finish(async () => (await import('./cli/mcp.ts')).mcpCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/mcp.ts')).mcpCommand(mergeFlags(options))));
 
-  shared(program.command('replay'))
+  withDataDir(program.command('replay'))
     .description('rebuild projections from the log and print their digests')
     .option(
       '--projection <name>',
@@ -102,58 +102,64 @@ export async function main(args: readonly string[]): Promise<void> {
       [] as string[],
     )
     .option('--check', 'compare with the derived files on disk; exit 1 if a digest differs')
-    .action((options: object) => finish(async () => (await import('./cli/replay.ts')).replayCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/replay.ts')).replayCommand(mergeFlags(options), version)),
+    );
 
-  shared(program.command('verify'))
+  withDataDir(program.command('verify'))
     .description('check chain, tree, signed heads, blobs and manifest of a data directory, trusting no server')
     .option('--projections', 'compare derived files with a rebuild as well')
     .option('--sealed', 'leave bodies shut: chain, tree, signed heads and payload digests only')
     .option('--json', 'print the report as JSON')
-    .action((options: object) => finish(async () => (await import('./cli/verify.ts')).verifyCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/verify.ts')).verifyCommand(mergeFlags(options), version)),
+    );
 
-  shared(program.command('escrow'))
+  withDataDir(program.command('escrow'))
     .description('write the keys of a data directory into one file, under a secret of its own, or look into one')
     .option('--out <file>', 'write it there, in place of an earlier one')
     .option('--check <file>', 'open this one instead, and say what is in it')
     .option('--escrow-key-file <file>', 'the secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
     .option('--json', 'print its label as JSON')
-    .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(mergeFlags(options))));
 
   program
     .command('object-key')
     .description('print the access key and the secret key of a registry token on the object door')
     .option('--token <token>', 'the token (ANNALS_TOKEN); without one, the key id of SERVICE_BEARER_TOKEN for signed URLs')
-    .action((options: object) => finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(mergeFlags(options))));
 
-  shared(program.command('rekey'))
+  withDataDir(program.command('rekey'))
     .description('put the keys of a stopped store under another key-encryption key')
     .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')
-    .action((options: object) => finish(async () => (await import('./cli/rekey.ts')).rekeyCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/rekey.ts')).rekeyCommand(mergeFlags(options))));
 
-  const keyed = (command: Command): Command =>
-    shared(command)
+  const withKeys = (command: Command): Command =>
+    withDataDir(command)
       .option('--escrow <file>', 'keys from their escrow, where the data directory is gone')
       .option('--escrow-key-file <file>', 'its secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
       .option('--json', 'print JSON');
 
-  shared(program.command('backup'))
+  withDataDir(program.command('backup'))
     .description('back up a stopped store; a running one is by POST /admin/backup')
     .option('--to <dir>', 'where backups lie (SERVICE_BACKUP_DIR)')
     .option('--json', 'print JSON')
-    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/backup.ts')).backupCommand(mergeFlags(options), version)),
+    );
 
-  keyed(program.command('backups'))
+  withKeys(program.command('backups'))
     .description('list backups; exit 1 if one of them is damaged')
     .option('--from <dir>', 'where they lie (SERVICE_BACKUP_DIR)')
-    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupsCommand(merged(options))));
+    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupsCommand(mergeFlags(options))));
 
-  keyed(program.command('restore'))
+  withKeys(program.command('restore'))
     .description('make a data directory of a backup and prove that nothing is missing; exit 1 if something differs')
     .argument('<backup>', 'its directory, its backup.json, or its name')
     .option('--target <dir>', 'the data directory to be: empty, or not there yet')
     .option('--drill', 'into a temporary directory, which is deleted again')
     .action((backup: string, options: object) =>
-      finish(async () => (await import('./cli/backup.ts')).restoreCommand(backup, merged(options), version)),
+      finish(async () => (await import('./cli/backup.ts')).restoreCommand(backup, mergeFlags(options), version)),
     );
 
   const proof = program
@@ -171,13 +177,19 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--tree-size <n>', 'in the tree of so many entries; the newest signed one by default')
     .option('--from <n>', 'prove too that the tree of so many entries is its beginning')
     .option('--head <file>', 'the same for a checkpoint kept from earlier')
-    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).makeProofCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/proof.ts')).makeProofCommand(mergeFlags(options), version)),
+    );
   out(proof.command('key'))
     .description('print the key that signs the heads of this log, as verifiers take it')
-    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).proofKeyCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/proof.ts')).proofKeyCommand(mergeFlags(options), version)),
+    );
   out(proof.command('head'))
     .description('print the newest signed head: keep it, and later proofs can be held against it')
-    .action((options: object) => finish(async () => (await import('./cli/proof.ts')).proofHeadCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/proof.ts')).proofHeadCommand(mergeFlags(options), version)),
+    );
   proof
     .command('verify')
     .description('check a proof file with verify/annals-verify.mjs: exit 0 proven, 1 not proven')
@@ -189,7 +201,7 @@ export async function main(args: readonly string[]): Promise<void> {
     );
 
   const token = program.command('token').description('credentials of the data doors');
-  shared(token.command('mint'))
+  withDataDir(token.command('mint'))
     .description('make a token: through --url with the admin credential, else in the data directory of a stopped server')
     .option('--url <url>', 'admin listener of a running server, such as http://127.0.0.1:9091')
     .option('--tenant <id>', 'bind the token to a tenant')
@@ -206,7 +218,9 @@ export async function main(args: readonly string[]): Promise<void> {
       [] as string[],
     )
     .option('--expires-in <seconds>', 'life time; without it the token does not expire')
-    .action((options: object) => finish(async () => (await import('./cli/token.ts')).mintTokenCommand(merged(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/token.ts')).mintTokenCommand(mergeFlags(options), version)),
+    );
 
   await program.parseAsync([...args], { from: 'user' });
 }

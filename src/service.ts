@@ -3,7 +3,7 @@
  * argument.
  */
 import { join } from 'node:path';
-import { Backups, type CopyBeside, type DigestBeside } from './upkeep/backups.ts';
+import { Backups, type BackgroundCopy, type BackgroundDigest } from './upkeep/backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
 import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
@@ -17,13 +17,13 @@ import { EmbeddingDesk } from './governance/embedding/embedding-desk.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
-import { untenanted } from './governance/caller.ts';
+import { tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
-import { onceAMinute } from './governance/jobs/once-a-minute.ts';
+import { onceAMinute } from './governance/jobs/minute-rounds.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
 import { Blobs } from './log/blobs/blobs.ts';
 import { noteSigner } from './log/tree/checkpoint-note.ts';
@@ -51,11 +51,11 @@ import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
-import type { RestoreBeside } from './upkeep/restores.ts';
+import type { BackgroundRestore } from './upkeep/restores.ts';
 import { plannerOptions } from './planner-options.ts';
 
 /** State kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
-export interface DerivedParts {
+export interface DerivedOptions {
   /** Memory of the machine: half of it is for rows where no budget is set. */
   readonly machineBytes: number;
   /** Instead of the settings, which count in MiB. */
@@ -66,7 +66,7 @@ export interface DerivedParts {
   readonly memory?: ColumnMemory;
 }
 
-export interface ServiceParts {
+export interface ServiceDependencies {
   readonly settings: Settings;
   readonly disk: Disk;
   readonly clock: Clock;
@@ -77,18 +77,18 @@ export interface ServiceParts {
   /** Replay at open: entries applied so far, and the leaf hash of the last. */
   readonly onReplay?: (entries: number, leafHash: Uint8Array) => void;
   /** Absent: everything is in memory, and rebuilt from the log at each start. */
-  readonly derived?: DerivedParts;
+  readonly derived?: DerivedOptions;
   /** Seals the log after so long without writes; 0 only on close. */
   readonly sealIdleMs?: number;
   /** Where lookup tables are read from; absent: registering one is refused. */
   readonly lookupFiles?: LookupFiles;
   /** Copies for backups beside the event loop, on the same disk; of a log from so many bytes on. */
-  readonly copyBeside?: CopyBeside;
+  readonly copyBeside?: BackgroundCopy;
   readonly copyBesideBytesMin?: number;
   /** Restores backups beside the event loop, on the same disk. */
-  readonly restoreBeside?: RestoreBeside;
+  readonly restoreBeside?: BackgroundRestore;
   /** Digests what a backup is compared with beside the event loop, on the same disk. */
-  readonly digestBeside?: DigestBeside;
+  readonly digestBeside?: BackgroundDigest;
   /** Positions and entries up to which a backup digests in one turn, some milliseconds; a thousand unless said otherwise. */
   readonly digestedInTurnMax?: number;
   /** Opens the log's frames when it is replayed; threads of their own unless said otherwise. */
@@ -150,7 +150,7 @@ export class Service {
   readonly workers: WorkerKeeper;
   readonly #checkpoint: Checkpoint | null;
 
-  private constructor(parts: ServiceParts, opened: Opened) {
+  private constructor(parts: ServiceDependencies, opened: Opened) {
     const { settings, clock, random } = parts;
     const { log, projections, audit, ids } = opened;
     this.checkpoints = opened.checkpoints;
@@ -202,7 +202,7 @@ export class Service {
       clock,
       ids,
       rowsMax: settings.SERVICE_MV_MAX_ROWS,
-      renew: (caller) => this.authenticator.renewed(caller),
+      renew: (caller) => this.authenticator.renew(caller),
       yieldTurn: this.#chore,
     });
     this.watch = new StandingQueries({
@@ -225,7 +225,7 @@ export class Service {
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
       bodies: opened.blobs,
       derived: {
-        renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renewed()) ?? true),
+        renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renew()) ?? true),
         stale: async () => (await this.checkpoints?.strays()) ?? [],
       },
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
@@ -263,7 +263,7 @@ export class Service {
     });
   }
 
-  static async open(parts: ServiceParts): Promise<Service> {
+  static async open(parts: ServiceDependencies): Promise<Service> {
     const { settings, disk, clock, random } = parts;
     const directory = settings.SERVICE_DATA_DIR;
     await disk.makeDirectory(directory);
@@ -311,7 +311,7 @@ export class Service {
     };
     const { ended } = this.jobs.start(
       { kind: 'rebuild', about: 'key indexes', unit: 'tables', onDrain: 'cancel', run },
-      untenanted('annals', 'operator', 'start'),
+      tenantlessCaller('annals', 'operator', 'start'),
     );
     await ended.catch((error: unknown) => {
       // An index that was not filled is filled on first use.
@@ -325,17 +325,17 @@ export class Service {
     const { signal } = this.#closing;
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
-    const failed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
+    const sayFailed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
     const { log, projections } = this;
     const onRemoved = (): Promise<void> => this.bodies.round();
     const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
-    this.bodies.round().catch(failed);
-    chores.run(signal).catch(failed);
-    erasing.run(signal).catch(failed);
-    redacting.run(signal).catch(failed);
-    this.embeddings.run(signal).catch(failed);
-    onceAMinute(clock, signal, async () => gate.endIdle()).catch(failed);
-    new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
+    this.bodies.round().catch(sayFailed);
+    chores.run(signal).catch(sayFailed);
+    erasing.run(signal).catch(sayFailed);
+    redacting.run(signal).catch(sayFailed);
+    this.embeddings.run(signal).catch(sayFailed);
+    onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);
+    new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(sayFailed);
   }
 
   /** `full`: the log is whole, and takes no writes until the disk has room. */
@@ -378,7 +378,7 @@ export class Service {
     const healthy = this.log.status().state !== 'failed';
     if (drained && healthy) await this.checkpoints?.close();
     else await this.checkpoints?.abandon();
-    await this.backups.settled();
+    await this.backups.whenIdle();
     await this.columns?.close();
     await this.#checkpoint?.closeBlobs();
     await this.keyring.close();
@@ -421,7 +421,7 @@ interface Opened extends Rooms, Ground {
 }
 
 function newRooms(
-  { settings, derived, moreProjections = [], say, startKept }: ServiceParts,
+  { settings, derived, moreProjections = [], say, startKept }: ServiceDependencies,
   { ids, workers, turnsOf }: Pick<Ground, 'ids' | 'workers' | 'turnsOf'>,
   more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
 ): Rooms {
@@ -445,7 +445,7 @@ function newRooms(
 
 /** Replays into the projections what they have not applied yet. */
 async function openLog(
-  parts: ServiceParts,
+  parts: ServiceDependencies,
   { keyring, turnsOf }: Ground,
   rooms: Rooms,
   { resume, onEntry, breathe }: Pick<LocalLogOptions, 'resume' | 'onEntry' | 'breathe'>,
@@ -483,8 +483,8 @@ const SEGMENT_LULL_MS = 1000;
 
 /** From the newest checkpoint where it is any good, otherwise from the log alone. */
 async function openDerived(
-  parts: ServiceParts,
-  derived: DerivedParts,
+  parts: ServiceDependencies,
+  derived: DerivedOptions,
   ground: Ground,
 ): Promise<Omit<Opened, keyof Ground | 'unlock'>> {
   const { settings, disk, clock, random, say } = parts;
@@ -505,7 +505,7 @@ async function openDerived(
       say,
       defer,
       lull: (signal) => clock.sleep(SEGMENT_LULL_MS, signal),
-      damaged: () => void dropCheckpoint(reader).catch(() => undefined),
+      onDamaged: () => void dropCheckpoint(reader).catch(() => undefined),
     });
     columns.readFrom(reader);
     let keeper: CheckpointKeeper | null = null;
@@ -513,7 +513,7 @@ async function openDerived(
     let removedBefore = false;
     const rooms = newRooms(parts, ground, {
       onRemoval: () => {
-        if (keeper) keeper.removed();
+        if (keeper) keeper.onRemoved();
         else removedBefore = true;
       },
       rows: {
@@ -537,7 +537,7 @@ async function openDerived(
         ...(from && {
           resume: {
             ...from.log,
-            refused: (reason) => {
+            onRefused: (reason) => {
               say(`the saved state is of no use (${reason}); everything is rebuilt from the log`);
               projector.reset();
               from = null;
@@ -571,7 +571,7 @@ async function openDerived(
         say,
         last: from && { leaves: from.place.leaves, bytes },
       });
-      if (removedBefore) keeper.removed();
+      if (removedBefore) keeper.onRemoved();
       opened.log.onVisible(() => keeper?.look());
       await checkpoint?.closeState();
       if (!from) await checkpoint?.closeBlobs();

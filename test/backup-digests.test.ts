@@ -3,14 +3,14 @@
  * digested after the backup was acknowledged.
  */
 import { describe, expect, it, test } from 'vitest';
-import type { DigestBeside } from '../src/upkeep/backups.ts';
+import type { BackgroundDigest } from '../src/upkeep/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup/backup-artefact.ts';
 import type { Disk } from '../src/log/disk/disk.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import type { SavedState } from '../src/projections/checkpoint-keeper.ts';
 import { digestsOfSaved } from '../src/upkeep/saved-digests.ts';
-import type { Service, ServiceParts } from '../src/service.ts';
+import type { Service, ServiceDependencies } from '../src/service.ts';
 import { ErasureWorld } from './governance/erasure/erasure-world.ts';
 import { analyst, TestStore } from './harness.ts';
 import { FaultyDisk, type Step } from './simulation/faulty-disk.ts';
@@ -26,7 +26,7 @@ interface World {
 }
 
 /** More rows than a turn digests, in segments with files and in one that grows. */
-async function world(parts: Partial<ServiceParts> = {}, turn?: (step: Step) => Promise<void>): Promise<World> {
+async function world(parts: Partial<ServiceDependencies> = {}, turn?: (step: Step) => Promise<void>): Promise<World> {
   const disk = turn ? new FaultyDisk({ turn }) : new MemoryDisk();
   const said: string[] = [];
   const store = await TestStore.open('2024-01-01', settings, { disk, derived, say: (line) => said.push(line), ...parts });
@@ -56,15 +56,15 @@ async function artefactOf({ disk }: World, backup: string): Promise<Artefact> {
 async function digested(one: World): Promise<string> {
   const { backup, digest_tree_size } = await one.service.backups.create();
   expect(digest_tree_size).toBeNull();
-  await one.service.backups.settled();
+  await one.service.backups.whenIdle();
   return backup;
 }
 
 /** Whatever the next backup does after its state was captured and before its head was taken. */
 function between({ service }: World, work: (saved: SavedState | null) => Promise<unknown>): void {
   const keeper = service.checkpoints!;
-  const captured = keeper.captured.bind(keeper);
-  keeper.captured = async () => {
+  const captured = keeper.capture.bind(keeper);
+  keeper.capture = async () => {
     const saved = await captured();
     await work(saved);
     return saved;
@@ -108,9 +108,9 @@ test('of what was placed and not yet written when the state was captured', async
     if (kind === 'write' && path.startsWith('/data/log/')) await written;
   });
   const keeper = one.service.checkpoints!;
-  const captured = keeper.captured.bind(keeper);
+  const captured = keeper.capture.bind(keeper);
   let writing: Promise<unknown> = Promise.resolve();
-  keeper.captured = async () => {
+  keeper.capture = async () => {
     let letWrite = (): void => undefined;
     written = new Promise((resolve) => (letWrite = resolve));
     const { leaves } = one.service.log.status();
@@ -137,7 +137,7 @@ test('and not of a state that was captured before, while that is being saved', a
   expect(await keeper.take()).toBe(true);
   let letSave = (): void => undefined;
   saved = new Promise((resolve) => (letSave = resolve));
-  const before = await keeper.captured();
+  const before = await keeper.capture();
   await one.store.put('Person', people(1));
   void turns(20).then(letSave);
   const backup = await digested(one);
@@ -175,7 +175,7 @@ describe('of a store whose segments are still being written', () => {
     await one.store.put('Person', people(700));
     await one.store.delete('Person', ['p3']);
     letThrough();
-    await one.service.backups.settled();
+    await one.service.backups.whenIdle();
     expect(one.said).toEqual([]);
     const artefact = await artefactOf(one, backup);
     expect([artefact.digest_tree_size, artefact.projections]).toEqual([size, wanted]);
@@ -194,7 +194,7 @@ describe('of a store whose segments are still being written', () => {
     const remove = { kind: 'remove-rows', type: 'Person', keys: ['p9'] } as const;
     await one.store.invoke(analyst, 'remove', (invocation) => invocation.submit(remove));
     letThrough();
-    await one.service.backups.settled();
+    await one.service.backups.whenIdle();
     expect((await artefactOf(one, backup)).projections).toBeNull();
     expect(one.said).toEqual([expect.stringContaining('could not be saved') as string]);
     const report = await one.service.backups.restore(backup, '/restored');
@@ -350,9 +350,9 @@ describe('a backup stays what it is', () => {
   it('where the files of the saved state are damaged, or are of another one', async () => {
     const one = await world();
     const keeper = one.service.checkpoints!;
-    const captured = keeper.captured.bind(keeper);
+    const captured = keeper.capture.bind(keeper);
     const spoil = async (then: () => Promise<unknown>): Promise<string> => {
-      keeper.captured = async () => {
+      keeper.capture = async () => {
         const saved = (await captured())!;
         return { ...saved, written: saved.written.then(async (place) => (await then(), place)) };
       };
@@ -379,7 +379,7 @@ describe('a backup stays what it is', () => {
   it('where the store closes before they are made', async () => {
     let begun = (): void => undefined;
     const started = new Promise<void>((resolve) => (begun = resolve));
-    const digestBeside: DigestBeside = (_, signal) =>
+    const digestBeside: BackgroundDigest = (_, signal) =>
       new Promise((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(new Error('cut off')));
         begun();
@@ -418,7 +418,7 @@ describe('a backup stays what it is', () => {
     const one = await world();
     const { backup } = await one.service.backups.create();
     await one.disk.unlink(`/data/backups/${backup}/backup.json`);
-    await one.service.backups.settled();
+    await one.service.backups.whenIdle();
     expect(one.said).toEqual([expect.stringMatching(/removed meanwhile/) as string]);
     expect(await one.service.backups.list()).toEqual([]);
   });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { jobsCommand } from '../src/cli/jobs.ts';
 import type { JobWork } from '../src/governance/jobs/job-runner.ts';
-import { untenanted } from '../src/governance/caller.ts';
+import { tenantlessCaller } from '../src/governance/caller.ts';
 import { adminSecret, StoreWorld } from './doors/http/store-world.ts';
 import { systemClock } from '../src/clock.ts';
 
@@ -37,7 +37,7 @@ test('a job is listed, followed as a bar, and cancelled', async () => {
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     });
   };
-  const caller = untenanted('ops', 'admin', 'http');
+  const caller = tenantlessCaller('ops', 'admin', 'http');
   const start = () => world.service.jobs.start({ kind: 'restore', about: 'b1', unit: 'bytes', onDrain: 'cancel', run }, caller);
   const server = { url: world.door.adminUrl, admin: true };
   const first = start();

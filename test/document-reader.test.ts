@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../src/clock.ts';
 import { documentReader } from '../src/document-reader.ts';
-import { blocksOf, formatOf } from '../src/doors/documents/blocks.ts';
-import type { ReadDocument } from '../src/doors/documents/document.ts';
+import { blocksOf, formatOf } from '../src/doors/rich-text/blocks.ts';
+import type { ReadDocument } from '../src/doors/rich-text/rich-text.ts';
 import { ServiceError } from '../src/errors.ts';
 import type { StartWorker } from '../src/log/threads/workers.ts';
 

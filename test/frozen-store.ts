@@ -5,7 +5,7 @@ import { doorStatuses } from '../src/doors/doors.ts';
 import type { HttpDoor } from '../src/doors/http/server.ts';
 import type { Disk } from '../src/log/disk/disk.ts';
 import { parseInstant } from '../src/log/values/timestamp.ts';
-import { Service, type ServiceParts } from '../src/service.ts';
+import { Service, type ServiceDependencies } from '../src/service.ts';
 import { type Reply, send } from './doors/http/door-world.ts';
 import { TestClock, TestRandom } from './harness.ts';
 
@@ -31,7 +31,7 @@ export class FrozenStore {
     directory: string,
     instant: string,
     seed: number,
-    parts: Partial<ServiceParts> = {},
+    parts: Partial<ServiceDependencies> = {},
   ): Promise<FrozenStore> {
     const clock = new TestClock(instant);
     const env = {

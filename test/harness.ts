@@ -17,7 +17,7 @@ import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { Answer, Executed } from '../src/planner/planner-contract.ts';
 import type { Dialect, Literal } from '../src/planner/statement.ts';
 import type { GivenMeaning, Outcome } from '../src/projections/command.ts';
-import { Service, type ServiceParts } from '../src/service.ts';
+import { Service, type ServiceDependencies } from '../src/service.ts';
 
 /** Stands at an instant; durations pass only when `monotonicMs` is pushed. */
 export class TestClock implements Clock {
@@ -102,7 +102,7 @@ export class TestStore {
   static async open(
     instant = '2024-01-01',
     settings: Readonly<Record<string, string>> = {},
-    parts: Partial<ServiceParts> = {},
+    parts: Partial<ServiceDependencies> = {},
   ): Promise<TestStore> {
     const clock = new TestClock(instant);
     const env = { SERVICE_IN_MEMORY: 'true', SERVICE_QUERY_QUOTA: '100000000', ...settings };

@@ -30,7 +30,7 @@ beforeAll(async () => {
     );
   await backUp();
   made = backup;
-  await store.service.backups.settled();
+  await store.service.backups.whenIdle();
   await store.close();
 }, 60_000);
 afterAll(() => rmSync(template, { recursive: true, force: true }));
@@ -73,11 +73,11 @@ async function backUpAnew(): Promise<void> {
 it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
   const told: number[] = [];
   const { backups, log } = store.service;
-  await backups.settled();
+  await backups.whenIdle();
   await log.seal();
   const inThread = await backups.create({ onProgress: (bytes, total) => told.push(bytes / total) });
   expect(told.every((share) => share > 0 && share <= 1)).toBe(true);
-  await backups.settled();
+  await backups.whenIdle();
   await store.close();
   store = await TestStore.open('2024-01-03', settings(), { disk: nodeDisk });
   const inTurns = await store.service.backups.create();
@@ -118,7 +118,7 @@ it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, 
   const turning = (async () => {
     for (; !over; turns++) await new Promise((resolve) => setImmediate(resolve));
   })();
-  await store.service.backups.settled();
+  await store.service.backups.whenIdle();
   over = true;
   await turning;
   expect(turns).toBeGreaterThan(100);

@@ -28,7 +28,7 @@ export class LeafHashes {
     this.#hashes.push(leafHash.slice());
   };
 
-  at(leaf: number): string | undefined {
+  hashAt(leaf: number): string | undefined {
     const hash = this.#hashes[leaf];
     return hash && hex(hash);
   }
@@ -87,7 +87,7 @@ async function restoreSaved(service: Service, saved: Projections, columns: Colum
     if (!checkpoint) return none('there is none');
     const { leaves, leafHash } = checkpoint.place;
     try {
-      if (hashes.at(leaves - 1) !== leafHash) return none('the log does not hold what it stands for');
+      if (hashes.hashAt(leaves - 1) !== leafHash) return none('the log does not hold what it stands for');
       await checkpoint.restore(saved.projector);
       return `saved at leaf ${leaves}`;
     } finally {

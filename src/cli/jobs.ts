@@ -46,7 +46,7 @@ export async function jobsCommand(
   }
   const path = `${base}/${encodeURIComponent(id)}`;
   if (options.cancel) return print((await request(remote, 'DELETE', path, ['state'])) as Job, options, exitCode.ok);
-  const job = await followed(remote, path, clock, target);
+  const job = await followJob(remote, path, clock, target);
   return print(job, options, job.state === 'done' ? exitCode.ok : exitCode.found);
 }
 
@@ -58,7 +58,7 @@ function serverOf(options: JobsOptions): { readonly remote: Remote; readonly bas
   return { remote, base: options.admin ? '/admin/jobs' : '/jobs' };
 }
 
-async function followed(remote: Remote, path: string, clock: Clock, target: ProgressTarget): Promise<Job> {
+async function followJob(remote: Remote, path: string, clock: Clock, target: ProgressTarget): Promise<Job> {
   let progress: Progress | null = null;
   for (;;) {
     const job = (await request(remote, 'GET', path, ['state', 'kind'])) as Job;

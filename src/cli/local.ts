@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, type Settings } from '../config.ts';
 import { ServiceError } from '../errors.ts';
-import { type Caller, untenanted } from '../governance/caller.ts';
+import { type Caller, tenantlessCaller } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
 import { mainBranch } from '../log/entries/entry.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
@@ -78,5 +78,5 @@ async function requireLog(directory: string): Promise<void> {
 /** The caller of a local command: its user can open the directory. Every record that the command leaves names it. */
 export function operator(organization: string | null, branch = mainBranch): Caller {
   if (organization !== null) checkOrganization(organization);
-  return { ...untenanted('operator', 'operator', 'cli'), path: organization, branch };
+  return { ...tenantlessCaller('operator', 'operator', 'cli'), path: organization, branch };
 }

@@ -85,12 +85,12 @@ function headOf(options: SourceOptions, version: string): Promise<Json> {
   });
 }
 
-interface Places<T> {
+interface LocalOrRemote<T> {
   readonly there: (remote: Remote) => Promise<T>;
   readonly here: (service: Service) => Promise<T>;
 }
 
-function from<T>(options: SourceOptions, version: string, { there, here }: Places<T>): Promise<T> {
+function from<T>(options: SourceOptions, version: string, { there, here }: LocalOrRemote<T>): Promise<T> {
   const remote = remoteOf(options, process.env);
   return remote === null ? withService(options, version, here) : there(remote);
 }

@@ -46,14 +46,14 @@ export async function request(
     headers: { ...remote.headers, ...(body === undefined ? {} : { 'content-type': contentType }) },
     body,
   });
-  const reply = parsed(await textOf(remote, response));
+  const reply = parseJson(await textOf(remote, response));
   // Where nothing of the answer is read, that there is one is enough.
   if (members.length === 0) return reply;
   if (typeof reply === 'object' && reply !== null && members.every((name) => name in reply)) return reply;
   throw new RemoteError(`${remote.url}${path} answers, but not as Annals does: does --url name its listener?`);
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch {
@@ -94,7 +94,7 @@ interface Sent {
 async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingMessage> {
   let response: IncomingMessage;
   try {
-    response = await answered(new URL(remote.url + path), sent);
+    response = await sendRequest(new URL(remote.url + path), sent);
   } catch (error) {
     throw new RemoteError(`${remote.url} does not answer: ${reasonOf(error)}`);
   }
@@ -103,7 +103,7 @@ async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingM
   return response;
 }
 
-async function answered(url: URL, { method, headers, body }: Sent): Promise<IncomingMessage> {
+async function sendRequest(url: URL, { method, headers, body }: Sent): Promise<IncomingMessage> {
   const open = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest;
   return await new Promise((resolve, reject) => {
     const asked = open(url, { method, headers }, resolve);

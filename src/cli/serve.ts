@@ -6,7 +6,7 @@ import { loadSettings, readSettingFile, redactedSettings, type Settings } from '
 import { documentReader } from '../document-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
-import { strangersPerSecond, wireBounds } from '../doors/frame/door-parts.ts';
+import { strangersPerSecond, wireBounds } from '../doors/frame/door-dependencies.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
@@ -131,7 +131,7 @@ export async function openHttpDoor(
 ): Promise<HttpDoor> {
   const door = await createHttpDoor({
     yieldTurn: service.yieldTurn,
-    crowded: service.crowded,
+    isCrowded: service.crowded,
     settings,
     gate: service.gate,
     planner: service.planner,
@@ -228,7 +228,8 @@ export async function openSocketDoors(
     strangers: new RateLimiter(strangersPerSecond),
     wire: wireBounds(settings, service.clock),
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
-    failed: (error: unknown) => say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    reportFailure: (error: unknown) =>
+      say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
     tls: tlsOf(settings),
     protoFolder: new URL('src/doors/rpc/', packageRoot),
     version: service.version,

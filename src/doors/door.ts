@@ -19,7 +19,7 @@ export interface DoorStatus {
   readonly state: 'listening' | 'off' | 'absent';
 }
 
-export interface EnablingFacts {
+export interface EnablingConditions {
   /** `SERVICE_<DOOR>_ENABLE`; null when unset. */
   readonly explicit: boolean | null;
   readonly bearerToken: boolean;
@@ -30,7 +30,7 @@ export interface EnablingFacts {
  * Source: specification, "Door enabling": an explicit setting wins, else a door follows SERVICE_BEARER_TOKEN. Opening
  * one without a token is fatal on server and cluster.
  */
-export function isEnabled(name: string, facts: EnablingFacts): boolean {
+export function isEnabled(name: string, facts: EnablingConditions): boolean {
   if (facts.explicit === true && !facts.bearerToken && facts.profile !== 'free') {
     throw new ConfigError(`the ${name} door is enabled without SERVICE_BEARER_TOKEN, which ${facts.profile} does not allow`);
   }

@@ -117,7 +117,7 @@ export class Ingest {
       if (this.#request.atomic) await this.#writeAtOnce(batches);
       else await this.#writeStreaming(batches);
     } catch (error) {
-      throw this.#explained(error);
+      throw this.#withProgress(error);
     }
     return this.#reply();
   }
@@ -276,7 +276,7 @@ export class Ingest {
   }
 
   /** Batches before an error are written and stay: its problem record says so. */
-  #explained(error: unknown): unknown {
+  #withProgress(error: unknown): unknown {
     if (!(error instanceof ServiceError) || this.#accepted === 0) return error;
     const { type, accepted, rejected, system_from, system_from_last, durability } = this.#reply();
     const extras = { type_name: type, accepted, rejected, system_from, system_from_last, durability };

@@ -67,8 +67,8 @@ export class IngestTasks {
     const asking = { action: 'ingest', purpose, breakGlass, accessScopeRef, correlationId: id } as const;
     const done = this.#gate.invoke(caller, asking, (invocation) => {
       const run = (work: JobWork): Promise<IngestReply> => {
-        const begun = (ingest: Ingest): void => void (task!.progress = ingest);
-        return request.run(invocation, begun, work);
+        const setProgress = (ingest: Ingest): void => void (task!.progress = ingest);
+        return request.run(invocation, setProgress, work);
       };
       const { view, ended } = this.#jobs.start(
         { id, kind: 'ingest', about: type, unit: 'rows', lane, onDrain: 'wait', run },

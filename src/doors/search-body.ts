@@ -12,11 +12,11 @@ import {
   type SearchRanking,
   type SearchRequest,
 } from '../planner/languages/search-request.ts';
-import { record } from './checked.ts';
+import { record } from './schema-check.ts';
 import { float, scalar } from './exact-values.ts';
 import { type StatedInstants, toInstant } from './instants.ts';
-import { spelled } from './spellings.ts';
-import { stated } from './stated.ts';
+import { eitherSpelling } from './member-spelling.ts';
+import { stated } from './request-terms.ts';
 
 /** Source: specification, "Limits": batch subqueries, RRF constant. */
 const batchMost = 16;
@@ -28,7 +28,7 @@ const vectorMost = 4_096;
 const conditionsMost = 8_192;
 const scalarsMost = 16_384;
 
-export const typoTolerance = spelled({
+export const typoTolerance = eitherSpelling({
   enabled: z.boolean().optional().describe('true by default'),
   min_word_size: z.int().min(0).max(1_000).optional().describe('characters from which on a word may differ; any by default'),
   disable_on_words: z.array(z.string()).max(1_000).optional(),
@@ -108,24 +108,24 @@ const oneType = [
   'from: the type is named once, as from or as type',
 ] as const;
 
-export const wordsBody = spelled({ ...words, ...stated });
-export const typedBody = spelled({ ...typed, ...stated }).refine(...oneType);
-export const batchBody = spelled({
+export const wordsBody = eitherSpelling({ ...words, ...stated });
+export const typedBody = eitherSpelling({ ...typed, ...stated }).refine(...oneType);
+export const batchBody = eitherSpelling({
   queries: z
-    .array(spelled(typed).refine(...oneType))
+    .array(eitherSpelling(typed).refine(...oneType))
     .min(1)
     .max(batchMost),
   rerank_by: z
     .union([
       z.tuple([name('rrf', 'the fusion')]),
-      z.tuple([name('rrf', 'the fusion'), spelled({ rank_constant: z.number().min(0).max(1e6).optional() })]),
+      z.tuple([name('rrf', 'the fusion'), eitherSpelling({ rank_constant: z.number().min(0).max(1e6).optional() })]),
     ])
     .optional()
     .describe('["RRF", {rank_constant: 60}]: fuses two answers or more'),
   limit: common.limit,
   ...stated,
 });
-export const severalBody = spelled({ queries: z.array(spelled(words)).min(1).max(severalMost), ...stated });
+export const severalBody = eitherSpelling({ queries: z.array(eitherSpelling(words)).min(1).max(severalMost), ...stated });
 
 /** The body as /openapi.json shows it; a request is checked against the one shape that its keys choose. */
 export const searchBody = z.union([wordsBody, batchBody, typedBody]);

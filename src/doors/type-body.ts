@@ -5,7 +5,7 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { PropertyDefinition, TypeDefinition } from '../log/entries/entry.ts';
 import { columnTypes, limits } from '../log/values/value.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../projections/command.ts';
-import { record } from './checked.ts';
+import { record } from './schema-check.ts';
 
 const typeName = z.enum(columnTypes as readonly [string, ...string[]]);
 
@@ -114,11 +114,14 @@ export function evolution(name: string, columns: z.infer<typeof properties>, ask
     ...(asked.protected !== undefined && { protected: asked.protected }),
     ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
   };
-  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: stated(asked, columns) };
+  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: givenMeaning(asked, columns) };
 }
 
 /** `columns` may say of properties which kind of identifier they hold. */
-export function stated({ edge, role, identifier, language }: Meaning, columns: z.infer<typeof properties> = {}): GivenMeaning {
+export function givenMeaning(
+  { edge, role, identifier, language }: Meaning,
+  columns: z.infer<typeof properties> = {},
+): GivenMeaning {
   const kinds = Object.entries(columns).flatMap(([name, given]) =>
     typeof given === 'string' || given.identifier === undefined ? [] : [[name, given.identifier]],
   );
@@ -145,7 +148,7 @@ function registration(body: TypeBody): RegisterType {
       targetField: trigger.dst_field,
     })),
     guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
-    meaning: stated(body, body.open === true ? {} : body.properties),
+    meaning: givenMeaning(body, body.open === true ? {} : body.properties),
   };
 }
 
@@ -181,11 +184,11 @@ export function definitionOf(invocation: Invocation, name: string): TypeDefiniti
 }
 
 export function shownBy(invocation: Invocation, name: string): z.infer<typeof typeReply> {
-  return shown(definitionOf(invocation, name), invocation.snapshot().protection(name));
+  return describeType(definitionOf(invocation, name), invocation.snapshot().protection(name));
 }
 
 /** With the guards of its rows: edges have the guards of the rows that wrote them. */
-export function shown(
+export function describeType(
   definition: TypeDefinition,
   effective: ReturnType<GovernedSnapshot['protection']>,
 ): z.infer<typeof typeReply> {

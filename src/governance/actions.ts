@@ -2,7 +2,7 @@
 import type { Command, CommandKind } from '../projections/command.ts';
 import type { Action } from './gate-contract.ts';
 
-interface ActionFacts {
+interface ActionTraits {
   /** Cost units that an invocation takes at its start; the rest of a query is charged when it is known. */
   readonly units: number;
   /** Reads or writes rows: a credential that is limited to purposes states one. */
@@ -15,7 +15,7 @@ interface ActionFacts {
   readonly ofTenant: boolean;
 }
 
-const facts: Readonly<Record<Action, ActionFacts>> = {
+const facts: Readonly<Record<Action, ActionTraits>> = {
   query: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
   search: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
   export: { units: 1, touchesRows: true, readsOnly: true, answers: true, ofTenant: true },
@@ -42,7 +42,7 @@ export const answers = actionsThat(({ answers: does }) => does);
 
 export const ofTenant = actionsThat(({ ofTenant: is }) => is);
 
-function actionsThat(holds: (facts: ActionFacts) => boolean): ReadonlySet<Action> {
+function actionsThat(holds: (facts: ActionTraits) => boolean): ReadonlySet<Action> {
   return new Set((Object.keys(facts) as Action[]).filter((action) => holds(facts[action])));
 }
 

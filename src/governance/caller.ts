@@ -28,7 +28,7 @@ export interface Caller {
 }
 
 /** A caller that no tenant, role or purpose narrows: the start of credentials that are not registry tokens. */
-export function untenanted(principal: string, credential: Exclude<Caller['credential'], 'token'>, door: string): Caller {
+export function tenantlessCaller(principal: string, credential: Exclude<Caller['credential'], 'token'>, door: string): Caller {
   return {
     principal,
     credential,

@@ -56,7 +56,7 @@ export interface TenantDesk {
   all(): readonly TenantView[];
   standing(): readonly TenantView[];
   /** Deleted ones included. */
-  recorded(id: string): TenantView;
+  tenantRecord(id: string): TenantView;
   tenant(id: string): TenantView;
   /** The tenant that the caller speaks for. */
   own(): OwnTenant;

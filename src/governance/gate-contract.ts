@@ -17,7 +17,7 @@ import type {
 } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
-import type { Kept } from '../projections/retention/projection.ts';
+import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
@@ -35,7 +35,7 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'eras
   /** Changes with anything that could change a decision or a plan: part of every plan-cache key. */
   readonly grantKey: string;
   /** Columns of a type whose cells are hidden in some rows at least: they read as NULL, and as `shownColumn` has them. */
-  masked(type: string): ReadonlyMap<string, MaskKind>;
+  masksOf(type: string): ReadonlyMap<string, MaskKind>;
   /** Whether a column is masked in every row of the type that may be seen. */
   hides(type: string, column: string): boolean;
   /** Notices for an answer that reads these columns of a type: which parts of rows shared by others are missing. */
@@ -58,9 +58,9 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'eras
    * that others share, which have none for it. A vector of a text that is masked in any row of the type counts as not there: it says what
    * the text says.
    */
-  embedded(type: string, model: EmbeddingModel, instant: bigint, texts: readonly string[]): EmbeddingReader | null;
+  embeddingsOf(type: string, model: EmbeddingModel, instant: bigint, texts: readonly string[]): EmbeddingReader | null;
   /** How often rows were recalled, as far as that was done at or below the caller's own path; by an instant, at most that of the snapshot. */
-  recalled(type: string, rows: readonly RecalledRow[], instant: bigint): readonly RecalledTimes[];
+  recallsOf(type: string, rows: readonly RecalledRow[], instant: bigint): readonly RecalledTimes[];
   /** Such rows as the access record of a recall names them. */
   recalledAs(type: string, rows: readonly RecalledRow[]): Recalled;
   /** The rows themselves, for guesses, also where `rows` was replaced by some of them or by an answer that stands for them. */
@@ -188,7 +188,7 @@ export interface CallRecord {
 }
 
 /** Facts about an invocation for its access record, known once it is understood. Later calls override earlier ones. */
-export interface InvocationFacts {
+export interface InvocationDetails {
   /** The actual action: a control statement comes in as a query. From here on it is decided as this. */
   readonly action?: Action;
   /** As in the request, where that could not know it. */
@@ -200,7 +200,7 @@ export interface InvocationFacts {
   /** Literals of the statement, in order: only their keyed digest is kept. */
   readonly literals?: readonly string[] | undefined;
   /** The questions of an invocation that asks several, or does something of another name by asking; in the order in which they were asked. */
-  readonly statements?: readonly StatementFacts[];
+  readonly statements?: readonly StatementDetails[];
   /** Memories that an answer recalled: ids under a salt, never their content. */
   readonly recalled?: Recalled;
   readonly purpose?: string;
@@ -211,7 +211,7 @@ export interface InvocationFacts {
 }
 
 /** One question of an invocation that asks several. */
-export type StatementFacts = Pick<InvocationFacts, 'template' | 'literals' | 'objectType' | 'rowCount' | 'costUnits'>;
+export type StatementDetails = Pick<InvocationDetails, 'template' | 'literals' | 'objectType' | 'rowCount' | 'costUnits'>;
 
 export interface SubmitOptions {
   /** Fsynced before it is acknowledged, whatever the settings say. */
@@ -240,7 +240,7 @@ export interface Invocation {
   readonly correlationId: string;
   /** The transaction that it is in. */
   readonly transaction: Transaction | null;
-  describe(facts: InvocationFacts): void;
+  describe(facts: InvocationDetails): void;
   /** Checks purpose, quota and policy for reading, then pins branch, position and instant. */
   snapshot(): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
@@ -278,7 +278,7 @@ export interface Invocation {
   /** The installed policies, for the administrator. */
   policies(): PolicyDesk;
   /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
-  kept(type: string, key: string): readonly Kept[];
+  kept(type: string, key: string): readonly RetentionRule[];
   /** The same snapshot of nothing but rows that the caller may delete; of what agreements share, none. Throws REL_ACL where it may delete no row of the type. */
   deletable(type: string): GovernedSnapshot;
   /** Throws REL_ACL unless the caller may look at what the catalogue tells, beside the rows that are asked for. */

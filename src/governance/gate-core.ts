@@ -2,7 +2,7 @@
 import type { Clock, Ids } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
-import type { Basis, LogStore, NextPlace } from '../log/log-store.ts';
+import type { Basis, LogStore, NextPosition } from '../log/log-store.ts';
 import type { Timeline } from '../log/values/timeline.ts';
 import type { AccessPaths } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
@@ -14,10 +14,10 @@ import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { PrivateBranch } from '../projections/private-branch.ts';
 import type { Policies } from '../projections/policies/projection.ts';
-import type { Kept, Retention } from '../projections/retention/projection.ts';
+import type { RetentionRule, Retention } from '../projections/retention/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
 import type { IngestBacklog } from './admission/ingest-backlog.ts';
-import type { QueryPlaces } from './admission/query-places.ts';
+import type { QuerySlots } from './admission/query-slots.ts';
 import type { Quota } from './admission/quota.ts';
 import type { TenantStorage } from './admission/tenant-storage.ts';
 import type { LiteralDigest } from './recording/audit-trail.ts';
@@ -29,7 +29,7 @@ import type { Committer } from './writing/committer.ts';
 import type { Contention } from './contention.ts';
 import type { RecipeSeals } from './erasure/recipe-seals.ts';
 import type { Reading } from './reading/governed-rows.ts';
-import type { LargeBodiesParts } from './writing/large-bodies.ts';
+import type { LargeBodiesDependencies } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';
 import type { VisibleWrites } from './writing/visible-writes.ts';
@@ -50,7 +50,7 @@ export interface GovernedState {
   /** Rises when rows of a path or below it are removed for good. */
   removals(path: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks, keys?: readonly string[]): Decision;
+  decide(command: Command, context: EntryContext, next: NextPosition, checks?: WriteChecks, keys?: readonly string[]): Decision;
   writtenSince(
     branch: string,
     tenant: string | null,
@@ -60,21 +60,21 @@ export interface GovernedState {
   decideInSteps(
     command: PutRows | DeleteRows,
     context: EntryContext,
-    next: NextPlace,
+    next: NextPosition,
     checks: WriteChecks,
   ): Generator<undefined, Decision>;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   /** Schedules and holds on the row of a key; undefined where there is no such row. */
-  keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined;
+  keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined;
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */
   readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
-  readonly policies: Pick<Policies, 'current' | 'at'>;
-  readonly retention: Pick<Retention, 'of'>;
+  readonly policies: Pick<Policies, 'current' | 'setAt'>;
+  readonly retention: Pick<Retention, 'find'>;
   readonly tenants: Pick<
     Tenants,
     'epoch' | 'tenant' | 'tenants' | 'standing' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
@@ -97,7 +97,7 @@ export type GateSettings = Pick<
   | 'SERVICE_TENANCY_MODE'
 >;
 
-export interface GateParts {
+export interface GateDependencies {
   readonly log: LogStore;
   readonly projections: GovernedState;
   readonly audit: AuditProjection;
@@ -111,7 +111,7 @@ export interface GateParts {
   /** Seals recipes and notes of exhibits. */
   readonly recipes: Pick<RecipeSeals, 'seal' | 'open' | 'sealFor' | 'hasKey'>;
   /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
-  readonly bodies?: LargeBodiesParts;
+  readonly bodies?: LargeBodiesDependencies;
   /** Bounds of transactions that are not those of every store. */
   readonly transactions?: Partial<TransactionsBounds>;
   /** One line for the operator: the storage warning. */
@@ -121,7 +121,7 @@ export interface GateParts {
 }
 
 export interface Core {
-  readonly parts: GateParts;
+  readonly parts: GateDependencies;
   readonly committer: Committer;
   /** Resolves in the next round of the event loop. */
   readonly turn: () => Promise<void>;
@@ -132,7 +132,7 @@ export interface Core {
   readonly tenantStorage: TenantStorage;
   readonly term: LicenceTerm;
   readonly quota: Quota;
-  readonly places: QueryPlaces;
+  readonly places: QuerySlots;
   readonly backlog: IngestBacklog;
   readonly contention: Contention;
   readonly tokens: TokenRegistry;

@@ -9,7 +9,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Ending } from './recording/access-record.ts';
 import { IngestBacklog } from './admission/ingest-backlog.ts';
-import { QueryPlaces } from './admission/query-places.ts';
+import { QuerySlots } from './admission/query-slots.ts';
 import { Quota } from './admission/quota.ts';
 import { TenantStorage } from './admission/tenant-storage.ts';
 import { AuditTrail, LiteralDigest, mayBeWritten } from './recording/audit-trail.ts';
@@ -23,13 +23,13 @@ import { Committer } from './writing/committer.ts';
 import { Contention } from './contention.ts';
 import { WaitingLine } from './waiting-line.ts';
 import type { GateContract, Invocation, InvocationRequest, Transaction, WriteScope } from './gate-contract.ts';
-import type { Core, GateParts } from './gate-core.ts';
+import type { Core, GateDependencies } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
 import { ScopeCache } from './reading/path-scopes.ts';
 import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
-import { checkStanding } from './tenancy/standing.ts';
-import { branchesNow, held } from './tenancy/usage.ts';
+import { checkStanding } from './tenancy/tenant-standing.ts';
+import { branchesNow, measureHeld } from './tenancy/usage.ts';
 import { openOf } from './transactions/transaction.ts';
 import { transactionBounds, Transactions } from './transactions/transactions.ts';
 import { VisibleWrites } from './writing/visible-writes.ts';
@@ -42,7 +42,7 @@ export class Gate implements GateContract {
   #active = 0;
   #idle: (() => void)[] = [];
 
-  constructor(parts: GateParts) {
+  constructor(parts: GateDependencies) {
     const { log, projections, settings } = parts;
     const committer = new Committer(log, (entry) => projections.apply(entry));
     const defer = parts.defer ?? ((task) => void setImmediate(task));
@@ -71,7 +71,8 @@ export class Gate implements GateContract {
       tenantStorage: new TenantStorage({
         bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
         measure: (tenant) =>
-          held(branchesNow(projections, log.basis(), tenant), tenant).storedBytes + (parts.bodies?.blobs.bytesOf(tenant) ?? 0),
+          measureHeld(branchesNow(projections, log.basis(), tenant), tenant).storedBytes +
+          (parts.bodies?.blobs.bytesOf(tenant) ?? 0),
         warn: parts.warn,
       }),
       term: new LicenceTerm(parts.licence, parts.warn),
@@ -87,7 +88,7 @@ export class Gate implements GateContract {
         },
         (tenant) => tenants.tenant(tenant)?.record.quota,
       ),
-      places: new QueryPlaces(
+      places: new QuerySlots(
         {
           runningMax: settings.SERVICE_MAX_RUNNING_QUERIES,
           waitingMax: settings.SERVICE_QUERY_QUEUE_MAX,

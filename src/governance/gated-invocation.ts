@@ -17,7 +17,7 @@ import { tenantOf } from '../log/values/value.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
-import type { Kept } from '../projections/retention/projection.ts';
+import type { RetentionRule } from '../projections/retention/projection.ts';
 import { accessRecord, type Ending, type Happened } from './recording/access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
@@ -29,7 +29,7 @@ import type {
   ExhibitDesk,
   GovernedSnapshot,
   Invocation,
-  InvocationFacts,
+  InvocationDetails,
   InvocationRequest,
   PolicyExplanation,
   ProofReader,
@@ -70,7 +70,7 @@ export class GatedInvocation implements Invocation {
     return this.#asked.request.transaction ?? null;
   }
 
-  describe(facts: InvocationFacts): void {
+  describe(facts: InvocationDetails): void {
     this.#asked.describe(facts);
   }
 
@@ -186,7 +186,7 @@ export class GatedInvocation implements Invocation {
     return this.#desks.policies();
   }
 
-  kept(type: string, key: string): readonly Kept[] {
+  kept(type: string, key: string): readonly RetentionRule[] {
     this.#admission.admit();
     this.#core.judge.authorise(this.#asked.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
@@ -222,7 +222,7 @@ export class GatedInvocation implements Invocation {
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
   close(): Promise<unknown> | null {
     this.#admission.close();
-    const writing = this.#writesMade?.ended() ?? null;
+    const writing = this.#writesMade?.whenEnded() ?? null;
     const over = (): Promise<unknown> | null => {
       this.#admission.leave();
       return this.#bodiesMade?.end(this.wrote) ?? null;
@@ -243,7 +243,7 @@ export class GatedInvocation implements Invocation {
     const { breakGlass, accessScopeRef } = asked.judged;
     const nowMs = parts.clock.monotonicMs();
     const digestOf = (of: readonly string[] | undefined): string | null =>
-      of === undefined || of.length === 0 ? null : digest.of(of);
+      of === undefined || of.length === 0 ? null : digest.digestOf(of);
     const recordOf = (act: RecordedAct, beside: Pick<Happened, 'statements' | 'recalled' | 'costUnits'>): AccessRecord =>
       accessRecord({
         caller: this.caller,

@@ -78,7 +78,7 @@ export class DiskRoom {
   }
 
   /** The write that lacked room has succeeded. */
-  found(short: Short): void {
+  clearShortage(short: Short): void {
     if (!this.#short.delete(short) || this.#short.size > 0) return;
     this.#why = null;
     this.#options.say(`the disk at ${this.#options.directory} has room again: the store takes writes`);
@@ -100,7 +100,7 @@ export class DiskRoom {
 }
 
 /** The final outcome of an append, across every postponement for lack of room. */
-export async function settled(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
+export async function finalOutcome(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
   for (;;) {
     const asked = appended.acknowledged;
     try {

@@ -35,10 +35,10 @@ export interface GroupListener {
   /** Null, or resolves once all keys that what was appended so far is sealed under are on disk: no frame is written before. */
   keysDurable(): Promise<void> | null;
   /** The payload is in the file: its slot is free. */
-  written(sealing: Sealing): void;
+  onWritten(sealing: Sealing): void;
   /** All entries up to here meet the sync policy. */
-  committed(last: EncodedEntry): void;
-  failed(cause: unknown): void;
+  onCommitted(last: EncodedEntry): void;
+  onFailed(cause: unknown): void;
 }
 
 /** A larger group would keep the next one waiting too long. One append is never divided. */
@@ -120,7 +120,7 @@ export class GroupCommit {
   }
 
   /** Called when an added append has been linked. */
-  linked(): void {
+  onLinked(): void {
     this.#wake();
   }
 
@@ -148,7 +148,7 @@ export class GroupCommit {
     for (const each of [...written, ...unwritten]) each.reject(error);
     for (const { reject } of this.#between.splice(0)) reject(error);
     this.#wake();
-    if (first) this.#listener.failed(cause);
+    if (first) this.#listener.onFailed(cause);
   }
 
   async #commit(): Promise<void> {
@@ -224,11 +224,11 @@ export class GroupCommit {
       if (this.#state.at === 'failed') throw this.#state.error;
       const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
       await this.#writer.write(entries);
-      this.#room.found('frames');
+      this.#room.clearShortage('frames');
       this.#unsynced.add(entries, this.#queue.countWritten(group));
-      for (const { sealing } of entries) if (sealing) this.#listener.written(sealing);
+      for (const { sealing } of entries) if (sealing) this.#listener.onWritten(sealing);
       for (const { write } of group) write.resolve();
-      if (this.#walSync === 'off') this.#listener.committed(entries[entries.length - 1]!);
+      if (this.#walSync === 'off') this.#listener.onCommitted(entries[entries.length - 1]!);
       for (const waiting of group) {
         if (waiting.needs === 'write') waiting.acknowledgement.resolve('buffered');
         else this.#unsynced.acknowledgements.push(waiting.acknowledgement);
@@ -262,7 +262,7 @@ export class GroupCommit {
     const written = (this.#syncing = this.#unsynced);
     this.#unsynced = new Unsynced();
     const done = this.#fileSync.sync(written.bytes, this.#gathering.isComplete(written.syncs)).then(() => {
-      if (this.#walSync !== 'off') this.#listener.committed(written.last!);
+      if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);
       for (const acknowledgement of written.acknowledgements) acknowledgement.resolve('synced');
       this.#syncing = new Unsynced();
       this.#gathering.begin(written.syncs + this.#syncs);

@@ -5,12 +5,12 @@ import { rowKeysOf } from './entries/body-codec.ts';
 import { decodeEntryWithSecrets, decodeLeaf, leafSpan, openPayload } from './entries/entry-codec.ts';
 import type { Keyring } from './keys/keys.ts';
 import type { FrameEntry } from './files/log-file.ts';
-import type { EntryPlace } from './files/log-reader.ts';
+import type { EntryLocator } from './files/log-reader.ts';
 import type { LogProofs, SignedHead, StoredEntry } from './log-store.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
 import type { TreeStore } from './tree/tree-store.ts';
 
-export interface LocalProofsParts {
+export interface LocalProofsDependencies {
   readonly nodes: TreeStore;
   readonly origin: string;
   readonly keyring: Keyring;
@@ -21,14 +21,14 @@ export interface LocalProofsParts {
   /** Hashes all that is placed, within the turn. */
   readonly linkNow: () => void;
   /** See `readStoredEntries`. */
-  readonly read: (place: EntryPlace) => Promise<readonly FrameEntry[]>;
+  readonly read: (place: EntryLocator) => Promise<readonly FrameEntry[]>;
 }
 
 export class LocalProofs implements LogProofs {
   readonly key: string;
-  readonly #parts: LocalProofsParts;
+  readonly #parts: LocalProofsDependencies;
 
-  constructor(parts: LocalProofsParts) {
+  constructor(parts: LocalProofsDependencies) {
     this.key = verifierKey(parts.origin, parts.keyring.signer.publicKey);
     this.#parts = parts;
   }
@@ -68,9 +68,9 @@ export class LocalProofs implements LogProofs {
     return size === newest.size ? newest : this.#parts.sign({ size, root: this.root(size) });
   }
 
-  async entry(place: EntryPlace): Promise<StoredEntry | undefined> {
+  async entry(place: EntryLocator): Promise<StoredEntry | undefined> {
     const [stored] = await this.#parts.read(place);
-    return stored && this.#stored(stored);
+    return stored && this.#storedEntry(stored);
   }
 
   async *entries(positions: readonly number[]): AsyncGenerator<StoredEntry> {
@@ -81,12 +81,12 @@ export class LocalProofs implements LogProofs {
         const { position, positions: count } = leafSpan(stored.leaf);
         const before = next;
         while (next < positions.length && positions[next]! < position + count) next++;
-        if (next > before) yield this.#stored(stored);
+        if (next > before) yield this.#storedEntry(stored);
       }
     }
   }
 
-  #stored({ leaf, payload, redacted }: FrameEntry): StoredEntry {
+  #storedEntry({ leaf, payload, redacted }: FrameEntry): StoredEntry {
     const { keyring } = this.#parts;
     const facts = decodeLeaf(leaf);
     return {

@@ -5,14 +5,14 @@
 import type { RowKeys } from './entries/subject-open.ts';
 import type { Ascending, Redacted } from './redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entries/entry.ts';
-import type { LeafFacts, OpenedEntry } from './entries/entry-codec.ts';
-import type { EntryPlace } from './files/log-reader.ts';
+import type { LeafFields, OpenedEntry } from './entries/entry-codec.ts';
+import type { EntryLocator } from './files/log-reader.ts';
 import type { Manifest } from './files/manifest.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
 import type { SavedLog } from './files/saved-log.ts';
 
 /** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
-export interface NextPlace {
+export interface NextPosition {
   readonly position: number;
   readonly time: bigint;
 }
@@ -51,7 +51,7 @@ export interface Appended {
 
 export interface AppendOptions {
   /** Fails an assertion when the log has moved on since `next()`, as `claim` tells: decide and append belong in one turn. */
-  readonly at?: NextPlace;
+  readonly at?: NextPosition;
   /** Per-write `X-Service-Durability: sync`: this group is fsynced before the acknowledgement even under `off`. */
   readonly sync?: boolean;
 }
@@ -63,7 +63,7 @@ export interface SignedHead extends TreeHead {
 
 /** An entry as it is stored: its hashed leaf, and access to the sealed body. */
 export interface StoredEntry {
-  readonly facts: LeafFacts;
+  readonly facts: LeafFields;
   readonly leaf: Uint8Array;
   /** Opens the body. Throws REL_STORAGE when it is not what the leaf commits to. */
   open(): OpenedEntry;
@@ -92,7 +92,7 @@ export interface LogProofs {
   /** A head of an earlier size, which a stored one covers. */
   headAt(size: number): Promise<SignedHead>;
   /** Undefined when no entry that was written has this leaf, or covers this position. */
-  entry(place: EntryPlace): Promise<StoredEntry | undefined>;
+  entry(place: EntryLocator): Promise<StoredEntry | undefined>;
   /** Entries that cover positions of an ascending list, each once, in order; neighbours in the log are read together. */
   entries(positions: readonly number[]): AsyncGenerator<StoredEntry>;
 }
@@ -126,9 +126,9 @@ export interface LogStatus {
 
 export interface LogStore {
   status(): LogStatus;
-  next(): NextPlace;
+  next(): NextPosition;
   /** Whether an append may still be given a place that was meant to come later than `next()`: it is kept for this turn then. */
-  claim(place: NextPlace): boolean;
+  claim(place: NextPosition): boolean;
   basis(): Basis;
   /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is full, failed or closed. */
   append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended;
@@ -150,7 +150,7 @@ export interface LogStore {
   /** Appends and fsyncs a signed head if anything was written since the last one. */
   seal(): Promise<void>;
   /** The state from which a later open resumes: everything placed by now. Useless until it is `durable`. */
-  saved(): SavedLog;
+  savedState(): SavedLog;
   /** Resolves when the first `leaves` are fsynced, which it asks for. Rejects with REL_UNAVAILABLE when the log failed first. */
   durable(leaves: number): Promise<void>;
   /** Drains, seals, closes. No append succeeds afterwards. */

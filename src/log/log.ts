@@ -22,7 +22,7 @@ import { lastInstantOf } from './files/chain.ts';
 import { type BulkOptions, BulkSealer } from './entries/bulk-sealer.ts';
 import type { Disk } from './disk/disk.ts';
 import { EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
-import type { OpenBeside } from './files/frame-opener.ts';
+import type { BackgroundOpening } from './files/frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entries/entry.ts';
 import { EntryLinker } from './entry-linker.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -40,7 +40,7 @@ import type {
   LogProofs,
   LogStatus,
   LogStore,
-  NextPlace,
+  NextPosition,
   WalSync,
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './files/log-writer.ts';
@@ -71,7 +71,7 @@ export interface LocalLogOptions {
   /** How large bodies of rows are sealed beside the event loop; without it all are in the turn in which they are placed. */
   readonly bulk?: BulkOptions;
   /** Opens what is replayed beside the event loop; an entry is then whole within `replay` only. Absent: all in the turn. */
-  readonly openBeside?: OpenBeside;
+  readonly openBeside?: BackgroundOpening;
   /** The state saved by an earlier process: only later entries are read and replayed. */
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
@@ -138,13 +138,13 @@ export class LocalLog implements LogStore {
     this.#nodes = nodes;
     this.#writer = new LogWriter(disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits }, root);
     this.#placement = new Placement(clock, chain);
-    this.#linker = new EntryLinker(chain, () => this.#commits.linked());
+    this.#linker = new EntryLinker(chain, () => this.#commits.onLinked());
     this.#state = new LogState({ disk, clock, directory: logDirectory, say });
     this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#state.room, {
       keysDurable: () => keyring.subjects.durable(),
-      written: (sealing) => this.#bulk!.release(sealing),
-      committed: ({ entry }) => this.#placement.makeVisible(entry),
-      failed: (cause) => this.#state.fail(cause),
+      onWritten: (sealing) => this.#bulk!.release(sealing),
+      onCommitted: ({ entry }) => this.#placement.makeVisible(entry),
+      onFailed: (cause) => this.#state.fail(cause),
     });
     const onSealed = (): void => this.#linker.linkReady();
     this.#bulk = bulk ? new BulkSealer(bulk, onSealed, (cause) => this.#commits.fail(cause)) : null;
@@ -190,11 +190,11 @@ export class LocalLog implements LogStore {
     };
   }
 
-  next(): NextPlace {
+  next(): NextPosition {
     return this.#placement.next();
   }
 
-  claim(place: NextPlace): boolean {
+  claim(place: NextPosition): boolean {
     return this.#placement.claim(place);
   }
 
@@ -228,7 +228,7 @@ export class LocalLog implements LogStore {
     return this.#heads.seal();
   }
 
-  saved(): SavedLog {
+  savedState(): SavedLog {
     const { manifest, leaves: written, lastFrame, files, frames } = this.#writer;
     assert(lastFrame, 'an open log has a first entry');
     const { logId } = manifest;
@@ -357,7 +357,7 @@ export class LocalLog implements LogStore {
     }
     this.#linker.linkReady();
     const appended = this.#commits.add(placed, { sync, access: drafts.every(isAccess) });
-    this.#heads.appended(appended);
+    this.#heads.onAppended(appended);
     return appended;
   }
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
 import type { CommittedEntry } from './entries/entry.ts';
 import { type Chain, lastInstantOf } from './files/chain.ts';
-import type { Basis, NextPlace } from './log-store.ts';
+import type { Basis, NextPosition } from './log-store.ts';
 
 export class Placement {
   readonly #clock: Clock;
@@ -19,7 +19,7 @@ export class Placement {
   #visiblePosition: number;
   #visibleInstant: bigint;
   #handedOut: bigint;
-  #promised: NextPlace | null = null;
+  #promised: NextPosition | null = null;
 
   constructor(clock: Clock, chain: Chain) {
     this.#clock = clock;
@@ -38,18 +38,18 @@ export class Placement {
   }
 
   /** Kept until the end of the calling turn: a decision reads the place that its append will get. */
-  next(): NextPlace {
+  next(): NextPosition {
     return this.#promised ?? this.#promise({ position: this.#position, time: this.#nextTime() });
   }
 
   /** Whether a place that was meant to come later than `next` is free; it is kept as that is then. */
-  claim(place: NextPlace): boolean {
+  claim(place: NextPosition): boolean {
     const isFree = this.isFree(place);
     if (isFree) this.#promise(place);
     return isFree;
   }
 
-  #promise(place: NextPlace): NextPlace {
+  #promise(place: NextPosition): NextPosition {
     if (this.#promised === null)
       queueMicrotask(() => {
         this.#promised = null;
@@ -67,12 +67,12 @@ export class Placement {
     return { position: this.#visiblePosition, instant };
   }
 
-  isFree({ position, time }: NextPlace): boolean {
+  isFree({ position, time }: NextPosition): boolean {
     return position === this.#position && time > this.#lastInstant && time > this.#handedOut;
   }
 
   /** So many entries are placed from `first` on; `next` comes right behind them. */
-  advance(entries: number, first: NextPlace, next: NextPlace): void {
+  advance(entries: number, first: NextPosition, next: NextPosition): void {
     this.#promised = null;
     this.#position = next.position;
     this.#lastInstant = next.time - 1n;

@@ -13,14 +13,14 @@
  */
 import type { Clock, Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import { malformed } from './bytes/byte-stream.ts';
+import { malformedError } from './bytes/byte-stream.ts';
 import { Chain } from './files/chain.ts';
 import { openCheckpoint } from './tree/checkpoint-note.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
 import type { CommittedEntry } from './entries/entry.ts';
 import { FrameFeed } from './files/frame-feed.ts';
 import { FrameIndex } from './files/frame-index.ts';
-import { FrameOpener, type OpenBeside } from './files/frame-opener.ts';
+import { FrameOpener, type BackgroundOpening } from './files/frame-opener.ts';
 import type { Keyring } from './keys/keys.ts';
 import {
   decodeFileHeader,
@@ -48,7 +48,7 @@ export interface RecoveryOptions {
   readonly keyring: Keyring;
   readonly origin: string;
   readonly resume?: ResumeOptions;
-  readonly openBeside?: OpenBeside;
+  readonly openBeside?: BackgroundOpening;
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
   readonly breathe?: () => Promise<void> | undefined;
 }
@@ -108,7 +108,7 @@ async function resume(options: RecoveryOptions, known: Known): Promise<Recovered
     return await follow({ ...options, replay }, known, start);
   } catch (cause) {
     if (replaying || !(cause instanceof ServiceError)) throw cause;
-    saved.refused(cause.message);
+    saved.onRefused(cause.message);
     return null;
   }
 }
@@ -167,7 +167,7 @@ class Recovery {
     const { file, end, physical } = await this.#readFile(open, () => {
       this.#checkCheckpoint();
       if (this.#chain.leaves < this.#replayFrom)
-        throw malformed(`it stands for ${this.#replayFrom} leaves; the log has ${this.#chain.leaves}`);
+        throw malformedError(`it stands for ${this.#replayFrom} leaves; the log has ${this.#chain.leaves}`);
     });
     const cutBytes = end.dataEnd - end.offset;
     await this.#rewriteDoubtful(file, end.offset);
@@ -271,7 +271,7 @@ class Recovery {
         this.#noteDoubt(header);
         this.#frames.note({ file: number, offset, firstLeaf: this.#chain.leaves, firstPosition: this.#chain.position });
         for (const [i, stored] of frameEntries(bytes, header).entries()) {
-          const entry = this.#chain.follow(stored, fed.opened(i));
+          const entry = this.#chain.follow(stored, fed.bodyOf(i));
           this.#checkHead();
           if (entry.leaf >= this.#replayFrom) this.#options.replay(entry, this.#chain.previousHash);
           else this.#checkSavedLeaf();
@@ -302,14 +302,15 @@ class Recovery {
   /** An entry that was placed but not yet written when the state was saved must be the one that the log has. */
   #checkSavedLeaf(): void {
     if (this.#chain.leaves === this.#replayFrom && !equalBytes(this.#start!.leafHash, this.#chain.previousHash))
-      throw malformed('a saved state of a log that went another way');
+      throw malformedError('a saved state of a log that went another way');
   }
 
   #checkClaims(header: FrameHeader): void {
     if (header.firstLeaf !== this.#chain.leaves) {
-      throw malformed(`a frame from leaf ${header.firstLeaf} where ${this.#chain.leaves} belongs`);
+      throw malformedError(`a frame from leaf ${header.firstLeaf} where ${this.#chain.leaves} belongs`);
     }
-    if (header.durableThrough > header.firstLeaf) throw malformed('a frame that claims itself as durable before it was written');
+    if (header.durableThrough > header.firstLeaf)
+      throw malformedError('a frame that claims itself as durable before it was written');
   }
 
   /** Keeps the frames from the one on that holds the first leaf which no frame so far says was durable. */
@@ -335,7 +336,7 @@ class Recovery {
   #checkHead(): void {
     const { checkpoint } = this.#known;
     if (checkpoint?.size === this.#chain.leaves && !equalBytes(checkpoint.root, this.#chain.tree.root())) {
-      throw malformed(`the signed checkpoint of ${checkpoint.size} leaves has another root than the log`);
+      throw malformedError(`the signed checkpoint of ${checkpoint.size} leaves has another root than the log`);
     }
   }
 

@@ -10,13 +10,13 @@ import { assert } from '../errors.ts';
 import { blankOf, isBlank } from './entries/blank-body.ts';
 import { bytesOfParts, encodeBody, encoded, joinParts } from './entries/body-codec.ts';
 import { NONCE_BYTES, sealPayload } from './entries/body-sealer.ts';
-import { ByteWriter, malformed } from './bytes/byte-stream.ts';
+import { ByteWriter, malformedError } from './bytes/byte-stream.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
 import { withoutRows } from './entries/dropped-rows.ts';
-import { isEmbedded, withoutVectors } from './entries/embedded.ts';
+import { isEmbedded, withoutVectors } from './entries/embedded-vectors.ts';
 import { type Embedded, isOpen, type OpenBody } from './entries/entry.ts';
-import { checkDigest, decodeEntry, decodeLeaf, decodeOpened, type LeafFacts, openPayload } from './entries/entry-codec.ts';
-import type { FramePlace } from './files/frame-index.ts';
+import { checkDigest, decodeEntry, decodeLeaf, decodeOpened, type LeafFields, openPayload } from './entries/entry-codec.ts';
+import type { FrameStart } from './files/frame-index.ts';
 import type { Keyring } from './keys/keys.ts';
 import {
   encodeFileHeader,
@@ -95,7 +95,7 @@ class Rewriting {
   readonly #positions: Ascending;
   readonly #counts: Redacted;
   readonly #all: Ascending;
-  readonly #places: FramePlace[] = [];
+  readonly #places: FrameStart[] = [];
   readonly #body = new ByteWriter(1 << 16);
   #offset = 0;
   #changed = false;
@@ -127,14 +127,14 @@ class Rewriting {
       const { offset } = scanner;
       const scanned = await scanner.next();
       if (scanned.found === 'end') {
-        if (offset !== length) throw malformed(`${this.#source.path} offset ${offset}: frames up to ${length} are gone`);
+        if (offset !== length) throw malformedError(`${this.#source.path} offset ${offset}: frames up to ${length} are gone`);
         break;
       }
-      if (scanned.found === 'bad') throw malformed(`${this.#source.path} offset ${offset}: ${scanned.reason}`);
+      if (scanned.found === 'bad') throw malformedError(`${this.#source.path} offset ${offset}: ${scanned.reason}`);
       const { header, bytes } = scanned;
       const stored = frameEntries(bytes, header);
       const facts = decodeLeaf(stored[0]!.leaf);
-      const entries = stored.map((entry) => this.#redacted(entry));
+      const entries = stored.map((entry) => this.#redact(entry));
       const place = { file: number, offset: this.#offset, firstLeaf: header.firstLeaf };
       this.#places.push({ ...place, firstPosition: facts.position });
       await this.#write(encodeStored({ ...place, durableThrough: header.durableThrough }, entries));
@@ -150,7 +150,7 @@ class Rewriting {
     this.#offset += bytes.length;
   }
 
-  #redacted(stored: FrameEntry): FrameEntry {
+  #redact(stored: FrameEntry): FrameEntry {
     const facts = decodeLeaf(stored.leaf);
     const rows = this.#within(facts);
     if (rows.length === 0) return stored;
@@ -163,7 +163,7 @@ class Rewriting {
     return { leaf: stored.leaf, payload: sealPayload(body, { keyId, key: keyring.open(keyId), nonce }), redacted: true };
   }
 
-  #withoutRows(facts: LeafFacts, stored: FrameEntry, rows: readonly number[]): Uint8Array | null {
+  #withoutRows(facts: LeafFields, stored: FrameEntry, rows: readonly number[]): Uint8Array | null {
     const { redacted, payload } = stored;
     checkDigest(facts, payload, redacted);
     const { keyring } = this.#options;
@@ -196,7 +196,7 @@ class Rewriting {
     return this.#body.view();
   }
 
-  #withoutTexts(facts: LeafFacts, stored: FrameEntry): Uint8Array | null {
+  #withoutTexts(facts: LeafFields, stored: FrameEntry): Uint8Array | null {
     const { payload, redacted } = stored;
     const { body } = decodeEntry(facts, payload, this.#options.keyring, { redacted, rows: true });
     const blank = isOpen(body) && isEmbedded(body.content) ? this.#withoutVectors(body, body.content) : blankOf(body);
@@ -217,7 +217,7 @@ class Rewriting {
   }
 
   /** Row numbers, within the entry, of the positions that it covers. */
-  #within({ position, positions }: LeafFacts): readonly number[] {
+  #within({ position, positions }: LeafFields): readonly number[] {
     const rows: number[] = [];
     for (let i = firstFrom(this.#positions, position); i < this.#positions.length; i++) {
       const row = this.#positions[i]! - position;

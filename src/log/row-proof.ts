@@ -1,10 +1,10 @@
 /** One row out of an entry, proven against the rows root in the entry's leaf: its neighbours appear as hashes of salted bytes. */
 import { assert } from '../errors.ts';
 import { type DecodedRows, saltsOfRows } from './entries/rows-codec.ts';
-import { malformed } from './bytes/byte-stream.ts';
+import { malformedError } from './bytes/byte-stream.ts';
 import type { Vector } from './values/columns.ts';
 import type { RowsBody } from './entries/entry.ts';
-import type { LeafFacts } from './entries/entry-codec.ts';
+import type { LeafFields } from './entries/entry-codec.ts';
 import { Frontier } from './tree/merkle-tree.ts';
 import { RowLeaves } from './entries/row-leaf.ts';
 import { equalBytes, HASH_BYTES } from './bytes/sha256.ts';
@@ -27,7 +27,7 @@ export interface RowProof {
 const SLICE_ROWS = 512;
 
 /** `parts`: of the entry's rows. Null for a row of which only the hash is left. */
-export async function proveRow(facts: LeafFacts, parts: readonly DecodedRows[], index: number): Promise<RowProof | null> {
+export async function proveRow(facts: LeafFields, parts: readonly DecodedRows[], index: number): Promise<RowProof | null> {
   const nodes = new TreeStore();
   const tree = new Frontier(0, [], nodes);
   let shown: Pick<RowProof, 'pk' | 'salt' | 'row'> | null = null;
@@ -56,7 +56,7 @@ export async function proveRow(facts: LeafFacts, parts: readonly DecodedRows[], 
     rows += count;
   }
   assert(shown !== null, 'the entry has the row');
-  if (!equalBytes(tree.root(), facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
+  if (!equalBytes(tree.root(), facts.rowsRoot)) throw malformedError('the rows do not give the root that their leaf commits to');
   return {
     ...shown,
     index,

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
-import { settled } from './disk-room.ts';
+import { finalOutcome } from './disk-room.ts';
 import type { Disk } from './disk/disk.ts';
 import type { EntryBody } from './entries/entry.ts';
 import type { EntryLinker } from './entry-linker.ts';
@@ -68,7 +68,7 @@ export class SignedHeads {
   }
 
   /** Called after each append to the log. */
-  appended(appended: Appended): void {
+  onAppended(appended: Appended): void {
     this.#lastAppended = appended;
     this.#sealWhenIdle();
   }
@@ -150,7 +150,7 @@ export class SignedHeads {
     this.#sealedLeaves = covering.size;
     this.#seals++;
     // The checkpoint is in place before the next seal is written, however long both wait for room.
-    await settled(appended);
+    await finalOutcome(appended);
     await this.#store(covering);
   }
 
@@ -169,7 +169,7 @@ export class SignedHeads {
         await state.room.wait();
       }
     }
-    state.room.found('head');
+    state.room.clearShortage('head');
     this.#stored = head;
   }
 }

@@ -1,7 +1,7 @@
 /** Models behind endpoints that take and give JSON. */
 import { ServiceError } from '../errors.ts';
 
-export interface ModelPlace {
+export interface ModelEndpoint {
   readonly url: string;
   /** Sent as a bearer token. */
   readonly key: string | null;
@@ -15,7 +15,7 @@ export interface ModelPlace {
  * Returns the result of `read` on the answer; its errors say `an answer …`. Rejects with REL_UNAVAILABLE without a usable answer.
  */
 export async function askModel<T>(
-  { url, key, what, patienceMs }: ModelPlace,
+  { url, key, what, patienceMs }: ModelEndpoint,
   body: unknown,
   signal: AbortSignal | undefined,
   read: (answer: unknown) => T,

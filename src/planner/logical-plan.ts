@@ -10,7 +10,7 @@ import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 import type { GraphTypes } from './graph/graph-types.ts';
 import type { MatchMode } from '../governance/search/text-query.ts';
-import type { Frame, Literal, OutputEntity, Place, SetOperation, Slot, WindowFunction } from './statement.ts';
+import type { Frame, Literal, OutputEntity, Location, SetOperation, Slot, WindowFunction } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -413,11 +413,11 @@ export interface GraphInput {
   /** LIMIT counts groups of rows: no node above cuts them. */
   readonly limitsGroups: boolean;
   /** Location of the call. */
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** An expression without columns, or those of an ARRAY. */
-export type FunctionValue = { readonly place: Place; readonly isVector: boolean } & (
+export type FunctionValue = { readonly place: Location; readonly isVector: boolean } & (
   | { readonly bound: Bound }
   | { readonly items: readonly Bound[] }
 );

@@ -1,31 +1,41 @@
 /** Graph patterns as trees. Pure data. */
-import type { Place, Slot, StatedType } from './statement.ts';
+import type { Location, Slot, StatedType } from './statement.ts';
 
 export type Term =
-  | { readonly kind: 'variable'; readonly name: string; readonly place: Place }
-  | { readonly kind: 'property'; readonly of: Term; readonly name: string; readonly place: Place }
-  | { readonly kind: 'element'; readonly of: Term; readonly at: Term; readonly place: Place }
-  | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly place: Place }
-  | { readonly kind: 'list'; readonly items: readonly Term[]; readonly place: Place }
-  | { readonly kind: 'map'; readonly entries: readonly { readonly name: string; readonly value: Term }[]; readonly place: Place }
+  | { readonly kind: 'variable'; readonly name: string; readonly place: Location }
+  | { readonly kind: 'property'; readonly of: Term; readonly name: string; readonly place: Location }
+  | { readonly kind: 'element'; readonly of: Term; readonly at: Term; readonly place: Location }
+  | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly place: Location }
+  | { readonly kind: 'list'; readonly items: readonly Term[]; readonly place: Location }
+  | {
+      readonly kind: 'map';
+      readonly entries: readonly { readonly name: string; readonly value: Term }[];
+      readonly place: Location;
+    }
   /** A function by its name in lower case, as in `functions`. */
-  | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly place: Place }
+  | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly place: Location }
   | {
       readonly kind: 'aggregate';
       readonly function: PatternAggregate;
       /** null: count(*). */
       readonly of: Term | null;
       readonly distinct: boolean;
-      readonly place: Place;
+      readonly place: Location;
     }
-  | { readonly kind: 'arithmetic'; readonly op: ArithmeticOp; readonly left: Term; readonly right: Term; readonly place: Place }
-  | { readonly kind: 'negate'; readonly operand: Term; readonly place: Place }
+  | {
+      readonly kind: 'arithmetic';
+      readonly op: ArithmeticOp;
+      readonly left: Term;
+      readonly right: Term;
+      readonly place: Location;
+    }
+  | { readonly kind: 'negate'; readonly operand: Term; readonly place: Location }
   | {
       readonly kind: 'case';
       readonly operand: Term | null;
       readonly branches: readonly { readonly when: Term; readonly result: Term }[];
       readonly otherwise: Term | null;
-      readonly place: Place;
+      readonly place: Location;
     }
   | Condition;
 
@@ -33,20 +43,20 @@ export const aggregates = ['count', 'collect', 'sum', 'avg', 'min', 'max'] as co
 export type PatternAggregate = (typeof aggregates)[number];
 
 export type Condition =
-  | { readonly kind: 'and' | 'or' | 'xor'; readonly left: Term; readonly right: Term; readonly place: Place }
-  | { readonly kind: 'not'; readonly operand: Term; readonly place: Place }
-  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly place: Place }
+  | { readonly kind: 'and' | 'or' | 'xor'; readonly left: Term; readonly right: Term; readonly place: Location }
+  | { readonly kind: 'not'; readonly operand: Term; readonly place: Location }
+  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly place: Location }
   | {
       readonly kind: 'text';
       readonly op: 'starts' | 'ends' | 'contains';
       readonly left: Term;
       readonly right: Term;
-      readonly place: Place;
+      readonly place: Location;
     }
-  | { readonly kind: 'in'; readonly left: Term; readonly list: Term; readonly place: Place }
-  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly place: Place }
+  | { readonly kind: 'in'; readonly left: Term; readonly list: Term; readonly place: Location }
+  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly place: Location }
   /** A node is of each of these types. */
-  | { readonly kind: 'labelled'; readonly of: string; readonly types: readonly string[]; readonly place: Place };
+  | { readonly kind: 'labelled'; readonly of: string; readonly types: readonly string[]; readonly place: Location };
 
 export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
@@ -57,7 +67,7 @@ export interface PatternNode {
   /** The node has one type of each of these lists; none: any type. */
   readonly labels: readonly (readonly string[])[];
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface PatternEdge {
@@ -68,7 +78,7 @@ export interface PatternEdge {
   /** Null: a single edge. An omitted bound is 1. */
   readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** Nodes with edges between them: one more of the former. */
@@ -90,9 +100,9 @@ export type Clause =
       readonly optional: boolean;
       readonly chains: readonly PatternChain[];
       readonly where: Term | null;
-      readonly place: Place;
+      readonly place: Location;
     }
-  | { readonly kind: 'unwind'; readonly list: Term; readonly name: string; readonly place: Place }
+  | { readonly kind: 'unwind'; readonly list: Term; readonly name: string; readonly place: Location }
   | Projection;
 
 export type Projection = {
@@ -105,14 +115,14 @@ export type Projection = {
   readonly skip: Slot | null;
   readonly limit: Slot | null;
   readonly where: Term | null;
-  readonly place: Place;
+  readonly place: Location;
 };
 
 /** A CREATE or MERGE clause: nodes that are not bound yet have a label, edges one type and a direction. */
 export interface MadeClause {
   readonly kind: 'create' | 'merge';
   readonly chains: readonly PatternChain[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface PatternWrite {
@@ -120,5 +130,5 @@ export interface PatternWrite {
   readonly made: readonly MadeClause[];
   /** Null without RETURN. */
   readonly returned: Projection | null;
-  readonly place: Place;
+  readonly place: Location;
 }

@@ -11,7 +11,7 @@ import type {
   Literal,
   ParameterType,
   ParsedQuestion,
-  Place,
+  Location,
   TypedValue,
 } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
@@ -197,7 +197,7 @@ export interface ParsedWrite {
   readonly template: string;
   readonly statement: WriteStatement;
   readonly parameters: readonly Literal[];
-  placeOf(slot: number): Place;
+  placeOf(slot: number): Location;
 }
 
 export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });

@@ -13,7 +13,7 @@ import { typesCalled, unitsOf } from './functions/calls.ts';
 import { BasisCache } from './graph/basis-cache.ts';
 import { GraphCache } from './graph/graph-cache.ts';
 import { longWorkOf } from './operators/long-work.ts';
-import { looksOfUnit } from './graph/limits.ts';
+import { looksOfUnit } from './graph/graph-limits.ts';
 import { lookUp, lookUpInTurns, unitsOfKey } from './run/key-look-up.ts';
 import { keysLookedUp } from './run/keyed-plan.ts';
 import { Measurements } from './operators/measurements.ts';
@@ -32,13 +32,13 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
-import { at } from './places.ts';
+import { errorAt } from './error-location.ts';
 import { Sketches } from './plans/sketches.ts';
 import { shownColumns } from './plans/output-origins.ts';
 import { Plans, type ReadyPlan } from './plans/plans.ts';
 import { TurnQueue } from './run/turn-queue.ts';
 import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
-import { AskedWrite, type OwnQuestion, WriteFront } from './writes/write-front.ts';
+import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
   Answer,
   DescribeRequest,
@@ -54,7 +54,7 @@ import type {
   SessionVerb,
 } from './planner-contract.ts';
 import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
-import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose } from './question/question.ts';
+import { type StatementSource, QuerySource, TextSource, type Question, questionOf, statedPurpose } from './question/question.ts';
 import { typoPresets } from '../governance/search/text-query.ts';
 import { type Reading, Session } from './question/session.ts';
 import type { ControlStatement } from './statement.ts';
@@ -198,7 +198,7 @@ export class Planner implements PlannerDoor {
     const { dialect = 'wide', purpose = null, signal, session } = request;
     if (request.write !== undefined) {
       const { write } = request;
-      return this.#writes.execute(invocation, new AskedWrite(write, dialect), write.statement, request, startedMs);
+      return this.#writes.execute(invocation, new WriteSource(write, dialect), write.statement, request, startedMs);
     }
     const { sql, parameters, time = 'current' } = request;
     const question = { sql, dialect, purpose, parameters, signal, session, time };
@@ -206,7 +206,7 @@ export class Planner implements PlannerDoor {
       sql.length > shortText
         ? await this.#questions.readInTurns(question, () => this.#scheduler.yield())
         : this.#questions.read(question);
-    const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
+    const made = request.graph && asked instanceof TextSource ? asked.graphWrite() : null;
     if (made !== null && (request.graph === true || made.kind === request.graph))
       return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
@@ -225,14 +225,14 @@ export class Planner implements PlannerDoor {
     const dialect = request.dialect ?? 'spec';
     const stated = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
     const lexed = request.parsed === undefined ? lexUnasked(request.sql, stated) : null;
-    const asked = request.parsed === undefined ? new AskedText(lexed!, dialect) : new AskedStatement(request.parsed, dialect);
+    const asked = request.parsed === undefined ? new TextSource(lexed!, dialect) : new QuerySource(request.parsed, dialect);
     invocation.describe({ template: asked.guardedTemplate });
     const write = request.writes && lexed ? this.#writes.statementOf(asked) : null;
     if (write !== null)
       return this.#writes.describe(invocation, { asked, lexed: lexed!, stated, statement: write, purpose: request.purpose });
     const statement = asked.parse();
     if (statement.kind === 'control')
-      throw at('REL_INVALID', 'only a query can be described: this statement runs at once', statement.place);
+      throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.place);
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot();
@@ -248,7 +248,11 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  async #ask(reading: Reading, request: QuestionRequest, own: OwnQuestion & { readonly asked?: Asked } = {}): Promise<Answer> {
+  async #ask(
+    reading: Reading,
+    request: QuestionRequest,
+    own: OwnQuestion & { readonly asked?: StatementSource } = {},
+  ): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const isLong = request.sql !== undefined && request.sql.length > shortText;
     const asked =
@@ -272,7 +276,7 @@ export class Planner implements PlannerDoor {
       const served = time === 'all' && basis === undefined ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
-        this.#plans.found(asked, question, snapshot, served) ??
+        this.#plans.find(asked, question, snapshot, served) ??
         (await this.#plans.make(asked, question, snapshot, served, known ? null : question, this.#planning(isLong, request)));
       const { plan } = cached;
       own.onPlan?.(cached);
@@ -284,7 +288,7 @@ export class Planner implements PlannerDoor {
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
       const beside = { watch, longWork, working: own.given ?? noWorking };
-      const catalogue = this.#seen(reading, request, snapshot);
+      const catalogue = this.#catalogueFor(reading, request, snapshot);
       const execution = this.#executions.make(plan, question.query, asked, request, snapshot, catalogue, beside);
       if (isSlow) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explainer.explain(plan, execution, startedMs, { question, run: null });
@@ -357,7 +361,7 @@ export class Planner implements PlannerDoor {
   #control(
     reading: Reading,
     request: QuestionRequest,
-    asked: Asked,
+    asked: StatementSource,
     statement: ControlStatement,
     startedMs: number,
   ): Promise<Answer> {
@@ -382,7 +386,7 @@ export class Planner implements PlannerDoor {
   }
 
   /** Made lazily, for runs that read the catalogue. */
-  #seen(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
+  #catalogueFor(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
     let seen: SeenCatalogue | null = null;
     return () =>
       (seen ??= seenCatalogue({

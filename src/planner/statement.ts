@@ -6,7 +6,7 @@ import type { ColumnType } from '../log/values/value.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 
 /** The location where a node starts in its text: 1-based. */
-export interface Place {
+export interface Location {
   readonly line: number;
   readonly column: number;
 }
@@ -51,7 +51,7 @@ export interface ParsedQuestion extends ParsedStatement {
   /** Statements of two languages never share a tree or a plan, even if their templates are equal. */
   readonly language: string;
   /** The location of a parameter in the given text: errors about its value point there. */
-  placeOf(slot: number): Place;
+  placeOf(slot: number): Location;
 }
 
 /** Which statements are understood: those of the specification alone, or all that this store knows. `graph`: the latter, where a node alone is one value. */
@@ -80,7 +80,7 @@ export type Statement =
   | {
       readonly kind: 'control';
       readonly what: ControlWhat;
-      readonly place: Place;
+      readonly place: Location;
       readonly purpose: Slot | null;
       /** Literals by position. */
       readonly arguments: readonly Slot[];
@@ -90,9 +90,9 @@ export type Statement =
       readonly names: readonly string[];
     }
   /** A write: /query refuses it with REL_READ_ONLY. */
-  | { readonly kind: 'write'; readonly verb: string; readonly place: Place }
+  | { readonly kind: 'write'; readonly verb: string; readonly place: Location }
   /** Recognised and not implemented: 501 (ALTER TABLE). */
-  | { readonly kind: 'unimplemented'; readonly verb: string; readonly instead: string; readonly place: Place };
+  | { readonly kind: 'unimplemented'; readonly verb: string; readonly instead: string; readonly place: Location };
 
 export type ControlWhat =
   | 'branch'
@@ -109,7 +109,7 @@ export type ControlWhat =
 /** Index into `ParsedStatement.parameters`. */
 export interface Slot {
   readonly slot: number;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /**
@@ -131,7 +131,7 @@ export interface Query {
   readonly oneInstant?: true;
   /** The entities in each column's values; absent where there are none. */
   readonly entities?: readonly (EntityShape | null)[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /**
@@ -140,7 +140,7 @@ export interface Query {
 export interface RowLock {
   /** The tables, by their names in the statement; empty: all of them. */
   readonly tables: readonly string[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface CommonTable {
@@ -157,7 +157,7 @@ export type QueryBody =
       readonly op: SetOperation;
       readonly left: QueryBody;
       readonly right: QueryBody;
-      readonly place: Place;
+      readonly place: Location;
     };
 
 export interface Select {
@@ -173,15 +173,15 @@ export interface Select {
   readonly having: Expression | null;
   readonly rankBy: readonly Expression[];
   readonly compute: readonly { readonly label: string; readonly expression: Expression }[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export type ProjectionItem =
-  | { readonly kind: 'star'; readonly table: string | null; readonly place: Place }
-  | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly place: Place };
+  | { readonly kind: 'star'; readonly table: string | null; readonly place: Location }
+  | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly place: Location };
 
 export type Source =
-  | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly place: Place }
+  | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly place: Location }
   | {
       readonly kind: 'subquery';
       readonly query: Query;
@@ -190,10 +190,10 @@ export type Source =
       readonly columns: readonly string[];
       /** The subquery may name columns of the sources before it. */
       readonly lateral?: true;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** Rows that are written out. A SELECT without FROM has one row without columns. */
-  | { readonly kind: 'values'; readonly rows: readonly (readonly Expression[])[]; readonly place: Place }
+  | { readonly kind: 'values'; readonly rows: readonly (readonly Expression[])[]; readonly place: Location }
   | {
       readonly kind: 'join';
       readonly type: 'inner' | 'left' | 'right' | 'full';
@@ -203,10 +203,10 @@ export type Source =
       readonly on: Expression | null;
       /** USING (a, b); `natural` is USING of the names that both sides have. */
       readonly using: readonly string[] | 'natural' | null;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** Rows that are there before the question is asked, by the name under which they are given; no text can say it. */
-  | { readonly kind: 'given'; readonly rows: string; readonly tables: readonly GivenTable[]; readonly place: Place }
+  | { readonly kind: 'given'; readonly rows: string; readonly tables: readonly GivenTable[]; readonly place: Location }
   /** `name(arg, NAME => value, …)` and the keyword forms that translate to it. */
   | {
       readonly kind: 'function';
@@ -215,7 +215,7 @@ export type Source =
       /** The condition on the edges that it follows: the binder takes it from WHERE. */
       readonly edges?: Expression;
       readonly alias: string | null;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** Rows of these types, or of every type, as the nodes or edges of a graph pattern: columns of `pattern-columns.ts`, then properties. */
   | {
@@ -226,7 +226,7 @@ export type Source =
       /** NULL in types that lack one. */
       readonly properties: readonly string[];
       readonly alias: string;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** For each row of the input, walks along edges from a node that it names: its columns, then those of `pattern-columns.ts`. */
   | {
@@ -241,7 +241,7 @@ export type Source =
       /** Trails that it shares no edge with. */
       readonly avoids: readonly ColumnRef[];
       readonly alias: string;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** For each row of the input, the walked elements as json: the input's columns, then one for each wanted entity. */
   | {
@@ -249,7 +249,7 @@ export type Source =
       readonly input: Source;
       readonly wanted: readonly WantedEntity[];
       readonly alias: string;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** For each row of the input, the elements of a list: its columns, then the element. */
   | {
@@ -257,7 +257,7 @@ export type Source =
       readonly input: Source;
       readonly list: Expression;
       readonly alias: string;
-      readonly place: Place;
+      readonly place: Location;
     };
 
 /** Where in a value entities are, so that protocols that have a form of their own for them can use it. */
@@ -308,8 +308,8 @@ export interface FunctionArgument {
 
 export type AsOf =
   /** The instant is a text or nanoseconds, or `now()` with an interval or without. */
-  | { readonly axis: 'valid' | 'system'; readonly instant: Expression; readonly place: Place }
-  | { readonly axis: 'current'; readonly place: Place };
+  | { readonly axis: 'valid' | 'system'; readonly instant: Expression; readonly place: Location }
+  | { readonly axis: 'current'; readonly place: Location };
 
 export interface OrderItem {
   readonly expression: Expression;
@@ -323,13 +323,13 @@ export interface GroupWindow {
   readonly type: 'tumble' | 'hop' | 'session';
   readonly column: ColumnRef;
   readonly intervals: readonly Interval[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** The slot holds `'N <unit>'` text: `intervalNanoseconds` of languages/interval.ts reads it. */
 export interface Interval {
   readonly slot: Slot;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface ColumnRef {
@@ -338,7 +338,7 @@ export interface ColumnRef {
   readonly name: string;
   /** In double quotes, which other languages use for texts. */
   readonly quoted?: boolean;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export type WindowFunction =
@@ -361,7 +361,7 @@ export interface Frame {
   readonly unit: 'rows' | 'range';
   readonly from: FrameBound;
   readonly to: FrameBound;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export type FrameBound =
@@ -372,8 +372,8 @@ export type FrameBound =
 /** Queries in expressions, but for IN. Each may name columns of the queries around it. */
 export type Subselect =
   /** Its one column of its one row; NULL where it has no row. */
-  | { readonly kind: 'scalar-query'; readonly query: Query; readonly place: Place }
-  | { readonly kind: 'exists'; readonly query: Query; readonly place: Place }
+  | { readonly kind: 'scalar-query'; readonly query: Query; readonly place: Location }
+  | { readonly kind: 'exists'; readonly query: Query; readonly place: Location }
   /** operand op ANY (query), operand op ALL (query). */
   | {
       readonly kind: 'quantified';
@@ -381,7 +381,7 @@ export type Subselect =
       readonly all: boolean;
       readonly operand: Expression;
       readonly query: Query;
-      readonly place: Place;
+      readonly place: Location;
     };
 
 export type SetOperation = 'union' | 'union all' | 'intersect' | 'intersect all' | 'except' | 'except all';
@@ -395,33 +395,33 @@ export type Expression =
       readonly kind: 'literal';
       readonly slot: number;
       readonly typed?: StatedType;
-      readonly place: Place;
+      readonly place: Location;
     }
   | {
       readonly kind: 'binary';
       readonly op: BinaryOp;
       readonly left: Expression;
       readonly right: Expression;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** A constant of a language other than SQL, in no slot of the statement. */
-  | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly place: Place }
-  | { readonly kind: 'not'; readonly operand: Expression; readonly place: Place }
-  | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Place }
-  | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly place: Place }
+  | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly place: Location }
+  | { readonly kind: 'not'; readonly operand: Expression; readonly place: Location }
+  | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Location }
+  | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly place: Location }
   | {
       readonly kind: 'in-list';
       readonly operand: Expression;
       readonly items: readonly Expression[];
       readonly negated: boolean;
-      readonly place: Place;
+      readonly place: Location;
     }
   | {
       readonly kind: 'in-query';
       readonly operand: Expression;
       readonly query: Query;
       readonly negated: boolean;
-      readonly place: Place;
+      readonly place: Location;
     }
   | {
       readonly kind: 'between';
@@ -429,7 +429,7 @@ export type Expression =
       readonly low: Expression;
       readonly high: Expression;
       readonly negated: boolean;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** CASE x WHEN v … has an operand; in CASE WHEN x = v … the operand is null and each `when` is a condition. */
   | {
@@ -439,11 +439,11 @@ export type Expression =
       readonly otherwise: Expression | null;
       /** Written as IS TRUE, or IS DISTINCT FROM. */
       readonly isTest?: true;
-      readonly place: Place;
+      readonly place: Location;
     }
-  | { readonly kind: 'now'; readonly place: Place }
+  | { readonly kind: 'now'; readonly place: Location }
   /** With a unit, lower case and singular, the slot holds a number: INTERVAL '3' MONTH. */
-  | { readonly kind: 'interval'; readonly interval: Interval; readonly unit: string | null; readonly place: Place }
+  | { readonly kind: 'interval'; readonly interval: Interval; readonly unit: string | null; readonly place: Location }
   | {
       readonly kind: 'aggregate';
       readonly function: AggregateName;
@@ -455,7 +455,7 @@ export type Expression =
       readonly filter: Expression | null;
       /** The order in which it meets its rows. */
       readonly orderBy?: readonly OrderItem[];
-      readonly place: Place;
+      readonly place: Location;
     }
   /** A window function; COUNT(*) has no argument. */
   | {
@@ -465,14 +465,14 @@ export type Expression =
       readonly partition: readonly Expression[];
       readonly orderBy: readonly OrderItem[];
       readonly frame: Frame | null;
-      readonly place: Place;
+      readonly place: Location;
     }
   | Subselect
   /** Several values side by side: an operand of IN and of comparisons. */
-  | { readonly kind: 'row'; readonly items: readonly Expression[]; readonly place: Place }
+  | { readonly kind: 'row'; readonly items: readonly Expression[]; readonly place: Location }
   /**
    * Scalar functions by name, upper case: those of `expressions/functions/`, operators by their symbol among them; MATCH,
    * SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives; ARRAY and the vector operators `<=>`, `<->`, `<#>` too.
    * MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD; CAST its second TYPE, EXTRACT its first FIELD.
    */
-  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Place };
+  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Location };

@@ -7,7 +7,7 @@ import type {
   CommonTable,
   EntityShape,
   Expression,
-  Place,
+  Location,
   ProjectionItem,
   Query,
   Slot,
@@ -17,7 +17,7 @@ import type {
 
 export type WriteStatement = InsertStatement | UpdateStatement | DeleteStatement;
 
-interface WriteParts {
+interface WriteBase {
   readonly purpose: Slot | null;
   readonly with: readonly CommonTable[];
   readonly target: WriteTarget;
@@ -25,25 +25,25 @@ interface WriteParts {
   readonly returning: readonly ProjectionItem[] | null;
   /** Slot of NULL; the path stands behind it. */
   readonly nullSlot: number;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface WriteTarget {
   readonly type: string;
   /** Alias, else the type. */
   readonly name: string;
-  readonly place: Place;
+  readonly place: Location;
 }
 
-export interface InsertStatement extends WriteParts {
+export interface InsertStatement extends WriteBase {
   readonly kind: 'insert';
   /** Null: the properties of the type, in their order. */
-  readonly columns: readonly NamedPlace[] | null;
+  readonly columns: readonly NamedLocation[] | null;
   readonly source: Query;
   readonly conflict: Conflict | null;
 }
 
-export interface UpdateStatement extends WriteParts {
+export interface UpdateStatement extends WriteBase {
   readonly kind: 'update';
   readonly set: readonly Assignment[];
   readonly from: Source | null;
@@ -51,30 +51,30 @@ export interface UpdateStatement extends WriteParts {
   readonly portion: Portion | null;
 }
 
-export interface DeleteStatement extends WriteParts {
+export interface DeleteStatement extends WriteBase {
   readonly kind: 'delete';
   readonly using: Source | null;
   readonly where: Expression | null;
   readonly portion: Portion | null;
 }
 
-export interface NamedPlace {
+export interface NamedLocation {
   readonly name: string;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** ON CONFLICT. `key` is the column that it names, if it does. */
 export type Conflict =
-  | { readonly do: 'nothing'; readonly key: NamedPlace | null }
+  | { readonly do: 'nothing'; readonly key: NamedLocation | null }
   | {
       readonly do: 'update';
-      readonly key: NamedPlace | null;
+      readonly key: NamedLocation | null;
       readonly set: readonly Assignment[];
       readonly where: Expression | null;
-      readonly place: Place;
+      readonly place: Location;
     };
 
-export interface Assignment extends NamedPlace {
+export interface Assignment extends NamedLocation {
   readonly value: Expression;
 }
 
@@ -82,12 +82,12 @@ export interface Assignment extends NamedPlace {
 export interface Portion {
   readonly from: Slot;
   readonly to: Slot | null;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** A write of the graph doors: a pattern to make, or scores of a function as a column of its nodes. */
 export type GraphWrite =
-  | (GraphWriteParts & {
+  | (GraphWriteBase & {
       readonly kind: 'pattern';
       /**
        * Null: it is made once; else once for each row of the query. Its first columns are what edges call the nodes of these names, then
@@ -99,7 +99,7 @@ export type GraphWrite =
       readonly things: readonly MadeThing[];
       readonly returned: ReturnedClause | null;
     })
-  | (GraphWriteParts & {
+  | (GraphWriteBase & {
       readonly kind: 'scores';
       /** Has columns nodeId and score. */
       readonly query: Query;
@@ -107,11 +107,11 @@ export type GraphWrite =
       readonly property: Slot;
     });
 
-interface GraphWriteParts {
+interface GraphWriteBase {
   readonly purpose: Slot | null;
   /** The slot of NULL, as in `WriteStatement`. */
   readonly nullSlot: number;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** RETURN after CREATE or MERGE. Terms over matched rows alone are replaced by values, named by `valueName`. */
@@ -124,7 +124,7 @@ export interface ReturnedClause {
 export type MadeThing = MadeNode | MadeEdge;
 
 /** A cell is a literal of the statement, or a value of the row that was matched. */
-export type MadeCell = NamedPlace & ({ readonly slot: number; readonly typed?: StatedType } | { readonly value: number });
+export type MadeCell = NamedLocation & ({ readonly slot: number; readonly typed?: StatedType } | { readonly value: number });
 
 interface Made {
   /** `create`: a row as it is sent. `merge`: the cells that are sent, of the row of this key. */
@@ -132,7 +132,7 @@ interface Made {
   readonly name: string;
   readonly type: string;
   readonly cells: readonly MadeCell[];
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface MadeNode extends Made {

@@ -255,7 +255,7 @@ export interface ErasureReader {
   /** Erasures so far. */
   readonly count: number;
   /** Organisation paths that rows of the type were erased in, each with how many erasures there were by then. */
-  of(type: string): Iterable<readonly [string | null, number]>;
+  pathsOf(type: string): Iterable<readonly [string | null, number]>;
 }
 
 /** Vectors of models that differ in either are never compared. */

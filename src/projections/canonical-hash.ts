@@ -123,7 +123,7 @@ export class CanonicalHash {
   }
 
   /** The texts with the first `count` codes as they are, one after the other: their lengths must be hashed elsewhere. */
-  spelled({ offsets, heap }: Texts, codes: Int32Array, count: number): void {
+  textsOfCodes({ offsets, heap }: Texts, codes: Int32Array, count: number): void {
     const source = new DataView(heap.buffer, heap.byteOffset, heap.length);
     const view = this.#view;
     const room = this.#buffer.length;

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { DerivedHome } from '../log/blobs/derived-file.ts';
 import type { LogStatus } from '../log/log-store.ts';
 import type { SavedLog } from '../log/files/saved-log.ts';
-import { captureCheckpoint, type CheckpointPlace, writeCheckpoint } from './checkpoint.ts';
+import { captureCheckpoint, type CheckpointPosition, writeCheckpoint } from './checkpoint.ts';
 import { type DerivedKind, DerivedKinds } from './derived-kinds.ts';
 import type { Projector } from './projector.ts';
 import { type ColumnStore, SegmentChangedError } from './rows/store/column-store.ts';
@@ -17,7 +17,7 @@ export interface CheckpointKeeperOptions {
   readonly store: ColumnStore;
   /** The owners of other derived files. */
   readonly kinds?: readonly DerivedKind[];
-  readonly log: { status(): LogStatus; saved(): SavedLog; durable(leaves: number): Promise<void> };
+  readonly log: { status(): LogStatus; savedState(): SavedLog; durable(leaves: number): Promise<void> };
   readonly clock: Clock;
   /** Bytes of log from one to the next. */
   readonly bytesBetween: number;
@@ -33,7 +33,7 @@ export interface SavedState {
   /** Where derived files are. */
   readonly directory: string;
   /** The checkpoint once it is in place, until the next one is; null where it could not be written. */
-  readonly written: Promise<CheckpointPlace | null>;
+  readonly written: Promise<CheckpointPosition | null>;
 }
 
 /** Deletions that follow each other share a checkpoint. */
@@ -44,7 +44,7 @@ export class CheckpointKeeper {
   readonly #kinds: DerivedKinds;
   #lastBytes: number;
   #lastLeaves: number;
-  #running: Promise<CheckpointPlace | null> | null = null;
+  #running: Promise<CheckpointPosition | null> | null = null;
   #said = false;
   #removal = false;
   readonly #closing = new AbortController();
@@ -58,7 +58,7 @@ export class CheckpointKeeper {
     const own = (name: RegExp, prefix: string): DerivedKind => ({
       prefix,
       holds: (file) => name.test(this.#running ? file.replace(/\.new$/, '') : file),
-      written: async () => void (await this.#running),
+      whenWritten: async () => void (await this.#running),
     });
     this.#kinds = new DerivedKinds([
       own(/^checkpoint$/, 'checkpoint'),
@@ -85,7 +85,7 @@ export class CheckpointKeeper {
   }
 
   /** Rows were deleted for good and older files still hold them: replaces those files soon. */
-  removed(): void {
+  onRemoved(): void {
     if (this.#removal || this.#closing.signal.aborted) return;
     this.#removal = true;
     const { clock } = this.#options;
@@ -98,11 +98,11 @@ export class CheckpointKeeper {
 
   /** Takes one, or waits for the one that is under way. False when it could not be written. */
   async take(): Promise<boolean> {
-    return (await this.#begun()) !== null;
+    return (await this.#begin()) !== null;
   }
 
   /** Begins one, and resolves in the turn that captures it: of all that was applied by then. Null where it can't be. */
-  async captured(): Promise<SavedState | null> {
+  async capture(): Promise<SavedState | null> {
     // A checkpoint under way may have captured an earlier state.
     while (this.#running) await this.#running;
     if (this.#closing.signal.aborted) return null;
@@ -110,7 +110,7 @@ export class CheckpointKeeper {
     let leaves: number | null = null;
     let tell = (): void => undefined;
     const captured = new Promise<void>((resolve) => (tell = resolve));
-    const taken = this.#begun((of) => {
+    const taken = this.#begin((of) => {
       leaves = of;
       tell();
     });
@@ -122,7 +122,7 @@ export class CheckpointKeeper {
     return { leaves, directory, written };
   }
 
-  #begun(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
+  #begin(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
     this.#running ??= this.#take(onCaptured).finally(() => {
       this.#running = null;
     });
@@ -133,7 +133,7 @@ export class CheckpointKeeper {
    * All that is saved is of now: a checkpoint that was captured after this call is in place, and files that held what was
    * wiped before are gone. False when something could not be written.
    */
-  async renewed(): Promise<boolean> {
+  async renew(): Promise<boolean> {
     await this.#running;
     return (await this.take()) && !this.#options.store.isBehind;
   }
@@ -143,7 +143,7 @@ export class CheckpointKeeper {
     const seen = await this.#unknown();
     if (seen.length === 0) return seen;
     // A file that was being written or removed during the first look has reached its final state by then.
-    await this.#kinds.written();
+    await this.#kinds.whenWritten();
     const still = new Set(await this.#unknown());
     return seen.filter((name) => still.has(name));
   }
@@ -170,22 +170,22 @@ export class CheckpointKeeper {
    * A caller that needs only the capture does not wait for segments to be written, as long as the contents of their files are
    * known.
    */
-  async #take(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
+  async #take(onCaptured?: (leaves: number) => void): Promise<CheckpointPosition | null> {
     const { home, projector, store, log, clock, say } = this.#options;
     const { bytes } = log.status();
     // Whether this one succeeds or not, the next is due after as many bytes again.
     this.#lastBytes = bytes;
     try {
       const filesToCome = onCaptured !== undefined && store.isOnlyNew;
-      if (!filesToCome) await store.settled();
+      if (!filesToCome) await store.whenIdle();
       const began = clock.monotonicMs();
       const { generation } = store;
       const captured = captureCheckpoint(projector, filesToCome);
-      const saved = log.saved();
+      const saved = log.savedState();
       this.#captureMs = Math.max(this.#captureMs, clock.monotonicMs() - began);
       onCaptured?.(saved.leaves);
       await log.durable(saved.leaves);
-      if (filesToCome) await store.settled();
+      if (filesToCome) await store.whenIdle();
       const place = await writeCheckpoint(home, captured, saved);
       this.#lastLeaves = place.leaves;
       await store.collect(generation, captured.files);

@@ -18,7 +18,7 @@ import type { CheckpointReader } from './projection.ts';
 import type { Projector } from './projector.ts';
 
 /** How much of which log a checkpoint stands for. */
-export interface CheckpointPlace {
+export interface CheckpointPosition {
   readonly logId: string;
   /** Leaves that are applied. */
   readonly leaves: number;
@@ -80,7 +80,7 @@ export function captureCheckpoint(projector: Projector, filesToCome = false): Ca
 }
 
 /** Makes it the newest one. Its log entries must be durable by now. */
-export async function writeCheckpoint(home: DerivedHome, captured: Captured, log: SavedLog): Promise<CheckpointPlace> {
+export async function writeCheckpoint(home: DerivedHome, captured: Captured, log: SavedLog): Promise<CheckpointPosition> {
   const { disk, directory, logId } = home;
   assert(log.leaves === captured.leaves, 'log and projections are saved at one leaf');
   await captured.complete;
@@ -119,7 +119,7 @@ export async function dropCheckpoint({ disk, directory }: DerivedReader): Promis
 
 /** The newest checkpoint, open; undefined where there is none. Throws a DerivedFileError for what is not one. */
 export class Checkpoint {
-  readonly place: CheckpointPlace;
+  readonly place: CheckpointPosition;
   /** All files that it consists of. */
   readonly files: ReadonlySet<string>;
   readonly #file: DerivedFile;
@@ -184,7 +184,7 @@ export class Checkpoint {
           continue;
         }
         await projector.projection(name).restore(this.#sections(name));
-        projector.restored(name, leaves);
+        projector.markRestored(name, leaves);
       }
     } catch (error) {
       projector.reset();

@@ -1,5 +1,5 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
-import type { NextPlace } from '../log/log-store.ts';
+import type { NextPosition } from '../log/log-store.ts';
 import { mainBranch } from '../log/entries/entry.ts';
 import { tenantOf } from '../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from './access-paths.ts';
@@ -66,7 +66,7 @@ type Decide<K extends CommandKind> = (
   command: Extract<Command, { kind: K }>,
   state: CurrentState,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ) => Decision;
 
 const deciders: { readonly [K in CommandKind]: Decide<K> } = {
@@ -174,7 +174,7 @@ function onMain(context: DecideContext): DecideContext {
 }
 
 /** Pure: nothing changes until the drafts are appended and applied. Throws the ServiceError that refuses a command. */
-export function decide(command: Command, state: CurrentState, context: DecideContext, next: NextPlace): Decision {
+export function decide(command: Command, state: CurrentState, context: DecideContext, next: NextPosition): Decision {
   const decider = deciders[command.kind] as Decide<CommandKind>;
   return decider(command, state, context, next);
 }
@@ -187,7 +187,7 @@ export function* decideInSteps(
   command: PutRows | DeleteRows,
   state: CurrentState,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Generator<undefined, Decision> {
   const [catalog, rows] = onBranch(state, context);
   if (command.kind === 'delete-rows') return yield* deleteSteps(command, catalog, rows, context, next);

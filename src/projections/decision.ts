@@ -1,7 +1,7 @@
 /** Input and result of every decide function: entries to append, and facts for the caller. Pure types. */
 import type { Vector } from '../log/values/columns.ts';
 import type { EntryContext, EntryDraft, RowsBody, TypeDefinition } from '../log/entries/entry.ts';
-import type { NextPlace } from '../log/log-store.ts';
+import type { NextPosition } from '../log/log-store.ts';
 import type { ServiceError } from '../errors.ts';
 import type { DeleteRows, Outcome, PutRows, RowRejection } from './command.ts';
 
@@ -14,7 +14,7 @@ export interface RowTest {
 /** Row-level permissions, checked before a command writes rows. */
 export interface RowCheck {
   /** null: every row of the type may be written; 'none': no row. */
-  of(type: TypeDefinition): RowTest | null | 'none';
+  testFor(type: TypeDefinition): RowTest | null | 'none';
   /** Throws what refuses a type of which no row may be written. */
   refuse(type: TypeDefinition): never;
 }
@@ -32,7 +32,7 @@ export interface WriteChecks {
 
 /** Chooses the subjects that seal the rows of a body. `stated`: as `PutRows.subject`. */
 export interface RowSeals {
-  of(
+  subjectsOf(
     type: TypeDefinition,
     written: Pick<RowsBody, 'ops' | 'keys' | 'closes' | 'closeOffsets' | 'cells'>,
     path: string | null,
@@ -80,7 +80,7 @@ export interface Decision {
 export const outcomeLimits = { errorsListed: 1000, idsListed: 1000 } as const;
 
 /** A command about one thing by name: a type or a token. */
-export function decideOne(kind: Outcome['kind'], id: string, drafts: readonly EntryDraft[], next: NextPlace): Decision {
+export function decideOne(kind: Outcome['kind'], id: string, drafts: readonly EntryDraft[], next: NextPosition): Decision {
   const changed = drafts.length > 0;
   return {
     drafts,

@@ -11,7 +11,7 @@ export interface DerivedKind {
   /** True when a state or checkpoint needs the file. */
   holds(name: string): boolean;
   /** Resolves when each file that is being written now is held or gone. */
-  written(): Promise<void>;
+  whenWritten(): Promise<void>;
 }
 
 export class DerivedKinds {
@@ -28,7 +28,7 @@ export class DerivedKinds {
     return names.filter((name) => !this.#kinds.some((kind) => name.startsWith(kind.prefix) && kind.holds(name)));
   }
 
-  async written(): Promise<void> {
-    for (const kind of this.#kinds) await kind.written();
+  async whenWritten(): Promise<void> {
+    for (const kind of this.#kinds) await kind.whenWritten();
   }
 }

@@ -3,7 +3,7 @@
  * provisional; they begin where those of its basis end.
  */
 import { type CommittedEntry, type EntryContext, type EntryDraft, positionsOf } from '../log/entries/entry.ts';
-import type { Basis, NextPlace } from '../log/log-store.ts';
+import type { Basis, NextPosition } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import { MadeTypes } from './catalog/made-types.ts';
@@ -18,7 +18,7 @@ export class PrivateBranch {
   readonly #catalog: MadeTypes;
   readonly #rows: PrivateRows;
   readonly #tenant: string | null;
-  #next: NextPlace;
+  #next: NextPosition;
   #leaf = 0;
 
   /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
@@ -40,7 +40,7 @@ export class PrivateBranch {
   }
 
   /** Where what is decided next begins. */
-  get next(): NextPlace {
+  get next(): NextPosition {
     return this.#next;
   }
 

@@ -1,7 +1,7 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
 import { type CommittedEntry, type EntryContext } from '../log/entries/entry.ts';
-import type { Basis, NextPlace } from '../log/log-store.ts';
+import type { Basis, NextPosition } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
 import { CatalogHistory } from './catalog/history.ts';
@@ -23,12 +23,12 @@ import { RecallCounts } from './recalls/projection.ts';
 import { Receipts } from './receipts/projection.ts';
 import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
-import { type Kept, Retention } from './retention/projection.ts';
+import { type RetentionRule, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/values/timeline.ts';
 import { type ColumnType, tenantOf } from '../log/values/value.ts';
 import { Rows, rowsOf } from './rows/projection.ts';
 import type { RowStorageOptions } from './rows/tables/row-storage.ts';
-import { RowsOfThen } from './rows/scan/rows-of-then.ts';
+import { EarlierTypeRows } from './rows/scan/earlier-type-rows.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { Tenants } from './tenants/projection.ts';
 import { Temporal } from './temporal/projection.ts';
@@ -110,7 +110,7 @@ export class Projections {
 
   /** Rises when rows of a path or below it are removed for good, on any branch; removals elsewhere do not show. */
   removals(path: string | null): number {
-    return (this.#removals.get(path) ?? 0) + (path === null ? 0 : (this.#removals.get(purged(tenantOf(path)!)) ?? 0));
+    return (this.#removals.get(path) ?? 0) + (path === null ? 0 : (this.#removals.get(purgedPath(tenantOf(path)!)) ?? 0));
   }
 
   /** A private fork that never reaches the log. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
@@ -127,19 +127,19 @@ export class Projections {
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     const position = this.timeline.positionAfter(instant);
     const paths = this.snapshot({ position, instant }, branch, tenant);
-    const then = this.catalogHistory.at(paths.branchId, position, tenant);
+    const then = this.catalogHistory.catalogAt(paths.branchId, position, tenant);
     if (then === undefined) throw new ServiceError('REL_NOT_FOUND', `no branch ${JSON.stringify(branch)} at that instant`);
-    const stored = (type: string, column: string): ColumnType | undefined =>
+    const storedType = (type: string, column: string): ColumnType | undefined =>
       paths.branchId === 0
         ? this.rows.table(tenant, type)?.columnTypes().get(column)?.type
         : // On a branch columns read as it declares them now, whatever they rest as.
           this.catalog.on(paths.branchId, tenant).type(type)?.properties[column]?.type;
     const rows = this.rows.reader(rowsOf(this.catalog, paths.branchId, tenant), position, then);
-    return { ...paths, catalog: then, rows: new RowsOfThen(rows, then, stored) };
+    return { ...paths, catalog: then, rows: new EarlierTypeRows(rows, then, storedType) };
   }
 
   /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
-  keptOf(branch: string, type: string, path: string | null, key: string): readonly Kept[] | undefined {
+  keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined {
     const fork = this.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return undefined;
     const rows = this.rows.on(rowsOf(this.catalog, fork, tenantOf(path)));
@@ -149,7 +149,7 @@ export class Projections {
     if (!versions || newest < 0) return undefined;
     const positions = versions.allVersions(newest).map((version) => versions.positionOf(version));
     return positions
-      .flatMap((position) => this.retention.at(position))
+      .flatMap((position) => this.retention.rulesAt(position))
       .filter((kept) => kept.type === type && kept.fork === fork);
   }
 
@@ -176,7 +176,7 @@ export class Projections {
   decide(
     command: Command,
     context: EntryContext,
-    next: NextPlace,
+    next: NextPosition,
     checks: WriteChecks = {},
     keys: readonly string[] = [],
   ): Decision {
@@ -190,7 +190,7 @@ export class Projections {
   decideInSteps(
     command: PutRows | DeleteRows,
     context: EntryContext,
-    next: NextPlace,
+    next: NextPosition,
     checks: WriteChecks,
   ): Generator<undefined, Decision> {
     return decideInSteps(command, this, decideContext(context, this.#options, checks), next);
@@ -211,11 +211,11 @@ function pathsRemoved({ body, context }: CommittedEntry): ReadonlySet<string | n
   };
   if (body.kind === 'removal') add(context.path);
   if (body.kind === 'erasure') for (const { paths: of } of body.versions) for (const path of of) add(path);
-  if (body.kind === 'tenant' && body.change === 'purged') paths.add(purged(body.tenant.id));
+  if (body.kind === 'tenant' && body.change === 'purged') paths.add(purgedPath(body.tenant.id));
   return paths;
 }
 
 /** No path: a control character can't occur in one. */
-function purged(tenant: string): string {
+function purgedPath(tenant: string): string {
   return `\0${tenant}`;
 }

@@ -56,7 +56,7 @@ export class Projector {
   }
 
   /** After a restore: the projection stands where its checkpoint was taken. */
-  restored(name: string, watermark: number): void {
+  markRestored(name: string, watermark: number): void {
     this.#find(name).watermark = watermark;
   }
 

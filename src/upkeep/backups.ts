@@ -24,7 +24,7 @@ import { formatInstant } from '../log/values/timestamp.ts';
 import { masterKeys } from '../master-keys.ts';
 import type { CheckpointKeeper, SavedState } from '../projections/checkpoint-keeper.ts';
 import type { Projections } from '../projections/projections.ts';
-import { type OnProgress, type RestoreBeside, type RestoreRequest, restoreStore } from './restores.ts';
+import { type OnProgress, type BackgroundRestore, type RestoreRequest, restoreStore } from './restores.ts';
 import { digestsOfSaved, type SavedStateRequest } from './saved-digests.ts';
 
 /** Positions and entries up to which the projections of a store that serves are digested in one turn: some milliseconds. */
@@ -33,7 +33,7 @@ const DIGESTED_IN_TURN_MAX = 1_000;
 export const backupDirectory = (settings: Settings): string =>
   settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
 
-export interface BackupParts {
+export interface BackupsDependencies {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
@@ -46,23 +46,23 @@ export interface BackupParts {
   readonly say: (line: string) => void;
   readonly yieldTurn: () => Promise<void>;
   /** Restores on the same disk without taking turns of this event loop; absent: in them. */
-  readonly restoreBeside?: RestoreBeside;
+  readonly restoreBeside?: BackgroundRestore;
   /** Copies on the same disk without taking turns of this event loop; absent: in them. */
-  readonly copyBeside?: CopyBeside;
+  readonly copyBeside?: BackgroundCopy;
   /** Log from which on that is worth it, in bytes. */
   readonly copyBesideBytesMin?: number;
   /** Where projections are saved; null: nowhere. */
   readonly checkpoints: CheckpointKeeper | null;
   /** Digests what is saved on the same disk without taking turns of this event loop; absent: in one turn of it. */
-  readonly digestBeside?: DigestBeside;
+  readonly digestBeside?: BackgroundDigest;
   readonly digestedInTurnMax?: number;
   /** Ends what is under way: the store closes. */
   readonly signal: AbortSignal;
 }
 
-export type CopyBeside = (request: CopyRequest, signal: AbortSignal, onProgress?: OnCopied) => Promise<CopiedLog>;
+export type BackgroundCopy = (request: CopyRequest, signal: AbortSignal, onProgress?: OnCopied) => Promise<CopiedLog>;
 
-export type DigestBeside = (request: SavedStateRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
+export type BackgroundDigest = (request: SavedStateRequest, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
 
 export interface CreateOptions extends UpkeepOptions {
   /** Instead of SERVICE_BACKUP_DIR. */
@@ -79,14 +79,14 @@ const ATTEMPTS = 3;
 
 /** Backups of a running store. */
 export class Backups implements BackupDesk {
-  readonly #parts: BackupParts;
+  readonly #parts: BackupsDependencies;
   readonly #directory: string;
   #busy: string | null = null;
   #digesting: Promise<unknown> = Promise.resolve();
   /** Ends the digesting of the last backup's saved state: the next saved state replaces its files. */
   #superseded = new AbortController();
 
-  constructor(parts: BackupParts) {
+  constructor(parts: BackupsDependencies) {
     this.#parts = parts;
     this.#directory = backupDirectory(parts.settings);
   }
@@ -98,7 +98,7 @@ export class Backups implements BackupDesk {
       for (let attempt = 1; ; attempt++) {
         await log.seal();
         const before = await log.capture();
-        const erasedKeys = this.#parts.keyring.subjects.destroyed().length;
+        const erasedKeys = this.#parts.keyring.subjects.tombstones().length;
         const saved = await this.#saveState(options);
         const capture = await log.capture();
         try {
@@ -116,7 +116,7 @@ export class Backups implements BackupDesk {
   }
 
   /** Nothing is under way that was begun for a backup that was acknowledged. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await this.#digesting;
   }
 
@@ -126,7 +126,7 @@ export class Backups implements BackupDesk {
     if (digests || this.#isSmall() || !checkpoints) return null;
     this.#superseded.abort();
     this.#superseded = new AbortController();
-    const saved = await checkpoints.captured();
+    const saved = await checkpoints.capture();
     // The head of the backup covers it.
     if (saved) await log.durable(saved.leaves);
     return saved;
@@ -220,7 +220,7 @@ export class Backups implements BackupDesk {
       for (const own of [data, this.#directory]) {
         if (isWithin(target, own)) throw new ServiceError('REL_INVALID', `target_dir lies in ${own}, which this store uses`);
       }
-      const before = new Set(keyring.subjects.destroyed().map(({ id }) => id));
+      const before = new Set(keyring.subjects.tombstones().map(({ id }) => id));
       const { records, ...held } = keyring.contents();
       const request: RestoreRequest = {
         settings,
@@ -232,7 +232,7 @@ export class Backups implements BackupDesk {
       const report = restoreBeside
         ? await restoreBeside(request, this.#signal(asked), onProgress)
         : await restoreStore({ ...this.#parts, ...request, yieldTurn: this.#pace(asked), ...(onProgress && { onProgress }) });
-      const late = keyring.subjects.destroyed().filter(({ id }) => !before.has(id));
+      const late = keyring.subjects.tombstones().filter(({ id }) => !before.has(id));
       if (late.length === 0) return report;
       await this.#destroyIn(target, late);
       return { ...report, erased_keys: report.erased_keys + late.length };

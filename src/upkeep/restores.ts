@@ -10,7 +10,7 @@ import { type Artefact, bytesOf, digestedAt } from '../log/backup/backup-artefac
 import type { Disk } from '../log/disk/disk.ts';
 import type { CommittedEntry } from '../log/entries/entry.ts';
 import { writeKeysFrom } from '../log/keys/escrow.ts';
-import { type OpenBeside, openJob } from '../log/files/frame-opener.ts';
+import { type BackgroundOpening, openJob } from '../log/files/frame-opener.ts';
 import { type KeyContents, openKeyring } from '../log/keys/keys.ts';
 import { recover } from '../log/recovery.ts';
 import { type Restored, restoreBackup } from '../log/backup/restore.ts';
@@ -33,7 +33,7 @@ export interface RestoreRequest {
   readonly keys: KeyContents;
 }
 
-export type RestoreBeside = (request: RestoreRequest, signal: AbortSignal, onProgress?: OnProgress) => Promise<RestoreReport>;
+export type BackgroundRestore = (request: RestoreRequest, signal: AbortSignal, onProgress?: OnProgress) => Promise<RestoreReport>;
 
 export interface RestoreStoreOptions extends RestoreRequest {
   readonly disk: Disk;
@@ -43,23 +43,23 @@ export interface RestoreStoreOptions extends RestoreRequest {
   readonly yieldTurn: () => Promise<void>;
   readonly onProgress?: OnProgress;
   /** Opens and hashes beside the first thread, which then does not share its turns. */
-  readonly openBeside?: OpenBeside;
+  readonly openBeside?: BackgroundOpening;
 }
 
 /** Throws REL_UNPROCESSABLE, with the report, when what came of the replay is not what it must be. */
 export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { openBeside } = options;
-  if (!openBeside) return await restored(options);
+  if (!openBeside) return await runRestore(options);
   // The workers are ready by the time the copied files are read.
   const ahead = startedAhead(openBeside.startWorker, [openJob, columnDigestJob]);
   try {
-    return await restored({ ...options, openBeside: { ...openBeside, startWorker: ahead.startWorker } });
+    return await runRestore({ ...options, openBeside: { ...openBeside, startWorker: ahead.startWorker } });
   } finally {
     await ahead.end();
   }
 }
 
-async function restored(options: RestoreStoreOptions): Promise<RestoreReport> {
+async function runRestore(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { disk, random, target, keys, settings, say, yieldTurn } = options;
   const projections = freshProjections(options);
   let digests: Digests | null = null;
@@ -75,7 +75,7 @@ async function restored(options: RestoreStoreOptions): Promise<RestoreReport> {
       },
       rebuild: (artefact, keyring) => {
         // Keys that the log says were destroyed will be: no fewer are in the end.
-        const erased = Math.max(keyring.subjects.destroyed().length, artefact.erased_keys);
+        const erased = Math.max(keyring.subjects.tombstones().length, artefact.erased_keys);
         const at = incomparable(options, artefact, erased) === null ? digestedAt(artefact) : null;
         return (entry) => {
           projections.apply(entry);

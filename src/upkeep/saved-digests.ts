@@ -7,7 +7,7 @@ import { ServiceError } from '../errors.ts';
 import { DerivedFileError, type DerivedReader } from '../log/blobs/derived-file.ts';
 import type { Disk } from '../log/disk/disk.ts';
 import { AuditProjection } from '../projections/audit/projection.ts';
-import { Checkpoint, type CheckpointPlace } from '../projections/checkpoint.ts';
+import { Checkpoint, type CheckpointPosition } from '../projections/checkpoint.ts';
 import { Projections } from '../projections/projections.ts';
 import { ColumnStore } from '../projections/rows/store/column-store.ts';
 
@@ -16,7 +16,7 @@ export interface SavedStateRequest {
   /** Where the derived files lie. */
   readonly directory: string;
   /** The checkpoint that must be there. */
-  readonly place: CheckpointPlace;
+  readonly place: CheckpointPosition;
   /** By number. */
   readonly dataKeys: readonly (readonly [number, KeyObject])[];
   readonly tokensMax: number;
@@ -55,7 +55,7 @@ export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Pr
   }
 }
 
-async function restoreSaved(reader: DerivedReader, wanted: CheckpointPlace, saved: Projections): Promise<void> {
+async function restoreSaved(reader: DerivedReader, wanted: CheckpointPosition, saved: Projections): Promise<void> {
   const checkpoint = await Checkpoint.open(reader);
   try {
     const found = checkpoint?.place;

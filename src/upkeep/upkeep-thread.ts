@@ -4,13 +4,13 @@
  * also what the thread starts with: a task's own modules are loaded in it and not before, since some take longer than a copy.
  */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import type { CopyBeside, DigestBeside } from './backups.ts';
+import type { BackgroundCopy, BackgroundDigest } from './backups.ts';
 import { systemClock, systemRandom } from '../clock.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { CopyRequest, OnCopied } from '../log/backup/backup-copy.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { newThread, spareCores, threadWorker } from '../log/threads/workers.ts';
-import type { RestoreBeside, RestoreRequest } from './restores.ts';
+import type { BackgroundRestore, RestoreRequest } from './restores.ts';
 import type { SavedStateRequest } from './saved-digests.ts';
 
 type Ending =
@@ -40,15 +40,15 @@ const startMark = 'annals upkeep';
 const PROGRESS_BYTES = 8 << 20;
 
 /** On the disk of the machine. Once the signal aborts, the copy ends as it is. */
-export const copyInThread: CopyBeside = (request, signal, onProgress) =>
+export const copyInThread: BackgroundCopy = (request, signal, onProgress) =>
   inThread({ kind: 'copy', request }, signal, (thread) => thread.postMessage('abort'), onProgress);
 
 /** On the disk of the machine. Once the signal aborts, the restore ends and clears what it has made. */
-export const restoreInThread: RestoreBeside = (request, signal, onProgress) =>
+export const restoreInThread: BackgroundRestore = (request, signal, onProgress) =>
   inThread({ kind: 'restore', request }, signal, (thread) => thread.postMessage('abort'), onProgress);
 
 /** On the disk of the machine. It only reads: once the signal aborts, it ends wherever it is. */
-export const digestInThread: DigestBeside = (request, signal) =>
+export const digestInThread: BackgroundDigest = (request, signal) =>
   inThread({ kind: 'digest', request }, signal, (thread) => void thread.terminate());
 
 type Thread = ReturnType<typeof newThread>;
@@ -56,10 +56,10 @@ type Thread = ReturnType<typeof newThread>;
 function inThread<T>(task: Task, signal: AbortSignal, abort: (thread: Thread) => void, onProgress?: OnCopied): Promise<T> {
   return new Promise((resolve, reject) => {
     const thread = newThread(import.meta.url, { starts: startMark, task } satisfies Start);
-    const aborted = (): void => abort(thread);
-    signal.addEventListener('abort', aborted);
+    const abortThread = (): void => abort(thread);
+    signal.addEventListener('abort', abortThread);
     const end = (settle: () => void): void => {
-      signal.removeEventListener('abort', aborted);
+      signal.removeEventListener('abort', abortThread);
       settle();
     };
     thread.on('message', (ending: Ending | Progress) => {
@@ -73,7 +73,7 @@ function inThread<T>(task: Task, signal: AbortSignal, abort: (thread: Thread) =>
     });
     thread.on('error', (cause) => end(() => reject(cause)));
     thread.on('exit', () => end(() => reject(new ServiceError('REL_STORAGE', `the ${task.kind} has ended before it was done`))));
-    if (signal.aborted) aborted();
+    if (signal.aborted) abortThread();
   });
 }
 
@@ -88,7 +88,7 @@ async function serve({ task }: Start): Promise<void> {
     if (aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
     await new Promise((resolve) => setImmediate(resolve));
   };
-  const ending: Ending = await done(task, yieldTurn).then(
+  const ending: Ending = await runTask(task, yieldTurn).then(
     (result) => ({ result }),
     (error: unknown) =>
       error instanceof ServiceError
@@ -99,14 +99,14 @@ async function serve({ task }: Start): Promise<void> {
   port.close();
 }
 
-async function done(task: Task, yieldTurn: () => Promise<void>): Promise<unknown> {
-  if (task.kind === 'restore') return await restored(task.request, yieldTurn);
-  if (task.kind === 'copy') return await copied(task.request, yieldTurn);
+async function runTask(task: Task, yieldTurn: () => Promise<void>): Promise<unknown> {
+  if (task.kind === 'restore') return await restoreBackup(task.request, yieldTurn);
+  if (task.kind === 'copy') return await copyLog(task.request, yieldTurn);
   const { digestsOfSaved } = await import('./saved-digests.ts');
   return await digestsOfSaved(task.request, nodeDisk);
 }
 
-async function copied(request: CopyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+async function copyLog(request: CopyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
   const { copyLog } = await import('../log/backup/backup-copy.ts');
   return await copyLog(request, { disk: nodeDisk, yieldTurn, onProgress: progressTold() });
 }
@@ -121,7 +121,7 @@ function progressTold(): OnCopied {
   };
 }
 
-async function restored(request: RestoreRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+async function restoreBackup(request: RestoreRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
   const [{ restoreStore }, { OPEN_BESIDE_BYTES_MIN }] = await Promise.all([
     import('./restores.ts'),
     import('../log/files/frame-opener.ts'),

@@ -5,7 +5,7 @@ import { errorDocument } from '../../src/doors/document/errors.ts';
 import { errorText, refusals as kvRefusals } from '../../src/doors/kv/errors.ts';
 import { errorCodes, errorCodesOf } from '../../src/doors/error-codes.ts';
 import { operationOf } from '../../src/doors/object/operations.ts';
-import { told } from '../../src/doors/object/refusal.ts';
+import { wireError } from '../../src/doors/object/refusal.ts';
 import { requestOf } from '../../src/doors/object/request.ts';
 import { type ErrorCode, errorTable, type ErrorKind, ServiceError } from '../../src/errors.ts';
 
@@ -69,7 +69,7 @@ describe('error codes of every protocol', () => {
         operationOf(requestOf({ method, url, rawHeaders, headers } as unknown as IncomingMessage));
         return 'taken';
       } catch (error) {
-        const { code, status } = told(error as ServiceError);
+        const { code, status } = wireError(error as ServiceError);
         return `${status} ${code}`;
       }
     };
@@ -88,7 +88,7 @@ describe('error codes of every protocol', () => {
     expect(of('GET', '/b?a=1&a=2')).toBe('400 InvalidArgument');
     expect(of('GET', '/b', 'x-organization-id', 'a', 'x-organization-id', 'b')).toBe('400 InvalidArgument');
     for (const code of Object.keys(errorTable) as ErrorCode[]) {
-      const { code: word, status } = told(new ServiceError(code, 'x'));
+      const { code: word, status } = wireError(new ServiceError(code, 'x'));
       expect([word, status]).toEqual([expect.stringMatching(/^[A-Za-z]+$/), expect.any(Number)]);
       // A client takes 401 for a proxy's: S3 has none.
       expect(status).not.toBe(401);

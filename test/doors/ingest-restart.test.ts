@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/config.ts';
 import { BodyDigest } from '../../src/doors/body-digest.ts';
 import { Ingest, type IngestReply } from '../../src/doors/ingest-stream.ts';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import { keptNanoseconds } from '../../src/projections/receipts/projection.ts';
@@ -25,7 +25,7 @@ const open = (): Promise<Service> =>
     sealIdleMs: 0,
   });
 
-const caller = untenanted('ada', 'operator', 'test');
+const caller = tenantlessCaller('ada', 'operator', 'test');
 const body = Buffer.from(Array.from({ length: 50 }, (_, i) => `{"id":"k${i}","n":${i}}\n`).join(''));
 
 /** Sends the body in packets of `packet` bytes; the connection ends after `cut` of them. */

@@ -181,7 +181,7 @@ describe('before authentication', () => {
     const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ destroy: () => void ended.push(name) }));
     strangers.admit(a!);
     strangers.admit(b!);
-    strangers.heard(a!);
+    strangers.noteMessage(a!);
     strangers.admit(c!);
     expect([ended, strangers.count]).toEqual([['b'], 2]);
     strangers.leave(a!);

@@ -357,7 +357,7 @@ export class ErasedStore {
     for (const sql of ["SELECT id FROM Person WHERE MATCH(prose, extra, 'say')", `SELECT * FROM ${near} LIMIT 3`]) {
       await this.good('POST', '/query', { sql });
     }
-    await columns!.settled();
+    await columns!.whenIdle();
     const sealed = (rows.table('acme', 'Person')?.segments ?? []).filter((segment) => segment.sealed);
     const isMade = (): boolean =>
       sealed.every((segment) => {
@@ -371,9 +371,9 @@ export class ErasedStore {
     // A question asks graphs of segments that have many more rows than these.
     const paths = sealed.flatMap((segment) => pathsOf(segment).map((path) => ({ segment, path, visible: null })));
     await rows.indexes.graphs!.near({ column: 'v', vector: Float32Array.from(vector), count: 1 }, paths);
-    await rows.indexes.graphs!.settled();
+    await rows.indexes.graphs!.whenIdle();
     await this.service.settle();
-    await rows.indexes.files!.written();
+    await rows.indexes.files!.whenWritten();
   }
 
   /** Every node and every edge that the graph has. */
@@ -403,5 +403,5 @@ export class ErasedStore {
 }
 
 function pathsOf({ length, paths }: Segment): readonly number[] {
-  return [...new Set(Array.from({ length }, (_, row) => paths.at(row)))];
+  return [...new Set(Array.from({ length }, (_, row) => paths.codeAt(row)))];
 }

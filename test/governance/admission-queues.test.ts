@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { bytesOfRows, IngestBacklog } from '../../src/governance/admission/ingest-backlog.ts';
-import { priorities, type Priority, priorityOf, QueryPlaces } from '../../src/governance/admission/query-places.ts';
+import { priorities, type Priority, priorityOf, QuerySlots } from '../../src/governance/admission/query-slots.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
 import type { RowBatch } from '../../src/log/values/columns.ts';
@@ -34,14 +34,14 @@ describe('places for running queries', () => {
   const limits = { runningMax: 2, waitingMax: 2, waitMsMax: 1000 };
 
   test('are taken at once while there are any, and no further', () => {
-    const places = new QueryPlaces(limits, new Sleepers());
+    const places = new QuerySlots(limits, new Sleepers());
     expect([places.take(), places.take(), places.take(), places.running]).toEqual([true, true, false, 2]);
     places.leave();
     expect([places.running, places.take(), places.take()]).toEqual([1, true, false]);
   });
 
   test('that come free go to who waits, in order, and to nobody who comes later', async () => {
-    const places = new QueryPlaces(limits, new Sleepers());
+    const places = new QuerySlots(limits, new Sleepers());
     places.take();
     places.take();
     const order: string[] = [];
@@ -59,7 +59,7 @@ describe('places for running queries', () => {
   });
 
   test('a full line passes newcomers on to the next lower one, the last refuses', async () => {
-    const places = new QueryPlaces(limits, new Sleepers());
+    const places = new QuerySlots(limits, new Sleepers());
     places.take();
     places.take();
     for (let i = 0; i < 3; i++) void places.wait('interactive').catch(() => undefined);
@@ -73,7 +73,7 @@ describe('places for running queries', () => {
   });
 
   test('low never takes the room of a higher line', async () => {
-    const places = new QueryPlaces({ ...limits, waitingMax: 1 }, new Sleepers());
+    const places = new QuerySlots({ ...limits, waitingMax: 1 }, new Sleepers());
     places.take();
     places.take();
     void places.wait('low').catch(() => undefined);
@@ -82,7 +82,7 @@ describe('places for running queries', () => {
   });
 
   test('of sixteen, twelve are claimed by interactive, three by background and one by low', async () => {
-    const places = new QueryPlaces({ runningMax: 1, waitingMax: 100, waitMsMax: 1000 }, new Sleepers());
+    const places = new QuerySlots({ runningMax: 1, waitingMax: 100, waitMsMax: 1000 }, new Sleepers());
     places.take();
     const counts: Record<Priority, number> = { interactive: 0, background: 0, low: 0 };
     for (const priority of priorities) for (let i = 0; i < 40; i++) void places.wait(priority).then(() => counts[priority]++);
@@ -92,7 +92,7 @@ describe('places for running queries', () => {
   });
 
   test('who goes away leaves the line, and its place goes to the next', async () => {
-    const places = new QueryPlaces({ ...limits, runningMax: 1 }, new Sleepers());
+    const places = new QuerySlots({ ...limits, runningMax: 1 }, new Sleepers());
     places.take();
     const gone = new AbortController();
     const left = refusalOf(places.wait('interactive', gone.signal));
@@ -107,7 +107,7 @@ describe('places for running queries', () => {
   });
 
   test('who has gone before does not wait', async () => {
-    const places = new QueryPlaces({ ...limits, runningMax: 1 }, new Sleepers());
+    const places = new QuerySlots({ ...limits, runningMax: 1 }, new Sleepers());
     places.take();
     expect((await refusalOf(places.wait('low', AbortSignal.abort()))).code).toBe('REL_CANCELLED');
     expect(places.waiting.low).toBe(0);
@@ -115,7 +115,7 @@ describe('places for running queries', () => {
 
   test('who was let in is not put out again by going away or by time', async () => {
     const clock = new Sleepers();
-    const places = new QueryPlaces({ ...limits, runningMax: 1 }, clock);
+    const places = new QuerySlots({ ...limits, runningMax: 1 }, clock);
     places.take();
     const gone = new AbortController();
     const place = places.wait('interactive', gone.signal);
@@ -128,7 +128,7 @@ describe('places for running queries', () => {
 
   test('waiting has an end', async () => {
     const clock = new Sleepers();
-    const places = new QueryPlaces({ ...limits, runningMax: 1 }, clock);
+    const places = new QuerySlots({ ...limits, runningMax: 1 }, clock);
     places.take();
     const waiting = refusalOf(places.wait('background'));
     clock.wake();
@@ -137,7 +137,7 @@ describe('places for running queries', () => {
   });
 
   test('a drain wakes all who wait, and nobody waits after it', async () => {
-    const places = new QueryPlaces({ ...limits, runningMax: 1 }, new Sleepers());
+    const places = new QuerySlots({ ...limits, runningMax: 1 }, new Sleepers());
     places.take();
     const waiting = priorities.map((priority) => refusalOf(places.wait(priority)));
     places.close();
@@ -155,7 +155,7 @@ describe('places for running queries', () => {
     const bounds = { runningMax: fc.integer({ min: 1, max: 4 }), waitingMax: fc.integer({ min: 1, max: 3 }) };
     await fc.assert(
       fc.asyncProperty(fc.record(bounds), fc.array(step, { maxLength: 60 }), async (given, steps) => {
-        const places = new QueryPlaces({ ...given, waitMsMax: 1000 }, new Sleepers());
+        const places = new QuerySlots({ ...given, waitMsMax: 1000 }, new Sleepers());
         let running = 0;
         const waiting = new Set<AbortController>();
         for (const each of steps) {

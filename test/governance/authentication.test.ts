@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Ids } from '../../src/clock.ts';
-import { Authenticator, type AuthenticatorParts } from '../../src/governance/authentication/authenticator.ts';
+import { Authenticator, type AuthenticatorDependencies } from '../../src/governance/authentication/authenticator.ts';
 import { draftRotation, draftToken, verifyToken } from '../../src/governance/authentication/bearer-tokens.ts';
-import { openDevelopment, type OpenDevelopmentFacts } from '../../src/governance/authentication/open-development.ts';
+import { openDevelopment, type OpenDevelopmentConditions } from '../../src/governance/authentication/open-development.ts';
 import { isSharedSecret, verifyAdmin } from '../../src/governance/authentication/shared-secret.ts';
 import { TokenRegistry } from '../../src/governance/authentication/token-registry.ts';
 import type { AgreementTerms, AgreementState, TokenRecord } from '../../src/log/entries/entry.ts';
@@ -148,7 +148,7 @@ describe('secrets of settings', () => {
 });
 
 describe('development without credentials', () => {
-  const open: OpenDevelopmentFacts = {
+  const open: OpenDevelopmentConditions = {
     settings: {
       SERVICE_OPEN_DEV_ALLOWED: true,
       SERVICE_BEARER_TOKEN: null,
@@ -161,7 +161,7 @@ describe('development without credentials', () => {
 
   test('is open only while every condition holds', () => {
     expect(openDevelopment(open)).toBe(true);
-    const spoiled: OpenDevelopmentFacts[] = [
+    const spoiled: OpenDevelopmentConditions[] = [
       { ...open, settings: { ...open.settings, SERVICE_OPEN_DEV_ALLOWED: false } },
       { ...open, settings: { ...open.settings, SERVICE_BEARER_TOKEN: 'x' } },
       { ...open, settings: { ...open.settings, SERVICE_ADMIN_TOKEN: 'x' } },
@@ -176,7 +176,7 @@ describe('development without credentials', () => {
 describe('callers', () => {
   const { record, token } = draft({ principal: 'ada', tenant: 'acme', organization: 'acme/eu', purposes: ['fraud'] });
   const tenants = new Tenants();
-  const parts = (over: Partial<AuthenticatorParts['settings']> = {}, records = [record]): AuthenticatorParts => ({
+  const parts = (over: Partial<AuthenticatorDependencies['settings']> = {}, records = [record]): AuthenticatorDependencies => ({
     directory: {
       token: (id) => records.map((token) => registered(token)).find((token) => token.record.id === id),
       tokens: () => records.map((token) => registered(token)),
@@ -288,9 +288,9 @@ describe('callers', () => {
     }
     const before = new Authenticator({ ...parts(), tenants: sharing('globex', 'acme', 'active') });
     const visitor = before.dataCaller(credentials(`Bearer ${token}`, 'globex'));
-    expect(before.renewed(visitor)).toBe(visitor);
+    expect(before.renew(visitor)).toBe(visitor);
     const after = new Authenticator({ ...parts(), tenants: sharing('globex', 'acme', 'revoked') });
-    expect(await codeOf(() => after.renewed(visitor))).toBe('REL_XORG');
+    expect(await codeOf(() => after.renew(visitor))).toBe('REL_XORG');
   });
 
   test('the administrator has no tenant and no path', () => {
@@ -305,12 +305,12 @@ describe('callers', () => {
 
   test('who comes again is who he was, as the registry has him by now', () => {
     const caller = authenticator.dataCaller(credentials(`Bearer ${token}`));
-    expect(authenticator.renewed(caller)).toEqual(caller);
+    expect(authenticator.renew(caller)).toEqual(caller);
     for (const change of [{ roles: ['auditor'] }, { attributes: { desk: 'fx' } }, { purposes: ['audit'] }]) {
       const changed = new Authenticator(parts({}, [{ ...record, ...change }]));
-      expect(changed.renewed(caller)).toEqual({ ...caller, ...change });
+      expect(changed.renew(caller)).toEqual({ ...caller, ...change });
     }
-    expect(() => new Authenticator(parts({}, [])).renewed(caller)).toThrow();
+    expect(() => new Authenticator(parts({}, [])).renew(caller)).toThrow();
   });
 
   test('a compatibility door’s caller has the bootstrap secret', async () => {

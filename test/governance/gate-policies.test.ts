@@ -1,7 +1,7 @@
 /** What is installed decides every step through the gate: reads, exports, types, branches, the audit, and what explains it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { type Caller, untenanted } from '../../src/governance/caller.ts';
+import { type Caller, tenantlessCaller } from '../../src/governance/caller.ts';
 import type { Action, Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
 import type { AccessRecord } from '../../src/log/entries/entry.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
@@ -123,7 +123,7 @@ describe('under a policy set', () => {
     await install('nothing', 'forbid(principal, action, resource);');
     expect(await refusalOf(attempts['audit']!(admin))).toBeNull();
     expect(await refusalOf(attempts['inspect']!(admin))).toBeNull();
-    const operator = untenanted('operator', 'operator', 'cli');
+    const operator = tenantlessCaller('operator', 'operator', 'cli');
     expect(await refusalOf(attempts['proofs']!(operator))).toBeNull();
     expect(await refusalOf(read(operator))).toMatch(/^REL_ACL/);
     expect(await refusalOf(attempts['inspect']!({ ...analyst, credential: 'none' }))).toMatch(/^REL_ACL/);

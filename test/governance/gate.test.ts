@@ -257,7 +257,7 @@ test('the digest of literals is HMAC-SHA-256 over their lengths and texts, of wh
   const lists = [['a'], ['', ''], ['ünï€😀', "'"], ['x'.repeat(5000)], ['😀'.repeat(3000), 'b'], ['a']];
   for (const literals of lists) {
     const text = literals.map((literal) => `${literal.length}:${literal}`).join('');
-    expect(digest.of(literals)).toBe(createHmac('sha256', key).update(text).digest('hex'));
+    expect(digest.digestOf(literals)).toBe(createHmac('sha256', key).update(text).digest('hex'));
   }
 });
 

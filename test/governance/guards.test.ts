@@ -35,7 +35,7 @@ interface Stating {
 function guardsOf({ reason, ref, roles = [], scopes, permitted = [] }: Stating): Guards {
   const attributes = scopes === undefined ? {} : { access_scopes: scopes };
   const opening = { caller: { roles, attributes }, breakGlass: reason ?? null, accessScopeRef: ref ?? null };
-  return new Guards(opening, protection, { permitted: (_, name) => permitted.includes(name) });
+  return new Guards(opening, protection, { permitsOpening: (_, name) => permitted.includes(name) });
 }
 
 /** How a type answers: a code, or null where it is open. */

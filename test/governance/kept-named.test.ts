@@ -1,7 +1,7 @@
 /** Schedules and holds go by ids: who ends one is asked for the path, the branch and the policies of its row, whatever the door asked. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { type Caller, untenanted } from '../../src/governance/caller.ts';
+import { type Caller, tenantlessCaller } from '../../src/governance/caller.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
 import { analyst, TestStore } from '../harness.ts';
 
@@ -14,7 +14,7 @@ const elsewhere: Readonly<Record<string, Caller>> = {
   'the path, on a branch that has the row as well': { ...acme, branch: 'dev' },
 };
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
-const operator = untenanted('annals', 'operator', 'internal');
+const operator = tenantlessCaller('annals', 'operator', 'internal');
 
 let store: TestStore;
 beforeEach(async () => {
@@ -43,7 +43,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   return error instanceof ServiceError ? `${error.code}: ${error.message}` : String(error);
 }
 
-const inForce = (): string[] => ['h', 's'].filter((id) => store.service.projections.retention.of(id) !== undefined);
+const inForce = (): string[] => ['h', 's'].filter((id) => store.service.projections.retention.find(id) !== undefined);
 
 describe('releasing', () => {
   test.each(Object.keys(elsewhere))('%s: as an id that was never given', async (who) => {

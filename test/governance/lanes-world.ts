@@ -86,7 +86,7 @@ export class LaneWorld {
     const paths = { ...stored, rows: asking.storage?.(stored.rows) ?? stored.rows };
     const stated = { breakGlass, accessScopeRef };
     const guardsOf = ({ protection }: TenantPaths): Guards =>
-      new Guards({ caller, ...stated }, protection, { permitted: () => false });
+      new Guards({ caller, ...stated }, protection, { permitsOpening: () => false });
     const grant = this.grantFor(caller, asking);
     return governSnapshot(paths, { caller, purpose, ...stated, guardsOf, grant, beginning: null }, this.reading);
   }
@@ -162,10 +162,10 @@ export class LaneWorld {
     const own = of(tenant);
     const shared = grant.sharing.flatMap((each) => {
       const definition = each.types.has(type) ? of(each.tenant) : undefined;
-      const granted = definition && each.of(definition);
+      const granted = definition && each.grantFor(definition);
       return granted?.allowed ? [{ tenant: each.tenant, definition: definition!, grant: granted }] : [];
     });
-    return [...(own === undefined ? [] : [{ tenant, definition: own, grant: grant.of(own) }]), ...shared];
+    return [...(own === undefined ? [] : [{ tenant, definition: own, grant: grant.grantFor(own) }]), ...shared];
   }
 }
 
@@ -257,7 +257,7 @@ export function rendering({ kind, size }: CellMask, cell: Cell, type: ColumnType
   if (cell === null) return null;
   if (type === 'string') {
     const text = String(cell);
-    if (kind === 'hash') return new MaskHash(hashKey).of(text, path);
+    if (kind === 'hash') return new MaskHash(hashKey).hashOf(text, path);
     if (kind === 'year') return isDate(text) ? text.slice(0, 4) : null;
     if (kind !== 'last4') return null;
     const points = Array.from(text);

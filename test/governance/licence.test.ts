@@ -10,7 +10,7 @@ import { ConfigError } from '../../src/errors.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { LicenceTerm, licenceOf, type Licence } from '../../src/governance/tenancy/licence.ts';
 import { readLicence } from '../../src/governance/tenancy/licence-file.ts';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { canonicalJson, type Json } from '../../src/log/values/canonical-json.ts';
 import { parseInstant } from '../../src/log/values/timestamp.ts';
 import { checkBoot } from '../../src/service.ts';
@@ -162,7 +162,7 @@ describe('without a licence file', () => {
   });
 });
 
-const admin = untenanted('admin', 'admin', 'test');
+const admin = tenantlessCaller('admin', 'admin', 'test');
 
 /** What is refused, and what not, once the licence and its grace are over. */
 const commands: readonly (readonly [Command, boolean])[] = [

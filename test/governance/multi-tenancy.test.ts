@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { codeOf, TenantWorld } from '../doors/http/tenant-world.ts';
@@ -66,7 +66,7 @@ describe('a token', () => {
   test('of before, whose tenant was never registered or no longer stands, reaches nothing', async () => {
     // As a store held it before it served many.
     const { gate, ids } = world.store.service;
-    const stray = { ...untenanted('stray', 'none', 'http'), credential: 'token' as const, tenant: 'stray', path: 'stray' };
+    const stray = { ...tenantlessCaller('stray', 'none', 'http'), credential: 'token' as const, tenant: 'stray', path: 'stray' };
     const ask = gate.invoke(stray, { action: 'query', purpose: null, correlationId: ids.next() }, async (invocation) =>
       invocation.snapshot(),
     );

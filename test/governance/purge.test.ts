@@ -1,6 +1,6 @@
 /** A purge that is cut off, by a drain or a crash, is driven to its end after the next start, and an agreement ends on record. */
 import { expect, test } from 'vitest';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { TenantChores } from '../../src/governance/tenancy/tenant-chores.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { parseInstant } from '../../src/log/values/timestamp.ts';
@@ -34,7 +34,7 @@ const secrets = {
   SERVICE_ERASURE_SIGNING_KEY: 'ab'.repeat(32),
   SERVICE_KEK: 'cd'.repeat(32),
 };
-const admin = untenanted('root', 'admin', 'test');
+const admin = tenantlessCaller('root', 'admin', 'test');
 
 const act = (store: TestStore, command: Command): Promise<Outcome> =>
   store.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>

@@ -1,6 +1,6 @@
 /** What becomes of tenants and agreements by the clock: agreements are put on record as expired, cut-off purges go on. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { TenantChores } from '../../src/governance/tenancy/tenant-chores.ts';
 import { parseInstant } from '../../src/log/values/timestamp.ts';
 import type { Command } from '../../src/projections/command.ts';
@@ -18,7 +18,7 @@ afterEach(() => store.close());
 
 const act = (command: Command) =>
   store.service.gate.invoke(
-    untenanted('admin', 'admin', 'test'),
+    tenantlessCaller('admin', 'admin', 'test'),
     { action: 'administer', purpose: null, correlationId: 'c' },
     (invocation) => invocation.submit(command),
   );

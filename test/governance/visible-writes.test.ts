@@ -31,7 +31,7 @@ async function told(
     { branch: 'main', tenant: path?.split('/')[0] ?? null, type: 'T', shows: (row) => sees(path, row), ...rest },
     () => calls++,
   );
-  writes.placed(drafts, after(Promise.resolve('synced')));
+  writes.onPlaced(drafts, after(Promise.resolve('synced')));
   await Promise.resolve();
   await Promise.resolve();
   for (const task of tasks.splice(0)) task();
@@ -80,7 +80,7 @@ describe('a listener is told', () => {
     const leave = writes.listen(scope, () => calls.push('gone'));
     writes.listen(scope, () => calls.push('stays'));
     let acknowledge!: (value: unknown) => void;
-    writes.placed([draft('T', null)], after(new Promise((resolve) => (acknowledge = resolve))));
+    writes.onPlaced([draft('T', null)], after(new Promise((resolve) => (acknowledge = resolve))));
     await new Promise((resolve) => setImmediate(resolve));
     expect(tasks.length).toBe(0);
     acknowledge('synced');
@@ -89,7 +89,7 @@ describe('a listener is told', () => {
     leave();
     for (const task of tasks.splice(0)) task();
     expect(calls).toEqual(['stays']);
-    writes.placed([draft('T', null)], after(Promise.reject(new Error('failed'))));
+    writes.onPlaced([draft('T', null)], after(Promise.reject(new Error('failed'))));
     await new Promise((resolve) => setImmediate(resolve));
     expect(tasks.length).toBe(0);
   });

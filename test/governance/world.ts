@@ -8,7 +8,7 @@ import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
-import type { GateParts, GateSettings, GovernedState } from '../../src/governance/gate-core.ts';
+import type { GateDependencies, GateSettings, GovernedState } from '../../src/governance/gate-core.ts';
 import { Gate } from '../../src/governance/gate.ts';
 import { licenceOf } from '../../src/governance/tenancy/licence.ts';
 import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entries/entry.ts';
@@ -21,7 +21,7 @@ import type {
   LogProofs,
   LogStatus,
   LogStore,
-  NextPlace,
+  NextPosition,
 } from '../../src/log/log-store.ts';
 import { FOREVER } from '../../src/log/values/timestamp.ts';
 import {
@@ -92,13 +92,13 @@ export class FakeLog implements LogStore {
     };
   }
 
-  next(): NextPlace {
+  next(): NextPosition {
     const last = this.entries.at(-1);
     const position = last === undefined ? 0 : last.position + last.positions;
     return { position, time: 1000n + BigInt(position) };
   }
 
-  claim({ position }: NextPlace): boolean {
+  claim({ position }: NextPosition): boolean {
     return position === this.next().position;
   }
 
@@ -143,7 +143,7 @@ export class FakeLog implements LogStore {
   };
   seal = (): Promise<void> => Promise.resolve();
   durable = (): Promise<void> => Promise.resolve();
-  saved = (): never => {
+  savedState = (): never => {
     throw new Error('not asked here');
   };
   close = (): Promise<void> => Promise.resolve();
@@ -217,7 +217,7 @@ export class FakeState implements GovernedState {
       removals: { removedAfter: () => [] },
       embeddings: () => ({ of: () => null }),
       recalls: () => ({ of: () => ({ count: 0, last: null }) }),
-      erasures: { count: 0, of: () => [] },
+      erasures: { count: 0, pathsOf: () => [] },
       isPrivate: false,
       views: [],
       textLanguage: 'english',
@@ -389,7 +389,7 @@ export class World {
   readonly gate: Gate;
   #ids = 0;
 
-  constructor(over: Partial<GateSettings> = {}, parts: Partial<GateParts> = {}) {
+  constructor(over: Partial<GateSettings> = {}, parts: Partial<GateDependencies> = {}) {
     this.gate = new Gate({
       log: this.log,
       projections: this.state,

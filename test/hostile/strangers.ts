@@ -11,7 +11,7 @@ import { MongoClient } from 'mongodb';
 import { Client } from 'pg';
 import { send } from '../doors/http/door-world.ts';
 import { startup } from '../doors/relational/frames.ts';
-import { chunked } from '../../src/doors/graph/bolt-codec.ts';
+import { chunk } from '../../src/doors/graph/bolt-codec.ts';
 import { request as columnarRequest } from '../doors/columnar/columnar-client.ts';
 import { NativeClient, varint } from '../doors/columnar/native-client.ts';
 import { handshakeBytes } from '../doors/graph/bolt-client.ts';
@@ -132,8 +132,8 @@ const attacked: readonly Attacked[] = [
   },
   {
     door: 'graph-binary',
-    large: Buffer.concat([handshakeBytes(4, 4, 5), chunked(filling)]),
-    drip: Buffer.concat([handshakeBytes(4, 4, 5), chunked(Buffer.alloc(15_000, 'x'))]),
+    large: Buffer.concat([handshakeBytes(4, 4, 5), chunk(filling)]),
+    drip: Buffer.concat([handshakeBytes(4, 4, 5), chunk(Buffer.alloc(15_000, 'x'))]),
     wrong: '',
     async logIn({ ports }, secret = doorSecret) {
       const driver = neo4j.driver(`bolt://127.0.0.1:${ports['graph-binary']}`, neo4j.auth.basic('neo4j', secret));

@@ -1,7 +1,7 @@
 /** What the key-value, the document, the native columnar and the binary graph door say: keys, messages, documents and rows of others beside one's own. */
 import type { NativeMessage } from '../../src/doors/columnar/native-codec.ts';
 import { NativeSession } from '../../src/doors/columnar/native-session.ts';
-import { RunningQueries } from '../../src/doors/columnar/running.ts';
+import { RunningQueries } from '../../src/doors/columnar/running-queries.ts';
 import { OpenCursors } from '../../src/doors/document/cursors.ts';
 import { CommandContext } from '../../src/doors/document/command.ts';
 import { writeDocument } from '../../src/doors/document/bson.ts';
@@ -9,7 +9,7 @@ import { errorDocument } from '../../src/doors/document/errors.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { Asker } from '../../src/doors/frame/asker.ts';
 import type { Connection } from '../../src/doors/frame/connection.ts';
-import { type DoorParts, wireBounds } from '../../src/doors/frame/door-parts.ts';
+import { type DoorDependencies, wireBounds } from '../../src/doors/frame/door-dependencies.ts';
 import { BoltSession } from '../../src/doors/graph/bolt-session.ts';
 import { Packer, type Packed, Structure } from '../../src/doors/graph/packstream.ts';
 import { Cursors } from '../../src/doors/kv/cursors.ts';
@@ -24,7 +24,7 @@ import { type Conversation, talk } from './conversations.ts';
 import { type Heard, settled } from './lab.ts';
 import type { Stage } from './stage.ts';
 
-export function partsOf({ lab: { service } }: Stage): DoorParts {
+export function partsOf({ lab: { service } }: Stage): DoorDependencies {
   const { gate, planner, authenticator, clock, ids, random, yieldTurn } = service;
   const limit = new RateLimiter(1e9);
   const limits = { readLimit: limit, writeLimit: limit, strangers: limit };
@@ -32,7 +32,19 @@ export function partsOf({ lab: { service } }: Stage): DoorParts {
     throw error;
   };
   const wire = wireBounds({ SERVICE_WIRE_MESSAGE_MB: 16, SERVICE_WIRE_MEMORY_MB: 256 }, clock);
-  return { gate, planner, authenticator, clock, ids, random, yieldTurn, ...limits, organizationRequired: false, wire, failed };
+  return {
+    gate,
+    planner,
+    authenticator,
+    clock,
+    ids,
+    random,
+    yieldTurn,
+    ...limits,
+    organizationRequired: false,
+    wire,
+    reportFailure: failed,
+  };
 }
 
 interface Comes {
@@ -105,7 +117,7 @@ const connectionTo = (write: (bytes: Uint8Array) => void, gone: AbortSignal): Co
   secure: () => undefined,
   write,
   caughtUp: async () => undefined,
-  authenticated: () => undefined,
+  markAuthenticated: () => undefined,
   watches: () => undefined,
   loginRefused: async () => undefined,
   end: () => undefined,

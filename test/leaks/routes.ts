@@ -4,7 +4,7 @@
  */
 import type { Route } from '../../src/doors/http/route.ts';
 import { adminRoutes, dataRoutes } from '../../src/doors/http/routes/all.ts';
-import { laterRoutes } from '../../src/doors/http/routes/later.ts';
+import { laterRoutes } from '../../src/doors/http/routes/unbuilt-routes.ts';
 import { tools } from '../../src/doors/mcp/tools.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import type { Verb } from '../../src/doors/verbs/verb.ts';

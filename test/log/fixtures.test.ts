@@ -120,7 +120,7 @@ test('of v3-subjects one subject is erased in one tenant, and everything else is
   const disk = await diskOf('v3-subjects');
   const keyring = await keyringOf(worldOn(disk));
   expect(await verifyDirectory({ disk, directory, keyring })).toMatchObject({ ok: true, rows: 77, rowsErased: 6 });
-  expect(keyring.subjects.destroyed().map(({ receipt }) => receipt)).toEqual(['e-1']);
+  expect(keyring.subjects.tombstones().map(({ receipt }) => receipt)).toEqual(['e-1']);
   const { log, replayed } = await openLog(worldOn(disk), { keyring });
   const people = replayed.flatMap(({ body, context: { path } }) =>
     body.kind === 'rows' ? [[path, body.type, body.ops.length, body.dropped ?? []]] : [],
@@ -214,7 +214,7 @@ test('parts of v5-parts are rows like any others: erased, dropped and proven one
   ]);
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
-  const rowsAt = (type: string, position: number) => projections.rows.table('acme', type)?.at(position) ?? -1;
+  const rowsAt = (type: string, position: number) => projections.rows.table('acme', type)?.versionAt(position) ?? -1;
   const last = replayed[5]!.position;
   expect([rowsAt('Person', last + 4) >= 0, rowsAt('Ünit', last + 3) >= 0, rowsAt('Person', last + 3)]).toEqual([true, true, -1]);
   const proven: unknown[] = [];

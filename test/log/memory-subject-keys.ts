@@ -67,7 +67,7 @@ export class MemorySubjectKeys implements SubjectKeys {
     }
   }
 
-  destroyed(): readonly Tombstone[] {
+  tombstones(): readonly Tombstone[] {
     return [...this.#receipts].map(([id, receipt]) => ({ id, receipt }));
   }
 

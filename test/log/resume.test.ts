@@ -35,7 +35,7 @@ interface Kept {
 }
 
 function keep(log: LocalLog): Kept {
-  const { logId, leaves, leafHash, bytes, blobs } = log.saved();
+  const { logId, leaves, leafHash, bytes, blobs } = log.savedState();
   return { saved: { logId, leaves, leafHash, bytes, blobs }, blobs: new Map(blobs.map(({ name, bytes }) => [name, bytes()])) };
 }
 
@@ -45,7 +45,7 @@ function resumeOf({ saved, blobs }: Kept, refusals: string[], bytes = saved.byte
     if (!found) throw new Error('it is gone');
     return found;
   };
-  return { bytes, blob, refused: (reason) => void refusals.push(reason) };
+  return { bytes, blob, onRefused: (reason) => void refusals.push(reason) };
 }
 
 /** Everything that must not depend on how the log was opened. */
@@ -84,9 +84,9 @@ async function openOn(disk: RecordingDisk, kept: Kept | null, refusals: string[]
   const resume = resumeOf(kept, refusals);
   const refused = (reason: string): void => {
     expect([reason, replayed]).toEqual([reason, []]);
-    resume.refused(reason);
+    resume.onRefused(reason);
   };
-  return (await openLog(successor(disk), { replay, resume: { ...resume, refused } })).log;
+  return (await openLog(successor(disk), { replay, resume: { ...resume, onRefused: refused } })).log;
 }
 
 /** The same judgement, with and without what was saved: the same log, or the same refusal to open it. */
@@ -252,7 +252,7 @@ test('what is wrong with a saved state is refused before anything is replayed', 
     const refusals: string[] = [];
     let replayedBefore = 0;
     const resume = resumeOf(kept, refusals, changed);
-    const watched = { ...resume, refused: (reason: string) => (expect(replayedBefore).toBe(0), resume.refused(reason)) };
+    const watched = { ...resume, refused: (reason: string) => (expect(replayedBefore).toBe(0), resume.onRefused(reason)) };
     const { log: again } = await openLog(successor(await copyOf(disk)), { resume: watched, replay: () => replayedBefore++ });
     expect(replayedBefore).toBe(again.head().size);
     expect(refusals.length).toBe(1);

@@ -5,11 +5,11 @@
  */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/config.ts';
-import { readDocument } from '../../src/doors/documents/chunks.ts';
+import { readDocument } from '../../src/doors/rich-text/chunks.ts';
 import { callVerb } from '../../src/doors/verbs/call.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import { rowsOf } from '../../src/doors/verbs/rows.ts';
-import type { VerbParts } from '../../src/doors/verbs/session.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { Service } from '../../src/service.ts';
 import { analyst, TestClock, TestRandom } from '../harness.ts';
@@ -29,10 +29,10 @@ function open(disk: FaultyDisk): Promise<Service> {
 /** What each recall that was answered told, by its call id. */
 async function run(service: Service): Promise<{ readonly answered: Map<string, readonly string[]>; readonly refused: number }> {
   const { planner, clock, ids, jobs, yieldTurn } = service;
-  const system = { version: 'test' } as VerbParts['system'];
+  const system = { version: 'test' } as VerbDependencies['system'];
   const metrics = { registry: { metrics: async () => '' } };
   const none = { embedder: null, translator: null, readDocuments: readDocument };
-  const parts: VerbParts = { planner, clock, ids, jobs, yieldTurn, system, metrics, ...none };
+  const parts: VerbDependencies = { planner, clock, ids, jobs, yieldTurn, system, metrics, ...none };
   const answered = new Map<string, readonly string[]>();
   let refused = 0;
   let asked = 0;

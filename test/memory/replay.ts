@@ -6,11 +6,11 @@
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config.ts';
 import { callVerb, type VerbCall } from '../../src/doors/verbs/call.ts';
-import type { VerbParts } from '../../src/doors/verbs/session.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
-import { readDocument } from '../../src/doors/documents/chunks.ts';
+import { readDocument } from '../../src/doors/rich-text/chunks.ts';
 import { assert } from '../../src/errors.ts';
-import { untenanted } from '../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Service } from '../../src/service.ts';
 
@@ -62,9 +62,9 @@ class World {
   async call(name: string, input: object): Promise<Record<string, unknown>> {
     const { service } = this;
     const { planner, clock, ids, jobs, yieldTurn } = service;
-    const system = { version: 'test' } as VerbParts['system'];
+    const system = { version: 'test' } as VerbDependencies['system'];
     const metrics = { registry: { metrics: async () => '' } };
-    const parts: VerbParts = {
+    const parts: VerbDependencies = {
       planner,
       clock,
       ids,
@@ -82,7 +82,7 @@ class World {
   }
 }
 
-const caller = { ...untenanted('agent', 'operator', 'test'), path: 'acme/agents', tenant: 'acme' };
+const caller = { ...tenantlessCaller('agent', 'operator', 'test'), path: 'acme/agents', tenant: 'acme' };
 
 const people = ['Ada', 'Bob', 'Cleo', 'Dan', 'Eve', 'Finn', 'Gus', 'Hal'];
 const likes = ['tea', 'coffee', 'cocoa', 'chess', 'rowing', 'gardens', 'old maps', 'night trains'];

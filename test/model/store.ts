@@ -291,7 +291,7 @@ export class RealStore {
 
   /** Segments get their files, and columns leave memory until the budget holds. */
   async evict(): Promise<void> {
-    await this.#service.columns!.settled();
+    await this.#service.columns!.whenIdle();
     this.#service.columns!.trim();
   }
 

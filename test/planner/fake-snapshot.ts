@@ -2,7 +2,7 @@
 import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
 import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Caller } from '../../src/governance/caller.ts';
-import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../src/governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../src/governance/gate-contract.ts';
 import type { Dictionary, Vector } from '../../src/log/values/columns.ts';
 import type { MaskKind, PropertyDefinition, TypeDefinition } from '../../src/log/entries/entry.ts';
 import { FOREVER } from '../../src/log/values/timestamp.ts';
@@ -70,7 +70,7 @@ export class FakeStore {
       grantKey: caller.path ?? '',
       tenant: null,
       notices: () => [],
-      embedded: () => null,
+      embeddingsOf: () => null,
       branch: 'main',
       branchId: 0,
       position: 0,
@@ -81,7 +81,7 @@ export class FakeStore {
         isOwn: () => true,
         ontologyVersion: this.ontologyVersion,
       },
-      masked: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
+      masksOf: (type) => new Map(Object.entries(this.#types.get(type)?.type.masked ?? {})),
       seenBy: () => 'path',
       hides: () => false,
       offers: () => true,
@@ -94,7 +94,7 @@ export class FakeStore {
       rows: this.#reader(),
       stored: this.#reader(),
       removals: { removedAfter: () => [] },
-      recalled: (_, rows) => rows.map(() => ({ count: 0, last: null })),
+      recallsOf: (_, rows) => rows.map(() => ({ count: 0, last: null })),
       recalledAs: (_, rows) => ({ salt: '', ids: rows.map(({ key }) => key) }),
       erasing: () => () => false,
       isPrivate: false,
@@ -102,7 +102,7 @@ export class FakeStore {
     };
   }
 
-  invocation(facts: InvocationFacts[] = [], caller: Partial<Caller> = {}): Invocation {
+  invocation(facts: InvocationDetails[] = [], caller: Partial<Caller> = {}): Invocation {
     return {
       caller: { ...anyone, ...caller },
       correlationId: 'c',

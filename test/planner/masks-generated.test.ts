@@ -81,7 +81,7 @@ async function ask({ store, masks, textOf, asked }: World, sql: string, kind: Ma
     const governed: GovernedSnapshot = {
       ...snapshot,
       grantKey: `${snapshot.grantKey} ${kind ?? 'nothing'}`,
-      masked: (type) => (kind === null ? noMasks : (masks.get(type) ?? noMasks)),
+      masksOf: (type) => (kind === null ? noMasks : (masks.get(type) ?? noMasks)),
       rows: hiding(rows, masks, kind ?? 'null', textOf),
     };
     const watched: RowReader = {

@@ -102,7 +102,7 @@ export function projectionContract(subject: Subject): void {
             // What is applied while a checkpoint is written is not in it.
             if (i === cut) await saved.save(before, rows.store, () => before.apply(entries[i]!));
             else before.apply(entries[i]!);
-            if (i % 3 === 0) await rows.store.settled();
+            if (i % 3 === 0) await rows.store.whenIdle();
             rows.store.trim();
             if (compacted && i % 5 === 0) await rows.store.compact();
           }
@@ -114,7 +114,7 @@ export function projectionContract(subject: Subject): void {
           const after = fresh(again);
           await saved.restore(after);
           for (const entry of entries) after.apply(entry);
-          await again.store.settled();
+          await again.store.whenIdle();
           again.store.trim();
           expect(after.digests()).toEqual(expected);
           expect(saved.said).toEqual([]);

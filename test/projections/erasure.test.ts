@@ -181,7 +181,7 @@ describe('after an erasure', () => {
       return texts(dictionary).filter((text) => text?.replaceAll('\0', '') !== '');
     };
     for (const each of [store, restored]) erase(each, 'ann');
-    await again.store.settled();
+    await again.store.whenIdle();
     // Three sealed segments, of each the two columns that are coded.
     expect(again.store.counts).toMatchObject({ written: 3, hydrated: 6 });
     const columns = ['_pk', 'who', 'name', 'valid_from'];
@@ -191,7 +191,7 @@ describe('after an erasure', () => {
     expect(restored.projections.digests()).toEqual(store.projections.digests());
     // What comes back is what the new files say, and a later erasure finds it so.
     for (const each of [store, restored]) erase(each, 'bob');
-    await again.store.settled();
+    await again.store.whenIdle();
     again.store.trim(0);
     expect(restored.projections.digests()).toEqual(store.projections.digests());
     // What no cell holds any more is in no dictionary either, however many held it before the start.
@@ -249,7 +249,7 @@ describe('versions of a subject', () => {
     const rows = saved.resting(1e6, 4);
     const store = patients(rows);
     for (let i = 0; i < 12; i++) put(store, [{ id: `k${i}`, who: i % 3 === 0 ? 'ann' : 'bob', name: `name ${i % 4}` }]);
-    await rows.store.settled();
+    await rows.store.whenIdle();
     await saved.save(store.projections.projector, rows.store);
     const again = saved.resting(1e6, 4);
     const restored = Store.of('acme', freshProjections(undefined, again));
@@ -339,7 +339,7 @@ describe('versions of a subject', () => {
         const half = Math.floor(history.length / 2);
         play(store, history.slice(0, half));
         const first = versionsOf(store, 'ann');
-        if (rests) await rows.store.settled();
+        if (rests) await rows.store.whenIdle();
         rows.store.trim();
         play(store, history.slice(half));
         const gone = store.entries

@@ -10,7 +10,7 @@ import {
   type TokenRecord,
   isOpen,
 } from '../../src/log/entries/entry.ts';
-import { isEmbedded } from '../../src/log/entries/embedded.ts';
+import { isEmbedded } from '../../src/log/entries/embedded-vectors.ts';
 import type { ColumnType } from '../../src/log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';

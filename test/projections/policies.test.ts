@@ -75,7 +75,7 @@ describe('the policy set', () => {
     const third = store.position;
     remove(store, 'a');
     const { policies } = store.projections;
-    const textsAt = (position: number): string[] => policies.at(position).policies.map(({ text }) => text);
+    const textsAt = (position: number): string[] => policies.setAt(position).policies.map(({ text }) => text);
     expect([0, first, first + 1, second, second + 1, third, third + 1].map(textsAt)).toEqual([
       [],
       [],
@@ -85,8 +85,8 @@ describe('the policy set', () => {
       [forbid],
       [],
     ]);
-    expect(policies.at(second)).toMatchObject({ epoch: 1, digest: digestOf(`{"a":"${permit}"}`) });
-    expect(policies.at(store.position)).toBe(policies.current);
+    expect(policies.setAt(second)).toMatchObject({ epoch: 1, digest: digestOf(`{"a":"${permit}"}`) });
+    expect(policies.setAt(store.position)).toBe(policies.current);
   });
 
   test('is of main, whatever branch it was changed from', () => {

@@ -45,7 +45,7 @@ describe('the projector', () => {
   test('passes over leaves that a restored projection holds already, and only over those', () => {
     const [a, b] = [new Recorder('a'), new Recorder('b')];
     const projector = new Projector([a, b]);
-    projector.restored('a', 2);
+    projector.markRestored('a', 2);
     for (let leaf = 0; leaf < 4; leaf++) projector.apply(entry(leaf));
     expect(a.seen).toEqual([2, 3]);
     expect(b.seen).toEqual([0, 1, 2, 3]);

@@ -35,7 +35,7 @@ export class SavedState {
       compactMax: 2,
       say: (line) => this.said.push(line),
       defer: (task) => void setImmediate(task),
-      damaged,
+      onDamaged: damaged,
       ...(lull && { lull }),
     });
     store.readFrom(this.home);
@@ -54,7 +54,7 @@ export class SavedState {
 
   /** `meanwhile` runs between the turn that it is of and the turns in which it is written. */
   async save(projector: Projector, store: ColumnStore | null = null, meanwhile: () => void = () => undefined): Promise<void> {
-    await store?.settled();
+    await store?.whenIdle();
     const generation = store?.generation ?? 0;
     const captured = captureCheckpoint(projector);
     const { leaves } = captured;

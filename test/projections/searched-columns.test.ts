@@ -45,7 +45,7 @@ class World {
       () => {
         const counts: Record<string, number> = {};
         for (const segment of rows.table(null, 'Doc')?.segments ?? []) {
-          for (const column of rows.indexes.searched(segment)) {
+          for (const column of rows.indexes.searchedColumns(segment)) {
             if (segment.sealed && rows.indexes.whole(segment, column)) counts[column] = (counts[column] ?? 0) + 1;
           }
         }
@@ -75,7 +75,7 @@ test('a column has indexes from its first search on, or from its first row, and 
   await world.expectMade({ body: 3, title: 3 });
   const { rows } = world.store.service.projections;
   const [segment] = rows.table(null, 'Doc')!.segments;
-  expect(rows.indexes.covered(segment!, 'title')).toBe(50);
+  expect(rows.indexes.coveredRows(segment!, 'title')).toBe(50);
   expect(await world.store.rows(found)).toHaveLength(1);
   // Nothing is written between the first search of a column and the end.
   await world.store.rows("SELECT id FROM Doc AS OF CURRENT WHERE MATCH(more, '7')");

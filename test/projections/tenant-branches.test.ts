@@ -146,7 +146,7 @@ test('a hold of a tenant on its own branch is released, expires and ends there',
   expect(code(() => drop('acme', 'dev'))).toBe('REL_CONFLICT');
   drop('globex', 'dev');
   drop(null, 'dev');
-  expect(store.projections.retention.of('h1')).toBeDefined();
+  expect(store.projections.retention.find('h1')).toBeDefined();
   store.run({ kind: 'release-retention', id: 'h1' }, 'acme', 'dev');
   store.run({ kind: 'schedule-retention', id: 's1', type: 'T', key: 'main', until: store.time }, 'acme', 'dev');
   store.run({ kind: 'expire-retention', id: 's1' });
@@ -172,13 +172,13 @@ describe('in a log of an earlier release', () => {
   });
 
   test('a saved tree names no tenants', () => {
-    const tree = BranchTree.restored({
+    const tree = BranchTree.fromSaved({
       branches: [{ id: 5, name: 'dev', source: 0, shares: 'everything', standing: true }],
     });
     expect([tree.get('dev', 'acme')?.id, tree.get('dev', null)?.id]).toEqual([5, 5]);
     const own: CommittedEntry = entryOf(9, { ...forked, name: 'own', source: 'dev', own: true }, 'acme');
     tree.apply(own, own.body as BranchBody);
-    const again = BranchTree.restored(structuredClone(tree.saved()));
+    const again = BranchTree.fromSaved(structuredClone(tree.savedState()));
     expect(again.get('own', 'acme')).toMatchObject({ id: 9, tenant: 'acme', source: { id: 5 } });
     expect(again.get('own', null)).toBeUndefined();
   });

@@ -4,8 +4,8 @@
  */
 import { callVerb } from '../../src/doors/verbs/call.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
-import { readDocument } from '../../src/doors/documents/chunks.ts';
-import type { VerbParts } from '../../src/doors/verbs/session.ts';
+import { readDocument } from '../../src/doors/rich-text/chunks.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
 import { analyst, TestStore } from '../harness.ts';
 import { conversations, type Question, type QuestionKind } from './conversations.ts';
 
@@ -32,7 +32,7 @@ export async function recallMeasured(half: 1 | 2, seed: number): Promise<MemoryF
       ids: service.ids,
       jobs: service.jobs,
       yieldTurn: service.yieldTurn,
-      system: { version: 'test' } as VerbParts['system'],
+      system: { version: 'test' } as VerbDependencies['system'],
       metrics: { registry: { metrics: async () => '' } },
       embedder: null,
       translator: null,

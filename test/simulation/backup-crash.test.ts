@@ -8,7 +8,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/backup/restore.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { restoreStore } from '../../src/upkeep/restores.ts';
-import type { ServiceParts } from '../../src/service.ts';
+import type { ServiceDependencies } from '../../src/service.ts';
 import { TestRandom, TestStore } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';
 import { faultsOf } from './faults.ts';
@@ -19,7 +19,7 @@ const TARGET = '/restored';
 /** So many random images of each crash, beside what lost nothing and what lost everything. */
 const IMAGES = 1;
 
-async function open(disk: FaultyDisk, directory = '/data', parts: Partial<ServiceParts> = {}): Promise<TestStore> {
+async function open(disk: FaultyDisk, directory = '/data', parts: Partial<ServiceDependencies> = {}): Promise<TestStore> {
   const settings = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: directory, SERVICE_BACKUP_DIR: '/backups' };
   // Keys and names that differ from those of the process before.
   return TestStore.open('2024-01-01', settings, {
@@ -122,7 +122,7 @@ describe('a backup', () => {
       Array.from({ length: 1_100 }, (_, i) => ({ id: `${i}`, name: `Name ${i}` })),
     );
     const { backup } = await store.service.backups.create();
-    const { states, steps } = await watched(one, () => store.service.backups.settled());
+    const { states, steps } = await watched(one, () => store.service.backups.whenIdle());
     expect(steps.some(({ path }) => path.includes(backup))).toBe(true);
     const compared = { without: 0, with: 0 };
     for (const { image, what } of imagesOf(states)) {

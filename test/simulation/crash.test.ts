@@ -90,7 +90,7 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
     get acknowledged() {
       return log.acknowledged;
     },
-    saved: () => log.saved(),
+    savedState: () => log.savedState(),
     durable: (leaves) => log.durable(leaves),
     redact: (...asked) => log.redact(...asked),
     close: () => log.close(),

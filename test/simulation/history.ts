@@ -55,7 +55,7 @@ export class KeptState {
       if (!found) throw new Error(`the state has no blob ${name}`);
       return found;
     };
-    return { bytes: this.#bytes.slice(), blob, refused };
+    return { bytes: this.#bytes.slice(), blob, onRefused: refused };
   }
 }
 
@@ -97,7 +97,7 @@ export class History {
 
   /** Keeps the state of the log, as a checkpoint does once it is durable, or as one must not do: at once. */
   async keep(log: LogStore, early: boolean): Promise<void> {
-    const saved = log.saved();
+    const saved = log.savedState();
     if (early) this.#keep(saved, early);
     await log.durable(saved.leaves);
     if (!early) this.#keep(saved, early);

@@ -30,7 +30,7 @@ describe('canary: a broken store that the simulation must catch', () => {
       (restore) =>
         async function (this: Checkpoint, projector) {
           await restore.call(this, projector);
-          for (const name of projector.names) projector.restored(name, projector.watermarkOf(name) + 1);
+          for (const name of projector.names) projector.markRestored(name, projector.watermarkOf(name) + 1);
         },
     );
   });

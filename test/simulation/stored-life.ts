@@ -169,7 +169,7 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
       service = await openStored(disk, seed * 1_000 + i, say, {}, clock);
       acknowledged = Math.max(acknowledged, service.log.next().position);
     } else {
-      await service.columns?.settled();
+      await service.columns?.whenIdle();
       service.columns?.trim();
       const before = service.columns?.residentBytes ?? 0;
       await ask(service, `SELECT * FROM ${type} AS OF CURRENT`);

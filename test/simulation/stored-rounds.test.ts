@@ -84,7 +84,7 @@ describe('canaries: broken stores that the lives must catch', { timeout: 600_000
       return function (this: SegmentColumns, columns: RestingColumns, version, dictionaryOf, keeper: SegmentKeeper) {
         const deaf: SegmentKeeper = {
           loaded: (...loaded) => keeper.loaded(...loaded),
-          changed: () => undefined,
+          onChanged: () => undefined,
           unreadable: (error) => keeper.unreadable(error),
         };
         rests.set(this, [columns, version, dictionaryOf, deaf]);
@@ -113,13 +113,13 @@ describe('canaries: broken stores that the lives must catch', { timeout: 600_000
   it('a widened column comes back in its old type', async () => {
     const former = new WeakSet<SegmentColumn>();
     plant(SegmentColumns.prototype, 'adopt', () => () => undefined);
-    const { restored } = SegmentColumn;
-    SegmentColumn.restored = (...of) => {
+    const { fromSaved: restored } = SegmentColumn;
+    SegmentColumn.fromSaved = (...of) => {
       const column = restored(...of);
       former.add(column);
       return column;
     };
-    undo.push(() => void (SegmentColumn.restored = restored));
+    undo.push(() => void (SegmentColumn.fromSaved = restored));
     plant(SegmentColumn.prototype, 'widen', (widen) => {
       return function (this: SegmentColumn, type) {
         // Just read: nobody but who brings it back from its file has it yet.

@@ -228,7 +228,7 @@ class Life {
   /** Every column that can leaves memory; some come back. */
   async #emptied(): Promise<void> {
     const { columns } = this.#service;
-    await columns?.settled();
+    await columns?.whenIdle();
     columns?.trim(0);
     columns?.trim(0);
     if (this.#random.chance(0.5)) await ask(this.#service, `SELECT k, w FROM ${this.#random.pick(storedTypes)} AS OF CURRENT`);

@@ -18,10 +18,10 @@ const takenBytesMax = 64 << 10;
 /** No LZ4 is longer by more than this once it is read. */
 const lz4RatioMax = 255;
 
-const refused = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
 
 /** The same bytes in frames; empty pieces, where others may have a turn, stay where they are. */
-export function* framed(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
+export function* toFrames(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
   const raw = Buffer.allocUnsafe(sentBytes);
   let length = 0;
   for (const piece of pieces) {
@@ -65,24 +65,24 @@ export function unframe(bytes: Buffer, at: number): Unframed {
   const length = bytes.readUInt32LE(head + 5);
   if (method === methods.zstd)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'blocks are compressed by LZ4: choose it in place of ZSTD');
-  if (method !== methods.lz4 && method !== methods.none) throw refused(`a block is compressed by the unknown method ${method}`);
+  if (method !== methods.lz4 && method !== methods.none) throw refusal(`a block is compressed by the unknown method ${method}`);
   if (packed <= 0 || packed > takenBytesMax || length > takenBytesMax || length > packed * lz4RatioMax)
-    throw refused('a compressed block states more bytes than clients may send here');
+    throw refusal('a compressed block states more bytes than clients may send here');
   const end = from + packed;
   if (bytes.length < end) return { needs: end };
   if (!bytes.subarray(at, head).equals(hashOf(bytes.subarray(head, end))))
-    throw refused('a compressed block does not match its checksum');
-  if (method === methods.none && packed !== length) throw refused('a block is not as long as it states');
-  return { raw: method === methods.none ? bytes.subarray(from, end) : unpacked(bytes.subarray(head + 5, end), length), end };
+    throw refusal('a compressed block does not match its checksum');
+  if (method === methods.none && packed !== length) throw refusal('a block is not as long as it states');
+  return { raw: method === methods.none ? bytes.subarray(from, end) : unpack(bytes.subarray(head + 5, end), length), end };
 }
 
 /** `packed` begins with the length, as the library wants it. */
-function unpacked(packed: Buffer, length: number): Buffer {
+function unpack(packed: Buffer, length: number): Buffer {
   try {
     const raw = uncompressSync(packed);
     if (raw.length === length) return raw;
   } catch {
     // The library's words say nothing to a client.
   }
-  throw refused('a compressed block is not valid LZ4');
+  throw refusal('a compressed block is not valid LZ4');
 }

@@ -3,7 +3,7 @@ import type { Door } from '../door.ts';
 import { createHttpListener } from '../frame/http/listener.ts';
 import { type ColumnarHttpOptions, doorName, HttpQuestion, statementBytesMax } from './http-question.ts';
 import { HttpSessions } from './http-sessions.ts';
-import { RunningQueries } from './running.ts';
+import { RunningQueries } from './running-queries.ts';
 
 export function createColumnarHttpDoor(options: ColumnarHttpOptions): Door {
   const { settings, clock } = options;

@@ -14,28 +14,28 @@ import type { RowRejection } from '../../projections/command.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { basicCredential, checkOrganization, organizationOf } from '../frame/credentials.ts';
-import type { DoorParts } from '../frame/door-parts.ts';
+import type { DoorDependencies } from '../frame/door-dependencies.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import { HttpCall } from '../frame/http/call.ts';
-import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
+import { encodingOf, decodeInTurns } from '../frame/http/content-encoding.ts';
 import type { HttpRoom } from '../frame/http/listener.ts';
 import { inTime } from '../frame/in-time.ts';
-import { leased } from '../frame/lease.ts';
+import { lease } from '../frame/lease.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './asked.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './columnar-question.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
 import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
 import { outputForm } from './output.ts';
-import type { RunningQueries } from './running.ts';
+import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
-import { beginsInsert, type Statement, type StatementFacts, statementOf, statementSteps } from './statement.ts';
+import { beginsInsert, type Statement, type StatementContext, statementOf, statementSteps } from './statement.ts';
 import { everyType } from './types.ts';
 
 export const doorName = 'columnar-http';
 
-export interface ColumnarHttpOptions extends DoorParts {
+export interface ColumnarHttpOptions extends DoorDependencies {
   readonly settings: Pick<Settings, 'SERVICE_COLUMNAR_HTTP_PORT' | 'SERVICE_DRAIN_TIMEOUT_SECS' | 'SERVICE_BODY_LIMIT_MB'>;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
@@ -43,7 +43,7 @@ export interface ColumnarHttpOptions extends DoorParts {
 /** A statement has at most so many bytes; rows of an INSERT come beside it. */
 export const statementBytesMax = 4 << 20;
 
-export interface ColumnarHttpParts extends ColumnarHttpOptions, HttpRoom {
+export interface ColumnarHttpSetup extends ColumnarHttpOptions, HttpRoom {
   readonly sessions: HttpSessions;
   readonly running: RunningQueries;
   readonly bodyLimitBytes: number;
@@ -68,7 +68,7 @@ const ofRequest = new Set([
 ]);
 
 export class HttpQuestion {
-  readonly #parts: ColumnarHttpParts;
+  readonly #parts: ColumnarHttpSetup;
   readonly #call: HttpCall;
   readonly #waits: boolean;
   #url = new URL('http://columnar/');
@@ -76,7 +76,7 @@ export class HttpQuestion {
   #head: Head | null = null;
 
   /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: ColumnarHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
+  constructor(parts: ColumnarHttpSetup, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.#parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);
     this.#waits = waits;
@@ -146,7 +146,7 @@ export class HttpQuestion {
     const kept =
       session === null
         ? null
-        : this.#parts.sessions.of(this.#call.caller, {
+        : this.#parts.sessions.settingsOf(this.#call.caller, {
             id: session,
             timeout: this.#parameter('session_timeout'),
             isChecked: this.#parameter('session_check') === '1',
@@ -185,7 +185,7 @@ export class HttpQuestion {
     }
   }
 
-  #facts(): StatementFacts {
+  #facts(): StatementContext {
     const parameters = new Map<string, string>();
     for (const [name, value] of this.#url.searchParams)
       if (name.startsWith('param_')) parameters.set(name.slice('param_'.length), value);
@@ -193,7 +193,9 @@ export class HttpQuestion {
   }
 
   /** The statement, and what of the body is not of it. */
-  async #statement(facts: StatementFacts): Promise<{ readonly statement: Statement; readonly body: AsyncIterable<Uint8Array> }> {
+  async #statement(
+    facts: StatementContext,
+  ): Promise<{ readonly statement: Statement; readonly body: AsyncIterable<Uint8Array> }> {
     const { bodies } = this.#parts;
     const { raw } = this.#call;
     if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
@@ -203,7 +205,7 @@ export class HttpQuestion {
       );
     if (raw.method !== 'POST') return { statement: statementOf(this.#parameter('query') ?? '', facts)!, body: empty() };
     if (this.#waits) this.#call.response.writeContinue();
-    const sent = unfolded(this.#parts, bodies.stream(raw), encodingOf(raw));
+    const sent = decodeInTurns(this.#parts, bodies.stream(raw), encodingOf(raw));
     const inUrl = this.#parameter('query') ?? '';
     // The text of the URL ends a line: the body goes on behind it.
     const before = inUrl === '' || inUrl.endsWith('\n') ? inUrl : `${inUrl}\n`;
@@ -307,7 +309,7 @@ export class HttpQuestion {
     const ingest = new Ingest(invocation, { type, atomic: false, sync, createType: true, waits: true, provenance });
     const definition = ingest.definition();
     const columns = inputColumns(named, definition, form.needsColumns);
-    const source = readRows(form, leased(this.#parts, invocation.caller, body), columns);
+    const source = readRows(form, lease(this.#parts, invocation.caller, body), columns);
     const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
     const reply = await ingest.run(untilRefused(batches, (row) => wrongRow(row, ingest.accepted)));
     const [first] = reply.errors;

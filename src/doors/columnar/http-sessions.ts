@@ -27,7 +27,7 @@ export class HttpSessions {
     this.#sessions = new LRUCache({ max: sessionsMax, ttl: 1, perf: { now: () => Math.floor(clock.monotonicMs()) + 1 } });
   }
 
-  of({ principal, path }: Caller, { id, timeout, isChecked }: SessionTerms): ColumnarSettings {
+  settingsOf({ principal, path }: Caller, { id, timeout, isChecked }: SessionTerms): ColumnarSettings {
     const seconds = timeout === null ? defaultSeconds : Number(timeout);
     if (!Number.isInteger(seconds) || seconds < 1 || seconds > secondsMax)
       throw new ServiceError('REL_INVALID', `session_timeout is 1 to ${secondsMax} seconds`);

@@ -285,7 +285,7 @@ function separatedConverter(columns: readonly InputColumn[], mark: ',' | '\t', h
         if (isBlank) continue;
         const types = new Map(columns.map(({ name, type }) => [name, type]));
         names = fields.map((field) => ({ name: field ?? '', type: types.get(field ?? '') ?? null }));
-        out += `${fields.map((field) => quoted(field ?? '')).join(',')}\n`;
+        out += `${fields.map((field) => quote(field ?? '')).join(',')}\n`;
         continue;
       }
       const known: readonly InputColumn[] = names;
@@ -365,19 +365,19 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
 function fieldOf(field: string | null, type: ColumnType | null, isText: boolean | undefined): string {
   // A field of CSV that is empty has the default of its column.
   if (field === null || (field === '' && isText === false)) return '\\N';
-  if (type === null && isText === true) return quoted(field);
+  if (type === null && isText === true) return quote(field);
   if (type === 'vector' && /^\[\s*\]$/.test(field)) return '\\N';
-  if (type === 'boolean') return booleanOf(field) ?? quoted(field);
+  if (type === 'boolean') return booleanOf(field) ?? quote(field);
   if (type === 'timestamp') {
     const instant = instantOf(field);
     if (instant !== null) return String(instant);
   }
   // A number without quotes may be meant as one, for an undeclared column.
   if (type !== 'string' && type !== 'json' && /^[\w.+-]+$/.test(field)) return field;
-  return quoted(field);
+  return quote(field);
 }
 
-const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+const quote = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
 /** Whole rows in brackets, and the text between them. */
 async function* wholeTuples(source: Bytes): AsyncGenerator<string, void> {

@@ -78,7 +78,7 @@ export const nativeCodec: Codec<NativeState, NativeMessage> = {
   decode,
 };
 
-const refused = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
 
 function decode(state: NativeState, bytes: Buffer): Decoded<NativeState, NativeMessage> {
   const fields = new Fields(bytes);
@@ -100,9 +100,9 @@ function decode(state: NativeState, bytes: Buffer): Decoded<NativeState, NativeM
     case packets.tablesStatus:
       return decodeTables(fields, state);
     case packets.hello:
-      throw refused('Unexpected packet Hello received from client');
+      throw refusal('Unexpected packet Hello received from client');
     default:
-      throw refused(`Unknown packet ${packet} from client`);
+      throw refusal(`Unknown packet ${packet} from client`);
   }
 }
 
@@ -111,14 +111,14 @@ function decodeHello(fields: Fields, bytes: Buffer): Decoded<NativeState, Native
   // GET, POST, PUT, HEAD: a browser, or a client of the other columnar door.
   if (bytes[0] === 0x47 || bytes[0] === 0x50 || bytes[0] === 0x48) return { message: { kind: 'http' }, taken: 1, state };
   const packet = fields.number();
-  if (fields.needs === 0 && packet !== packets.hello) throw refused('Unexpected packet from client: it begins with Hello');
+  if (fields.needs === 0 && packet !== packets.hello) throw refusal('Unexpected packet from client: it begins with Hello');
   fields.text();
   fields.number();
   fields.number();
   const revision = fields.number();
   const [database, user, password] = [fields.text(), fields.text(), fields.text()];
   if (fields.needs > 0) return { needs: fields.needs };
-  if (revision < revisionMin) throw refused(`clients of revision ${revisionMin} and later are served`);
+  if (revision < revisionMin) throw refusal(`clients of revision ${revisionMin} and later are served`);
   const message = { kind: 'hello', revision, database, user, password } as const;
   return { message, taken: fields.at, state: { at: 'open', revision, compressed: false, query: null } };
 }
@@ -132,7 +132,7 @@ function decodeQuery(fields: Fields, state: OpenState): Decoded<NativeState, Nat
   if (kind > 0) {
     for (let i = 0; i < 3; i++) fields.text();
     const carrier = fields.byte();
-    if (fields.needs === 0 && carrier !== 1) throw refused('a query comes from a client of this protocol');
+    if (fields.needs === 0 && carrier !== 1) throw refusal('a query comes from a client of this protocol');
     for (let i = 0; i < 3; i++) fields.text();
     for (let i = 0; i < 3; i++) fields.number();
     fields.text();
@@ -158,7 +158,7 @@ function decodeSettings(fields: Fields, state: OpenState, query: QueryState): De
     if (asText) fields.byte();
     const value = asText || textSettings.has(name) ? fields.text() : String(fields.number());
     if (fields.needs > 0) return later();
-    if (++count > settingsMax) throw refused(`a query states at most ${settingsMax} settings`);
+    if (++count > settingsMax) throw refusal(`a query states at most ${settingsMax} settings`);
     settings = { name, value, before: settings };
     from = fields.at;
   }
@@ -194,7 +194,7 @@ function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<Na
   if ('needs' in frame) return frame;
   const inner = new Fields(frame.raw);
   if (!isEmptyBlock(inner)) throw notTaken(name);
-  if (inner.needs > 0 || inner.at !== frame.raw.length) throw refused('a compressed block is malformed');
+  if (inner.needs > 0 || inner.at !== frame.raw.length) throw refusal('a compressed block is malformed');
   return { message, taken: frame.end, state };
 }
 
@@ -203,7 +203,7 @@ function isEmptyBlock(fields: Fields): boolean {
   for (let field = fields.number(); field !== 0; field = fields.number()) {
     if (field === 1) fields.byte();
     else if (field === 2) fields.skip(4);
-    else throw refused(`unknown field in the header of a block: ${field}`);
+    else throw refusal(`unknown field in the header of a block: ${field}`);
   }
   const columns = fields.number();
   const rows = fields.number();
@@ -218,7 +218,7 @@ const notTaken = (name: string): ServiceError =>
 
 function decodeTables(fields: Fields, state: OpenState): Decoded<NativeState, NativeMessage> {
   const count = fields.number();
-  if (fields.needs === 0 && count > tablesMax) throw refused(`the state of at most ${tablesMax} tables is asked for at once`);
+  if (fields.needs === 0 && count > tablesMax) throw refusal(`the state of at most ${tablesMax} tables is asked for at once`);
   const tables: TableName[] = [];
   while (fields.needs === 0 && tables.length < count) {
     // No fewer bytes than these are to come: who sends them one by one has them looked at seldom.
@@ -249,14 +249,14 @@ class Fields {
     let value = 0;
     let factor = 1;
     for (let i = 0; ; i++) {
-      if (i === 8) throw refused('a number has too many bytes');
+      if (i === 8) throw refusal('a number has too many bytes');
       if (!this.skip(1)) return 0;
       const byte = this.#bytes[this.at - 1]!;
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) break;
       factor *= 0x80;
     }
-    if (!Number.isSafeInteger(value)) throw refused('a number has too many bytes');
+    if (!Number.isSafeInteger(value)) throw refusal('a number has too many bytes');
     return value;
   }
 

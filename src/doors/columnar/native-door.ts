@@ -3,7 +3,7 @@ import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
 import { nativeCodec } from './native-codec.ts';
 import { doorName, NativeSession } from './native-session.ts';
-import { RunningQueries } from './running.ts';
+import { RunningQueries } from './running-queries.ts';
 
 export function createNativeDoor(options: LocalDoorOptions): Door {
   const parts = { ...options, running: new RunningQueries() };

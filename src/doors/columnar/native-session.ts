@@ -12,14 +12,14 @@ import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { inTime } from '../frame/in-time.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { noTerms } from '../frame/session-terms.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './asked.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './columnar-question.ts';
 import { BlockWriter, blocksOf } from './block.ts';
 import { columnarError, refusedAs } from './errors.ts';
-import { framed } from './frames.ts';
+import { toFrames } from './frames.ts';
 import type { NativeMessage, Query, TableName } from './native-codec.ts';
 import {
   blockInfo,
@@ -33,7 +33,7 @@ import {
   progress,
   tablesStatus,
 } from './packets.ts';
-import type { RunningQueries } from './running.ts';
+import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
 import { statementSteps } from './statement.ts';
 import { type KnownTypes, typesKnownTo } from './types.ts';
@@ -44,7 +44,7 @@ export const doorName = 'columnar-native';
 const companyBytes = 64 * 1024;
 const sliceMs = 2;
 
-export interface NativeParts extends DoorParts {
+export interface NativeDependencies extends DoorDependencies {
   readonly running: RunningQueries;
 }
 
@@ -64,14 +64,14 @@ interface Running {
 }
 
 export class NativeSession implements Session<NativeMessage> {
-  readonly #parts: NativeParts;
+  readonly #parts: NativeDependencies;
   readonly #connection: Connection;
   #login: LoggedIn | null = null;
   /** Its block of no rows is to come. */
   #asked: Query | null = null;
   #running: Running | null = null;
 
-  constructor(parts: NativeParts, connection: Connection) {
+  constructor(parts: NativeDependencies, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
   }
@@ -152,7 +152,7 @@ export class NativeSession implements Session<NativeMessage> {
       throw told;
     }
     this.#login = { caller, database, revision, client: typesKnownTo(revision), settings: new ColumnarSettings() };
-    this.#connection.authenticated();
+    this.#connection.markAuthenticated();
     this.#connection.write(hello());
   }
 
@@ -186,7 +186,7 @@ export class NativeSession implements Session<NativeMessage> {
     try {
       await this.#obey(asker, query, out);
     } catch (error) {
-      const told = await asker.refused(error);
+      const told = await asker.refusalOf(error);
       if (!out.dropBlock()) return this.#connection.end();
       // The client knows that it has cancelled: it waits for the end, and for no error.
       out.put(signal.aborted && told.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(told));
@@ -261,7 +261,7 @@ export class NativeSession implements Session<NativeMessage> {
       if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
       out.beginBlock();
       const pieces = withInfo(writer.pieces(rows), out);
-      for (const piece of compressed ? framed(pieces) : pieces) {
+      for (const piece of compressed ? toFrames(pieces) : pieces) {
         out.put(piece);
         if (out.isFull || pace.isOver) {
           out.flush();
@@ -276,7 +276,7 @@ export class NativeSession implements Session<NativeMessage> {
     out.put(progress(figures, revision));
     if (columns.length > 0) {
       out.put(dataHead);
-      for (const piece of compressed ? framed([emptyBlock]) : [emptyBlock]) out.put(piece);
+      for (const piece of compressed ? toFrames([emptyBlock]) : [emptyBlock]) out.put(piece);
     }
     out.put(endOfStream);
   }
@@ -291,7 +291,7 @@ export class NativeSession implements Session<NativeMessage> {
       });
       this.#connection.write(tablesStatus(there));
     } catch (error) {
-      this.#connection.write(exceptionOf(await asker.refused(error)));
+      this.#connection.write(exceptionOf(await asker.refusalOf(error)));
     }
   }
 }
@@ -383,13 +383,13 @@ class Outgoing {
 
 /** Continues when the client has taken most of the bytes, others had a turn, and the caller is still admitted. */
 class Pace {
-  readonly #parts: DoorParts;
+  readonly #parts: DoorDependencies;
   readonly #connection: Connection;
   readonly #caller: Caller;
   readonly #answer: Answer;
   #sliceStart: number;
 
-  constructor(parts: DoorParts, connection: Connection, caller: Caller, answer: Answer) {
+  constructor(parts: DoorDependencies, connection: Connection, caller: Caller, answer: Answer) {
     this.#parts = parts;
     this.#connection = connection;
     this.#caller = caller;

@@ -60,9 +60,9 @@ function* textPieces(rows: Rows, options: CellOptions, { row, between, head, tai
 
 const none = (): string => '';
 const endOfLines: Part = (_, { rowCount }) => (rowCount > 0 ? '\n' : '');
-const named = (column: Column): string => JSON.stringify(column.name);
+const quotedName = (column: Column): string => JSON.stringify(column.name);
 
-const asObject: RowText = (columns, row) => `{${columns.map((column) => `${named(column)}:${column.json(row)}`).join(',')}}`;
+const asObject: RowText = (columns, row) => `{${columns.map((column) => `${quotedName(column)}:${column.json(row)}`).join(',')}}`;
 const asArray: RowText = (columns, row) => `[${columns.map((column) => column.json(row)).join(',')}]`;
 const asCsv: RowText = (columns, row) => columns.map((column) => column.csv(row)).join(',');
 const asTsv: RowText = (columns, row) => columns.map((column) => column.tsv(row)).join('\t');
@@ -70,7 +70,7 @@ const asTsv: RowText = (columns, row) => columns.map((column) => column.tsv(row)
 /** JSON with its columns before the rows, and how many there are behind them. */
 function document(row: RowText): OutputForm {
   const head: Part = (columns) =>
-    `{"meta":[${columns.map((column) => `{"name":${named(column)},"type":${JSON.stringify(column.type)}}`).join(',')}],\n"data":[`;
+    `{"meta":[${columns.map((column) => `{"name":${quotedName(column)},"type":${JSON.stringify(column.type)}}`).join(',')}],\n"data":[`;
   const tail: Part = (_, { rowCount, processingTimeMs }) =>
     `],\n"rows":${rowCount},\n"statistics":{"elapsed":${processingTimeMs / 1000},"rows_read":${rowCount},"bytes_read":0}}\n`;
   return textForm(json, row, ',\n', head, tail);
@@ -86,7 +86,7 @@ const header =
   };
 const csvName = ({ name }: Column): string => `"${name.replaceAll('"', '""')}"`;
 const tsvName = ({ name }: Column): string => escapeText(name);
-const jsonNames: Part = (columns) => `[${columns.map(named).join(',')}]\n`;
+const jsonNames: Part = (columns) => `[${columns.map(quotedName).join(',')}]\n`;
 const jsonTypes: Part = (columns) => `[${columns.map(({ type }) => JSON.stringify(type)).join(',')}]\n`;
 
 const tabSeparated = (head: Part): OutputForm => textForm(tsv, asTsv, '\n', head, endOfLines);

@@ -12,7 +12,7 @@ import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/statement.ts';
 
 /** The context that a client sends beside the text. */
-export interface StatementFacts {
+export interface StatementContext {
   /** The branch that it asks, as it names it. */
   readonly database: string;
   readonly user: string;
@@ -53,7 +53,7 @@ const notHere = new Set(
  * `text` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
  * Throws REL_PARSE for text that is no statement, REL_NOT_IMPLEMENTED for an unsupported statement.
  */
-export function statementOf(text: string, facts: StatementFacts, isWhole = true): Statement | null {
+export function statementOf(text: string, facts: StatementContext, isWhole = true): Statement | null {
   try {
     return allAtOnce(statementSteps(text, facts, isWhole));
   } catch (error) {
@@ -63,7 +63,7 @@ export function statementOf(text: string, facts: StatementFacts, isWhole = true)
 }
 
 /** Translates in steps: a query may have hundreds of thousands of words. */
-export function statementSteps(text: string, facts: StatementFacts, isWhole = true): Steps<Statement> {
+export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<Statement> {
   return new StatementReader(text, facts, isWhole).statement();
 }
 
@@ -82,7 +82,7 @@ export function beginsInsert(text: string): boolean | null {
 
 class StatementReader {
   readonly #text: string;
-  readonly #facts: StatementFacts;
+  readonly #facts: StatementContext;
   readonly #isWhole: boolean;
   readonly #tokens: Iterator<Token, void>;
   readonly #settings = new Map<string, string>();
@@ -90,7 +90,7 @@ class StatementReader {
   readonly #numbers = new Map<string, number>();
   #next: Token | null = null;
 
-  constructor(text: string, facts: StatementFacts, isWhole: boolean) {
+  constructor(text: string, facts: StatementContext, isWhole: boolean) {
     this.#text = text;
     this.#facts = facts;
     this.#isWhole = isWhole;
@@ -120,10 +120,10 @@ class StatementReader {
       case 'SET':
         this.#advance();
         this.#pairs();
-        return this.#ended({ kind: 'set' as const });
+        return this.#withEnding({ kind: 'set' as const });
       case 'USE':
         this.#advance();
-        return this.#ended({ kind: 'use' as const, database: this.#name('a database') });
+        return this.#withEnding({ kind: 'use' as const, database: this.#name('a database') });
       case '':
         throw refusedAs('empty', new ServiceError('REL_PARSE', 'Empty query'));
       default:
@@ -148,7 +148,7 @@ class StatementReader {
         break;
       }
       this.#advance();
-      const said = this.#said(token, before);
+      const said = this.#translate(token, before);
       // The planner reads E'…' otherwise than a word and a text, and backslashes in it.
       const isApart = token.at > end || (token.kind === 'text' && before?.kind === 'word');
       before = token;
@@ -156,11 +156,11 @@ class StatementReader {
       sql += `${isApart ? ' ' : ''}${said}`;
       end = token.end;
     }
-    return this.#ended({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
+    return this.#withEnding({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
   }
 
   /** A token as the planner's SQL writes it; null: it says nothing there. */
-  #said(token: Token, before: Token | null): string | null {
+  #translate(token: Token, before: Token | null): string | null {
     switch (token.kind) {
       case 'text':
         return textOf(token.text);
@@ -340,7 +340,7 @@ class StatementReader {
   }
 
   #catalogue(sql: string, describes: string | null = null): Statement {
-    return this.#ended({ kind: 'question' as const, sql, parameters: [], describes });
+    return this.#withEnding({ kind: 'question' as const, sql, parameters: [], describes });
   }
 
   #kill(): Statement {
@@ -351,7 +351,7 @@ class StatementReader {
     if (where?.toUpperCase() !== 'WHERE' || column !== 'query_id' || (equals !== '=' && equals !== '==') || id === undefined)
       throw new ServiceError('REL_NOT_IMPLEMENTED', "KILL QUERY ends one of your own: WHERE query_id = '…'");
     for (const mode of ['SYNC', 'ASYNC', 'TEST']) if (this.#isWord(mode)) this.#advance();
-    return this.#ended({ kind: 'kill' as const, queryId: id });
+    return this.#withEnding({ kind: 'kill' as const, queryId: id });
   }
 
   #taken(): string | undefined {
@@ -361,7 +361,7 @@ class StatementReader {
   }
 
   /** FORMAT and SETTINGS, in either order, and the end. */
-  #ended<T extends object>(statement: T): T & Stated {
+  #withEnding<T extends object>(statement: T): T & Stated {
     let format: string | null = null;
     for (;;) {
       if (this.#isWord('FORMAT')) {

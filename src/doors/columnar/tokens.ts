@@ -46,7 +46,7 @@ export function* tokensOf(text: string): Generator<Token, void> {
     }
     if (pair === '/*') {
       const end = text.indexOf('*/', at + 2);
-      if (end < 0) throw unended('a comment', at);
+      if (end < 0) throw unendedError('a comment', at);
       at = end + 2;
       continue;
     }
@@ -62,31 +62,31 @@ export function* tokensOf(text: string): Generator<Token, void> {
 
 function tokenAt(text: string, at: number, depth: number): Token {
   const letter = text[at]!;
-  const found = (kind: Token['kind'], value: string, end: number): Token => ({ kind, text: value, at, end, depth });
-  if (letter === "'") return found('text', ...quoted(text, at, 'a text'));
-  if (letter === '`' || letter === '"') return found('name', ...quoted(text, at, 'a name'));
+  const token = (kind: Token['kind'], value: string, end: number): Token => ({ kind, text: value, at, end, depth });
+  if (letter === "'") return token('text', ...readQuoted(text, at, 'a text'));
+  if (letter === '`' || letter === '"') return token('name', ...readQuoted(text, at, 'a name'));
   if (wordStart.test(letter)) {
     word.lastIndex = at;
     const [value] = word.exec(text)!;
-    return found('word', value, at + value.length);
+    return token('word', value, at + value.length);
   }
   if (/\d/.test(letter) || (letter === '.' && /\d/.test(text[at + 1] ?? ''))) {
     number.lastIndex = at;
     const [value] = number.exec(text)!;
-    return found('number', value, at + value.length);
+    return token('number', value, at + value.length);
   }
   if (letter === '{') {
     const end = text.indexOf('}', at);
-    if (end < 0) throw unended('a parameter', at);
-    return found('parameter', text.slice(at + 1, end), end + 1);
+    if (end < 0) throw unendedError('a parameter', at);
+    return token('parameter', text.slice(at + 1, end), end + 1);
   }
   const pair = text.slice(at, at + 2);
   const mark = pairs.has(pair) ? pair : letter;
-  return found('mark', mark, at + mark.length);
+  return token('mark', mark, at + mark.length);
 }
 
 /** Its value, and where it ends. A quote within is written twice, or behind a backslash. */
-function quoted(text: string, start: number, what: string): [string, number] {
+function readQuoted(text: string, start: number, what: string): [string, number] {
   const quote = text[start]!;
   const pieces: string[] = [];
   let from = start + 1;
@@ -114,9 +114,9 @@ function quoted(text: string, start: number, what: string): [string, number] {
       from = ++at + 1;
     }
   }
-  throw unended(what, start);
+  throw unendedError(what, start);
 }
 
-function unended(what: string, at: number): Unended {
+function unendedError(what: string, at: number): Unended {
   return new Unended('REL_PARSE', `${what} that begins at ${at + 1} does not end`);
 }

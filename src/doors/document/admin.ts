@@ -19,7 +19,7 @@ import { DocumentRefusal } from './errors.ts';
 const wireVersion = { least: 0, most: 17 } as const;
 export const serverVersion = '6.0.0';
 
-export interface HelloFacts {
+export interface HelloContext {
   readonly connection: number;
   readonly now: bigint;
   /** Whether the client used the older name of `hello`. */
@@ -27,7 +27,7 @@ export interface HelloFacts {
   readonly messageBytesMax: number;
 }
 
-export function helloReply({ connection, now, legacy, messageBytesMax }: HelloFacts): Members {
+export function helloReply({ connection, now, legacy, messageBytesMax }: HelloContext): Members {
   return {
     helloOk: true,
     [legacy ? 'ismaster' : 'isWritablePrimary']: true,

@@ -18,7 +18,7 @@ import {
 } from '../../planner/expressions/documents/values.ts';
 import { DocumentRefusal } from './errors.ts';
 
-const malformed = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);
+const malformedError = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);
 const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
 
 /** The bytes of an empty document. */
@@ -47,9 +47,9 @@ class Reader {
   /** The end of the document that begins here; consumes its length. */
   open(limit: number): number {
     const { at } = this;
-    if (at + documentBytesMin > limit) throw malformed();
+    if (at + documentBytesMin > limit) throw malformedError();
     const length = this.#bytes.readInt32LE(at);
-    if (length < documentBytesMin || at + length > limit || this.#bytes[at + length - 1] !== 0) throw malformed();
+    if (length < documentBytesMin || at + length > limit || this.#bytes[at + length - 1] !== 0) throw malformedError();
     this.at = at + 4;
     return at + length;
   }
@@ -64,13 +64,13 @@ class Reader {
 
   /** By `toString`, because a strict TextDecoder allocates two bytes per character for any text. */
   #text(from: number, to: number): string {
-    if (!isUtf8(this.#bytes.subarray(from, to))) throw malformed('a text is not UTF-8');
+    if (!isUtf8(this.#bytes.subarray(from, to))) throw malformedError('a text is not UTF-8');
     return this.#bytes.toString('utf8', from, to);
   }
 
   cString(limit: number): string {
     const end = this.#bytes.indexOf(0, this.at);
-    if (end < 0 || end >= limit) throw malformed();
+    if (end < 0 || end >= limit) throw malformedError();
     const text = this.#text(this.at, end);
     this.at = end + 1;
     return text;
@@ -79,16 +79,16 @@ class Reader {
   /** Takes so many bytes, none of them beyond the document. */
   #take(bytes: number, limit: number): number {
     const { at } = this;
-    if (bytes < 0 || at + bytes > limit) throw malformed();
+    if (bytes < 0 || at + bytes > limit) throw malformedError();
     this.at = at + bytes;
     return at;
   }
 
   string(limit: number): string {
     const length = this.#bytes.readInt32LE(this.#take(4, limit));
-    if (length < 1) throw malformed();
+    if (length < 1) throw malformedError();
     const at = this.#take(length, limit);
-    if (this.#bytes[at + length - 1] !== 0) throw malformed();
+    if (this.#bytes[at + length - 1] !== 0) throw malformedError();
     return this.#text(at, at + length - 1);
   }
 
@@ -117,7 +117,7 @@ class Reader {
         return new Special('$oid', this.#hex(limit));
       case 0x08: {
         const byte = this.byte(limit);
-        if (byte > 1) throw malformed(`a boolean is 0 or 1, not ${byte}`);
+        if (byte > 1) throw malformedError(`a boolean is 0 or 1, not ${byte}`);
         return byte === 1;
       }
       case 0x09:
@@ -140,14 +140,14 @@ class Reader {
         return this.long(limit);
       case 0x13: {
         const at = this.#take(16, limit);
-        return Decimal.of(new Decimal128(Uint8Array.from(bytes.subarray(at, at + 16))).toString())!;
+        return Decimal.parse(new Decimal128(Uint8Array.from(bytes.subarray(at, at + 16))).toString())!;
       }
       case 0xff:
         return new Special('$minKey', 1);
       case 0x7f:
         return new Special('$maxKey', 1);
     }
-    throw malformed(`Unrecognized BSON type 0x${type.toString(16).padStart(2, '0')}`);
+    throw malformedError(`Unrecognized BSON type 0x${type.toString(16).padStart(2, '0')}`);
   }
 }
 
@@ -162,7 +162,7 @@ export function* readSteps(bytes: Buffer, from = 0): Steps<StoredObject> {
   const pace = new Pace();
   const open: Open[] = [{ values: new Map(), end: reader.open(bytes.length), name: '', code: null }];
   for (;;) {
-    if (pace.spent()) yield;
+    if (pace.spend()) yield;
     const around = open.at(-1)!;
     const limit = around.end - 1;
     if (reader.at < limit) {
@@ -170,12 +170,12 @@ export function* readSteps(bytes: Buffer, from = 0): Steps<StoredObject> {
       const name = reader.cString(limit);
       if (type === 0x03 || type === 0x04 || type === 0x0f) {
         if (open.length > depthMax) throw tooDeep();
-        if (type === 0x0f) open.push(scoped(reader, name, limit));
+        if (type === 0x0f) open.push(openScopedCode(reader, name, limit));
         else open.push({ values: type === 0x03 ? new Map() : [], end: reader.open(limit), name, code: null });
       } else put(around, name, reader.scalar(type, limit));
       continue;
     }
-    if (reader.at !== limit) throw malformed();
+    if (reader.at !== limit) throw malformedError();
     reader.at = around.end;
     open.pop();
     const { values, name, code } = around;
@@ -185,13 +185,13 @@ export function* readSteps(bytes: Buffer, from = 0): Steps<StoredObject> {
   }
 }
 
-function scoped(reader: Reader, name: string, limit: number): Open {
+function openScopedCode(reader: Reader, name: string, limit: number): Open {
   const { at } = reader;
   // The least of it: its length, an empty text, an empty document.
   const end = reader.open(limit);
   const code = reader.string(end);
   const scopeEnd = reader.open(end);
-  if (scopeEnd !== end || end - at < 14) throw malformed();
+  if (scopeEnd !== end || end - at < 14) throw malformedError();
   return { values: new Map(), end, name, code };
 }
 
@@ -238,7 +238,7 @@ export function* writeSteps(document: WritableObject | readonly Writable[], head
   const pace = new Pace();
   const open = [writer.open(document)];
   for (;;) {
-    if (pace.spent()) yield;
+    if (pace.spend()) yield;
     const around = open.at(-1)!;
     const next = around.members.next();
     if (next.done === true) {

@@ -30,15 +30,15 @@ const opCodes = { reply: 1, query: 2004, msg: 2013, compressed: 2012 } as const;
 const flags = { checksum: 1, moreToCome: 2 } as const;
 const knownFlags = 0x1_0003;
 
-const malformed = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
-const refused = (what: string): DocumentRefusal => new DocumentRefusal(22, what);
+const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
+const refusal = (what: string): DocumentRefusal => new DocumentRefusal(22, what);
 
 function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   if (bytes.length < headBytes) return { needs: headBytes };
   const length = bytes.readInt32LE(0);
   const code = bytes.readInt32LE(12);
-  if (code !== opCodes.msg && code !== opCodes.query) throw malformed('the opcode of the message is not supported');
-  if (length < headBytes + 5) throw malformed('a message states a length below that of its header');
+  if (code !== opCodes.msg && code !== opCodes.query) throw malformedError('the opcode of the message is not supported');
+  if (length < headBytes + 5) throw malformedError('a message states a length below that of its header');
   if (bytes.length < length) return { needs: length };
   const number = bytes.readInt32LE(4);
   const body = bytes.subarray(headBytes, length);
@@ -51,14 +51,14 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
 export function* commandSteps({ form, body }: Pick<Message, 'form' | 'body'>): Steps<StoredObject> {
   if (form === 'msg') return yield* sectionSteps(body);
   const nameEnd = body.indexOf(0, 4);
-  if (nameEnd < 0 || nameEnd + 9 > body.length) throw refused('a query is cut short');
+  if (nameEnd < 0 || nameEnd + 9 > body.length) throw refusal('a query is cut short');
   return yield* readSteps(body, nameEnd + 9);
 }
 
 function* sectionSteps(whole: Buffer): Steps<StoredObject> {
   const bits = whole.readUInt32LE(0);
   // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
-  if ((bits & 0xffff & ~knownFlags) !== 0) throw refused('a message has unknown flags');
+  if ((bits & 0xffff & ~knownFlags) !== 0) throw refusal('a message has unknown flags');
   const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
   let command: StoredObject | null = null;
   const lists: [string, Stored[]][] = [];
@@ -66,29 +66,29 @@ function* sectionSteps(whole: Buffer): Steps<StoredObject> {
   while (at < body.length) {
     const kind = body[at++];
     if (kind === 0) {
-      if (command !== null) throw refused('a message has one document of kind 0');
+      if (command !== null) throw refusal('a message has one document of kind 0');
       command = yield* readSteps(body, at);
       at = documentEnd(body, at);
     } else if (kind === 1) {
-      if (at + 5 > body.length) throw refused('a section is cut short');
+      if (at + 5 > body.length) throw refusal('a section is cut short');
       const end = at + body.readInt32LE(at);
       const nameEnd = body.indexOf(0, at + 4);
-      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw refused('a section is cut short');
+      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw refusal('a section is cut short');
       const name = body.toString('utf8', at + 4, nameEnd);
       const documents: Stored[] = [];
       const section = body.subarray(0, end);
       const pace = new Pace();
       for (at = nameEnd + 1; at < end; at = documentEnd(section, at)) {
-        if (pace.spent(32)) yield;
+        if (pace.spend(32)) yield;
         documents.push(yield* readSteps(section, at));
       }
       lists.push([name, documents]);
-    } else throw refused('a section has an unknown kind');
+    } else throw refusal('a section has an unknown kind');
   }
-  if (command === null) throw refused('a message has one document of kind 0');
+  if (command === null) throw refusal('a message has one document of kind 0');
   const given = command;
   const twice = lists.find(([name], i) => given.has(name) || lists.findIndex(([other]) => other === name) < i);
-  if (twice !== undefined) throw refused(`${twice[0]} is given twice`);
+  if (twice !== undefined) throw refusal(`${twice[0]} is given twice`);
   return lists.length === 0 ? given : new Map([...given, ...lists]);
 }
 

@@ -5,13 +5,13 @@ import { isList, isObject, type Stored, type StoredObject } from '../../planner/
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Command } from '../../projections/command.ts';
-import type { Asked, Asker } from '../frame/asker.ts';
+import type { AskerRequest, Asker } from '../frame/asker.ts';
 import type { CommandCost } from '../frame/codec.ts';
 import { onItsCondition } from '../frame/conditions.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
-import { entryType, type Place, type Reading, refuseFirst, typesDatabase } from './documents.ts';
+import { entryType, type Namespace, type Reading, refuseFirst, typesDatabase } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export interface CommandRow {
@@ -72,7 +72,7 @@ export class CommandContext {
   }
 
   /** The collection that the command is about. */
-  get place(): Place {
+  get place(): Namespace {
     return { database: this.database, collection: collectionName(this.subject) };
   }
 
@@ -110,7 +110,7 @@ export class CommandContext {
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
   async read<T>(
     run: (reading: Reading) => Promise<T>,
-    asked: Partial<Asked> = {},
+    asked: Partial<AskerRequest> = {},
   ): Promise<{ result: T; answers: readonly Answer[] }> {
     const answers: Answer[] = [];
     const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
@@ -160,7 +160,7 @@ export function flagOf(value: Stored | undefined, name: string): boolean | undef
   return toWhole(value) !== 0n;
 }
 
-export const namespaceOf = ({ database, collection }: Place): string => `${database}.${collection}`;
+export const namespaceOf = ({ database, collection }: Namespace): string => `${database}.${collection}`;
 
 export function collectionName(value: Stored | undefined): string {
   if (typeof value !== 'string') throw new DocumentRefusal(73, 'the command names no collection');

@@ -71,7 +71,7 @@ export function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller
 /** Bytes written in one turn. */
 const bytesPerTurn = 256 << 10;
 
-export async function encoded(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
+export async function encodeAll(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
   const made: Encoded[] = [];
   let turn = bytesPerTurn;
   for (const document of documents) {

@@ -30,7 +30,7 @@ import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import type { Terms } from '../frame/session-terms.ts';
-import { quoted } from '../verbs/rows.ts';
+import { quote } from '../verbs/rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export const entryType = 'DocumentEntry';
@@ -39,7 +39,7 @@ export const typesDatabase = 'types';
 /** Texts of documents that one command may hold at once. */
 const heldBytesMax = 64 << 20;
 
-export interface Place {
+export interface Namespace {
   readonly database: string;
   readonly collection: string;
 }
@@ -51,7 +51,7 @@ export interface Found {
   readonly own: boolean;
 }
 
-export interface Wanted extends Place {
+export interface Wanted extends Namespace {
   readonly filter: StoredObject;
   readonly time: DefaultTime;
   /** Any so many documents are enough. */
@@ -69,7 +69,7 @@ export interface Reading {
 }
 
 /** Texts stand as they are, unless they look like another value; all else as it is stored. Equal numbers are one key. */
-export function keyOf({ database, collection }: Place, id: Stored): string {
+export function keyOf({ database, collection }: Namespace, id: Stored): string {
   const key = `${database}.${collection}/${idText(id)}`;
   if (Buffer.byteLength(key) > limits.keyBytes)
     throw new DocumentRefusal(2, `an _id and the name of its collection have at most ${limits.keyBytes} bytes together`);
@@ -93,12 +93,12 @@ function alike(value: Stored): Stored {
   if (whole !== null && whole === BigInt.asIntN(32, whole)) return Number(whole);
   if (whole !== null && whole === BigInt.asIntN(64, whole)) return whole;
   const nearest = doubleValue(toNumber(value));
-  return compareNumbers(nearest, value) === 0 ? nearest : Decimal.of(numberIdentity(value))!;
+  return compareNumbers(nearest, value) === 0 ? nearest : Decimal.parse(numberIdentity(value))!;
 }
 
 const looksOther = /^$|^["{[]|^-?\d[\d.eE+-]*$|^(null|true|false|NaN|-?Infinity)$/;
 
-function idOf({ database, collection }: Place, key: string): Stored {
+function idOf({ database, collection }: Namespace, key: string): Stored {
   const text = key.slice(`${database}.${collection}/`.length);
   if (!looksOther.test(text)) return text;
   try {
@@ -184,7 +184,7 @@ function oneOfEach(found: readonly Found[]): Found[] {
 /** Texts of so many characters are read in one. */
 const textPerTurn = 256 << 10;
 
-async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, place: Place): Promise<Found[]> {
+async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, place: Namespace): Promise<Found[]> {
   const { path } = invocation.caller;
   const found: Found[] = [];
   let held = 0;
@@ -201,7 +201,7 @@ async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, p
         await yieldTurn();
         turn = textPerTurn;
       }
-      const read = parsed(text, { place, key, yieldTurn });
+      const read = parseStored(text, { place, key, yieldTurn });
       const document = read instanceof Promise ? await read : read;
       found.push({ key, document, own: cellAt(vectors[2]!, 'string', at) === path });
     }
@@ -213,21 +213,21 @@ const tooMuch = (): DocumentRefusal =>
   new DocumentRefusal(292, `a command holds at most ${heldBytesMax >> 20} MiB of documents: ask for fewer`, 'REL_MEMORY_CAP');
 
 /** A masked document is shown as its mask has it. */
-function parsed(
+function parseStored(
   text: string | null,
-  { place, key, yieldTurn }: { readonly place: Place; readonly key: string } & Pick<Reading, 'yieldTurn'>,
+  { place, key, yieldTurn }: { readonly place: Namespace; readonly key: string } & Pick<Reading, 'yieldTurn'>,
 ): Promise<StoredObject> | StoredObject {
-  const shown = (value: Stored | undefined): StoredObject => {
+  const withId = (value: Stored | undefined): StoredObject => {
     if (!isObject(value))
       return new Map([['_id', idOf(place, key)], ...(value === undefined ? [] : [['document', value] as const])]);
     return value.has('_id') ? value : new Map([['_id', idOf(place, key)], ...value]);
   };
-  if (text === null) return shown(undefined);
-  if (text.length > textPerTurn) return inTurns(readSteps(text), yieldTurn).then(shown, () => shown(text));
+  if (text === null) return withId(undefined);
+  if (text.length > textPerTurn) return inTurns(readSteps(text), yieldTurn).then(withId, () => withId(text));
   try {
-    return shown(readText(text));
+    return withId(readText(text));
   } catch {
-    return shown(text);
+    return withId(text);
   }
 }
 
@@ -250,7 +250,7 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
     reading.keep(answer);
   } else {
     const isOpen = most !== undefined && filter.size === 0;
-    const sql = `SELECT * FROM ${quoted(type)}${isOpen ? ' LIMIT $1' : ''}`;
+    const sql = `SELECT * FROM ${quote(type)}${isOpen ? ' LIMIT $1' : ''}`;
     answer = await ask(reading, { sql, parameters: isOpen ? [BigInt(most)] : [], time });
   }
   const found: Found[] = [];
@@ -343,12 +343,12 @@ const characterCost = 2;
 
 /** Writes all documents or none. Other cells of their rows stay. */
 export async function putCommand(
-  place: Place,
+  place: Namespace,
   written: readonly Written[],
   { when, door, changes }: WriteTerms,
   yieldTurn: YieldTurn,
 ): Promise<PutRows> {
-  const of = async (name: string, type: ColumnType, cell: (each: Written) => string): Promise<NamedColumn> => {
+  const column = async (name: string, type: ColumnType, cell: (each: Written) => string): Promise<NamedColumn> => {
     const builder = new VectorBuilder(type, written.length);
     await eachInTurns(written, yieldTurn, (each) => {
       const text = cell(each);
@@ -357,9 +357,12 @@ export async function putCommand(
     });
     return { name, type, vector: builder.build() };
   };
-  const placed = [await of('_pk', 'string', ({ key }) => key), await of('document', 'json', ({ text }) => text)];
+  const placed = [await column('_pk', 'string', ({ key }) => key), await column('document', 'json', ({ text }) => text)];
   if (!changes)
-    placed.push(await of('database', 'string', () => place.database), await of('collection', 'string', () => place.collection));
+    placed.push(
+      await column('database', 'string', () => place.database),
+      await column('collection', 'string', () => place.collection),
+    );
   return {
     kind: 'put-rows',
     type: entryType,

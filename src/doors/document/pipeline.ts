@@ -130,7 +130,7 @@ interface Tree {
 export type Projection = (document: StoredObject) => StoredObject;
 
 /** Each document as `project` makes it. */
-export const mapped =
+export const projectAll =
   (project: Projection): Stage =>
   async (documents, yieldTurn) => {
     const made: StoredObject[] = [];
@@ -148,7 +148,7 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
   let keeps: boolean | null = null;
   let id: Field | null = null;
   for (const field of fieldsOf(given)) {
-    if (pace.spent(field.path.length + 1)) yield;
+    if (pace.spend(field.path.length + 1)) yield;
     if (field.path.length === 1 && field.path[0] === '_id') {
       id = field;
       if (field.keeps === keeps) plant(tree, field.path);
@@ -157,7 +157,7 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
     if (keeps === null) {
       keeps = field.keeps;
       if (id?.keeps === keeps) plant(tree, id.path);
-    } else if (field.keeps !== keeps) throw mixed(field);
+    } else if (field.keeps !== keeps) throw mixedProjection(field);
     plant(tree, field.path);
   }
   if (keeps === null) {
@@ -167,10 +167,10 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
   }
   if (keeps && id === null && !tree.inner.has('_id')) plant(tree, ['_id']);
   const kept = keeps;
-  return (document) => projected(document, tree, kept);
+  return (document) => project(document, tree, kept);
 }
 
-function mixed({ path, keeps }: Field): DocumentRefusal {
+function mixedProjection({ path, keeps }: Field): DocumentRefusal {
   const [number, kind, around] = keeps ? [31_253, 'inclusion', 'exclusion'] : [31_254, 'exclusion', 'inclusion'];
   return new DocumentRefusal(number as number, `Cannot do ${kind} on field ${path.join('.')} in ${around} projection`);
 }
@@ -189,7 +189,7 @@ function plant(tree: Tree, path: readonly string[]): void {
   }
 }
 
-function projected(object: StoredObject, tree: Tree, keeps: boolean): StoredObject {
+function project(object: StoredObject, tree: Tree, keeps: boolean): StoredObject {
   const made = new Map<string, Stored>();
   spend(object.size * valueCost);
   for (const [name, value] of object) {
@@ -203,7 +203,7 @@ function projected(object: StoredObject, tree: Tree, keeps: boolean): StoredObje
 
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
 function within(value: Stored, tree: Tree, keeps: boolean): Stored | undefined {
-  if (isObject(value)) return projected(value, tree, keeps);
+  if (isObject(value)) return project(value, tree, keeps);
   if (isList(value)) {
     spend(value.length * valueCost);
     return value.flatMap((each): Stored[] => [within(each, tree, keeps)].filter((inner) => inner !== undefined));
@@ -248,7 +248,7 @@ export function* stageOf(given: Stored): Steps<Stage> {
           51_272,
           'Invalid $project :: caused by :: projection specification must have at least one field',
         );
-      return mapped(yield* projectionOf(value));
+      return projectAll(yield* projectionOf(value));
     }
     case '$count': {
       if (typeof value !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
@@ -341,8 +341,8 @@ interface Held {
 }
 
 const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
-  $sum: () => summed((sum) => sum.total()),
-  $avg: () => summed((sum) => sum.mean()),
+  $sum: () => sumAccumulator((sum) => sum.total()),
+  $avg: () => sumAccumulator((sum) => sum.mean()),
   $min: () => extreme(-1),
   $max: () => extreme(1),
   $first() {
@@ -395,7 +395,7 @@ const unbuiltAccumulators: ReadonlySet<string> = new Set(
   '$accumulator $bottom $bottomN $firstN $lastN $maxN $mergeObjects $minN $stdDevPop $stdDevSamp $top $topN'.split(' '),
 );
 
-function summed(end: (sum: Sum) => Stored): Accumulator {
+function sumAccumulator(end: (sum: Sum) => Stored): Accumulator {
   const sum = new Sum();
   return {
     add(value) {
@@ -461,7 +461,7 @@ function* groupOf(given: Stored): Steps<Stage> {
   const pace = new Pace();
   for (const [name, value] of given) {
     if (name !== '_id') accumulated.push({ name, ...accumulatorOf(name, value) });
-    if (pace.spent(4)) yield;
+    if (pace.spend(4)) yield;
   }
   return async (documents, yieldTurn) => {
     const groups = new Map<string, { readonly id: Stored; readonly accumulators: readonly Accumulator[] }>();

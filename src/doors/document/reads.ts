@@ -8,10 +8,10 @@ import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
-import { batchOf, encoded, ownerOf } from './cursors.ts';
+import { batchOf, encodeAll, ownerOf } from './cursors.ts';
 import { find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
-import { checkMatch, count as countOf, Distinct, mapped, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
+import { checkMatch, count as countOf, Distinct, projectAll, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
 /** The size of a first batch where the command names none. */
 const firstBatch = 101;
@@ -36,7 +36,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const { result, answers } = await context.read(
     (reading) => {
       const cut: Stage = (documents) => documents.slice(skip, skip + limit);
-      return foundThrough([inOrder, cut, mapped(project)], reading, { ...place, filter, time: context.time, most });
+      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...place, filter, time: context.time, most });
     },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
@@ -53,7 +53,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
 async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
   let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
   for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
-  return encoded(documents, reading.yieldTurn);
+  return encodeAll(documents, reading.yieldTurn);
 }
 
 const idsOf = (filter: StoredObject): number => {
@@ -135,7 +135,7 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
       for (const value of valuesAt(document, path)) {
         for (const each of isList(value) ? value : [value]) {
           values.add(each);
-          if (pace.spent(isObject(each) ? each.size : 1)) yield;
+          if (pace.spend(isObject(each) ? each.size : 1)) yield;
         }
       }
     });

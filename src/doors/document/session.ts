@@ -18,7 +18,7 @@ import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { answers, collections, helloReply } from './admin.ts';
 import type { WritableObject } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';
@@ -28,7 +28,7 @@ import { DocumentRefusal, errorDocument, refusals } from './errors.ts';
 import { reads } from './reads.ts';
 import { writes } from './writes.ts';
 
-export interface DocumentParts extends DoorParts {
+export interface DocumentDependencies extends DoorDependencies {
   readonly cursors: OpenCursors;
   /** Numbers connections. */
   readonly number: () => number;
@@ -50,7 +50,7 @@ interface Proving {
 }
 
 export class DocumentSession implements Session<Message> {
-  readonly #parts: DocumentParts;
+  readonly #parts: DocumentDependencies;
   readonly #connection: Connection;
   readonly #id: number;
   #asker: Asker | null = null;
@@ -61,7 +61,7 @@ export class DocumentSession implements Session<Message> {
   #greeted = false;
   #watched = false;
 
-  constructor(parts: DocumentParts, connection: Connection) {
+  constructor(parts: DocumentDependencies, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
     this.#id = parts.number();
@@ -82,7 +82,7 @@ export class DocumentSession implements Session<Message> {
       name = canonicalName(asked);
       reply = await this.#run(name, asked, command, message.form);
     } catch (error) {
-      reply = errorDocument(await this.#refused(name, error));
+      reply = errorDocument(await this.#refusalOf(name, error));
     }
     // Sent in this turn: the reply was checked for rows erased meanwhile.
     if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
@@ -104,11 +104,11 @@ export class DocumentSession implements Session<Message> {
     return done === true ? value : inTurns(steps, this.#parts.yieldTurn);
   }
 
-  async #refused(name: string, error: unknown): Promise<ServiceError> {
+  async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
     const isOfConnection = this.#asker === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
-    if (!isOfConnection) return this.#asker!.refused(error);
+    if (!isOfConnection) return this.#asker!.refusalOf(error);
     if (error instanceof ServiceError) return error;
-    this.#parts.failed(error);
+    this.#parts.reportFailure(error);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
@@ -245,7 +245,7 @@ export class DocumentSession implements Session<Message> {
   #login(caller: Caller): void {
     this.#proving = null;
     this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
-    this.#connection.authenticated();
+    this.#connection.markAuthenticated();
   }
 
   /** A step of the login. A refusal is recorded, and all refusals look alike to the client. */

@@ -1,6 +1,6 @@
 /** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
-import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/numbers.ts';
+import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/numbers.ts';
 import { isOperators } from '../../planner/expressions/documents/filter.ts';
 import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
 import {
@@ -50,7 +50,7 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
   if (!isObject(given)) throw refusals.wrongType('update.updates.u', 'an object');
   if (isReplacement(given)) {
     yield* nameSteps(given);
-    return (document) => replaced(document, given);
+    return (document) => replace(document, given);
   }
   const pace = new Pace();
   const steps: Step[] = [];
@@ -73,7 +73,7 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
       const path = pathOf(name);
       steps.push({ name, path, write: made(value) });
       if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
-      if (pace.spent(path.length + 1)) yield;
+      if (pace.spend(path.length + 1)) yield;
     }
   }
   yield* checkApart(
@@ -83,7 +83,7 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
   // New members come in the order of their names, not in that of the update.
   steps.sort((a, b) => comparePaths(a.path, b.path));
   return function* (document, isInsert) {
-    const made = yield* applied(steps, document, isInsert);
+    const made = yield* apply(steps, document, isInsert);
     checkSameId(document, made);
     return made;
   };
@@ -106,13 +106,13 @@ export function* withId(id: Stored, document: StoredObject): Steps<StoredObject>
   const made = new Map<string, Stored>([['_id', document.get('_id') ?? id]]);
   const pace = new Pace();
   for (const [name, value] of document) {
-    if (pace.spent()) yield;
+    if (pace.spend()) yield;
     if (name !== '_id') made.set(name, value);
   }
   return made;
 }
 
-function* replaced(document: StoredObject, by: StoredObject): Steps<StoredObject> {
+function* replace(document: StoredObject, by: StoredObject): Steps<StoredObject> {
   const old = document.get('_id');
   if (old === undefined) return by;
   const made = yield* withId(old, by);
@@ -134,7 +134,7 @@ function* checkApart(
   const root: Named = { name: null, inner: new Map() };
   const pace = new Pace();
   for (const { name, path } of fields) {
-    if (pace.spent(path.length + 1)) yield;
+    if (pace.spend(path.length + 1)) yield;
     let at = root;
     for (const part of path) {
       if (at.name !== null) throw refusal(at.name, name);
@@ -176,18 +176,14 @@ const indexMax = 10_000;
 const stepCost = 200;
 
 /** Objects and lists are copied once, however many steps write into them. */
-function* applied(
-  steps: readonly Pick<Step, 'path' | 'write'>[],
-  document: StoredObject,
-  isInsert: boolean,
-): Steps<StoredObject> {
+function* apply(steps: readonly Pick<Step, 'path' | 'write'>[], document: StoredObject, isInsert: boolean): Steps<StoredObject> {
   const own = new Set<Stored>();
   const pace = new Pace();
   let made: Stored | undefined = document;
   for (const { path, write } of steps) {
     work.done += path.length * stepCost;
-    if (pace.spent(path.length)) yield;
-    made = placed(made, path, 0, { own, write: (old) => write(old, isInsert) });
+    if (pace.spend(path.length)) yield;
+    made = place(made, path, 0, { own, write: (old) => write(old, isInsert) });
   }
   return made as StoredObject;
 }
@@ -198,7 +194,7 @@ interface Placing {
   readonly write: (old: Stored | undefined) => Stored | undefined;
 }
 
-function placed(value: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
+function place(value: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
   if (at === path.length) return placing.write(value);
   const { own } = placing;
   const name = path[at]!;
@@ -206,7 +202,7 @@ function placed(value: Stored | undefined, path: readonly string[], at: number, 
     if (!isIndex(name)) throw cannotCreate(path, at, value);
     const index = Number(name);
     if (index > indexMax) throw new DocumentRefusal(2, `an element beyond number ${indexMax} can't be made`);
-    const inner = placed(value[index], path, at + 1, placing);
+    const inner = place(value[index], path, at + 1, placing);
     if (inner === undefined) return value;
     const made = own.has(value) ? (value as Stored[]) : [...value];
     while (made.length < index) made.push(null);
@@ -215,7 +211,7 @@ function placed(value: Stored | undefined, path: readonly string[], at: number, 
     return made;
   }
   if (value !== undefined && !isObject(value)) throw cannotCreate(path, at, value);
-  const inner = placed(value?.get(name), path, at + 1, placing);
+  const inner = place(value?.get(name), path, at + 1, placing);
   if (inner === undefined) return value;
   const made = value !== undefined && own.has(value) ? (value as Map<string, Stored>) : new Map(value);
   made.set(name, inner);
@@ -235,14 +231,14 @@ function arithmetic(operation: 'add' | 'multiply', by: Stored): Write {
   return (old) => {
     if (old === undefined) return operation === 'add' ? by : zeroLike(by);
     if (!isNumeric(old)) throw new DocumentRefusal(14, `Cannot apply ${name} to a value of non-numeric type ${kindOf(old)}`);
-    const result = combined(operation, old, by);
+    const result = combine(operation, old, by);
     if (result === null) throw new DocumentRefusal(2, `Failed to apply ${name}: the result does not fit 64 bits`);
     return result;
   };
 }
 
 /** A missing number counts as 0 of the same type. */
-const zeroLike = (by: Numeric): Numeric => combined('multiply', by, 0) ?? doubleValue(0);
+const zeroLike = (by: Numeric): Numeric => combine('multiply', by, 0) ?? doubleValue(0);
 
 const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
@@ -250,14 +246,14 @@ const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 export function* nameSteps(value: Stored, pace = new Pace()): Steps<void> {
   if (isList(value)) {
     for (const each of value) {
-      if (pace.spent()) yield;
+      if (pace.spend()) yield;
       if (typeof each === 'object') yield* nameSteps(each, pace);
     }
     return;
   }
   if (!isObject(value)) return;
   for (const [name, inner] of value) {
-    if (pace.spent()) yield;
+    if (pace.spend()) yield;
     if (name.startsWith('$') && !referenceNames.has(name))
       throw new DocumentRefusal(52, `The dollar ($) prefixed field '${name}' is not allowed in the context of what is stored`);
     if (typeof inner === 'object') yield* nameSteps(inner, pace);
@@ -284,7 +280,7 @@ export function* seedOf(filter: Stored): Steps<StoredObject> {
     const why = one === two ? `path '${one}' is matched twice` : `both paths '${two}' and '${one}' are matched`;
     return new DocumentRefusal(54, `cannot infer query fields to set, ${why}`);
   });
-  return yield* applied(fields, new Map(), true);
+  return yield* apply(fields, new Map(), true);
 }
 
 function onlyValue(condition: StoredObject): Stored | undefined {

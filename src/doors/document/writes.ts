@@ -8,7 +8,7 @@ import { work } from '../../planner/expressions/work.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
-import { encoded } from './cursors.ts';
+import { encodeAll } from './cursors.ts';
 import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf, ofDocuments } from './command.ts';
 import {
   entryType,
@@ -17,7 +17,7 @@ import {
   idsIn,
   isById,
   keyOf,
-  type Place,
+  type Namespace,
   presentKeys,
   putCommand,
   type Reading,
@@ -46,7 +46,7 @@ function* identified(
 
 type WriteError = { readonly index: number; readonly code: number; readonly errmsg: string } & WritableObject;
 
-function duplicate(place: Place, id: Stored): DocumentRefusal {
+function duplicate(place: Namespace, id: Stored): DocumentRefusal {
   const detail = `E11000 duplicate key error collection: ${namespaceOf(place)} index: _id_ dup key: { _id: ${textOf(id)} }`;
   const members = { keyPattern: documentOf({ _id: 1 }), keyValue: documentOf({ _id: id }) };
   return new DocumentRefusal(11_000, detail, 'REL_CONFLICT', members);
@@ -137,7 +137,7 @@ async function ownDocuments(
 }
 
 /** Writers of one document wait for each other, and for no other writers. */
-function lineOf(place: Place, { filter }: Pick<Change, 'filter'>): string {
+function lineOf(place: Namespace, { filter }: Pick<Change, 'filter'>): string {
   const [only, ...others] = idsIn(filter) ?? [];
   return only === undefined || others.length > 0 ? namespaceOf(place) : keyOf(place, only);
 }
@@ -359,7 +359,7 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
       throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
     return context.write(isById(filter) ? 1 : null, 'delete', async (reading) => {
       const [ended] = await end(context, reading, { filter, multi: false, inOrder });
-      const [value = null] = ended ? await encoded([project(ended.document)], reading.yieldTurn) : [];
+      const [value = null] = ended ? await encodeAll([project(ended.document)], reading.yieldTurn) : [];
       return { lastErrorObject: { n: ended ? 1 : 0 }, value, ok: 1 };
     });
   }
@@ -369,7 +369,7 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
     const { matched, made, upserted } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
     const before = matched[0]?.document ?? null;
     const shown = isNew ? (upserted ?? made[0] ?? null) : before;
-    const [value = null] = shown === null ? [] : await encoded([project(shown)], reading.yieldTurn);
+    const [value = null] = shown === null ? [] : await encodeAll([project(shown)], reading.yieldTurn);
     return {
       lastErrorObject: {
         n: before === null && upserted === null ? 0 : 1,

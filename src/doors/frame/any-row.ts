@@ -5,7 +5,7 @@ import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 
-export interface RowAsked {
+export interface RowRequest {
   readonly type: string;
   readonly key: string;
   readonly time?: DefaultTime;
@@ -15,7 +15,7 @@ export interface RowAsked {
 export function rowAsJson(
   planner: Pick<PlannerDoor, 'lookUp'>,
   invocation: Invocation,
-  { type, key, time = 'current' }: RowAsked,
+  { type, key, time = 'current' }: RowRequest,
 ): { readonly text: Buffer | null; readonly answer: Answer } {
   const answer = planner.lookUp(invocation, { type, keys: [key], columns: null, time });
   const path = answer.columns.findIndex(({ name }) => name === 'namespace_path');

@@ -7,13 +7,13 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Act, Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { checkErased } from './lease.ts';
-import { admitAddress, type DoorParts, recordRefusal } from './door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from './door-dependencies.ts';
 import type { Terms } from './session-terms.ts';
 
 /** The share of an address's rate limit that one key lookup costs. */
 const tokensOfKey = 0.01;
 
-export interface Asked {
+export interface AskerRequest {
   readonly terms: Terms;
   readonly writes?: boolean;
   /** The number of keys, where it reads rows by key and does nothing else. */
@@ -34,7 +34,7 @@ export interface Asking {
 }
 
 export class Asker {
-  readonly #parts: DoorParts;
+  readonly #parts: DoorDependencies;
   readonly #caller: Caller;
   readonly #gone: AbortSignal;
   /** Whether the gate has the command at hand on record. */
@@ -42,7 +42,7 @@ export class Asker {
   /** The action under which the current command is recorded. */
   #action: Action = 'query';
 
-  constructor(parts: DoorParts, caller: Caller, gone: AbortSignal) {
+  constructor(parts: DoorDependencies, caller: Caller, gone: AbortSignal) {
     this.#parts = parts;
     this.#caller = caller;
     this.#gone = gone;
@@ -52,7 +52,7 @@ export class Asker {
     return this.#caller;
   }
 
-  get parts(): DoorParts {
+  get parts(): DoorDependencies {
     return this.#parts;
   }
 
@@ -66,7 +66,7 @@ export class Asker {
     this.#action = 'query';
   }
 
-  async ask<T>(asked: Asked, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+  async ask<T>(asked: AskerRequest, run: (asking: Asking) => Promise<T> | T): Promise<T> {
     const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
     const { terms, writes = false, keysRead, action = 'query', continues = false, act, transaction = null } = asked;
     this.#action = act?.action ?? action;
@@ -74,7 +74,7 @@ export class Asker {
       const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
       admitAddress(this.#parts, writes ? writeLimit : readLimit, this.#caller.clientIp, tokens);
     }
-    const renewed = authenticator.renewed(this.#caller);
+    const renewed = authenticator.renew(this.#caller);
     const caller = terms.branch === null ? renewed : { ...renewed, branch: terms.branch };
     this.#recorded = true;
     let kept: Pick<Answer, 'overtaken'> | null = null;
@@ -98,12 +98,12 @@ export class Asker {
   }
 
   /** The error for the client, once it is recorded: refusals before the gate are recorded here. */
-  async refused(error: unknown, action: Action = this.#action): Promise<ServiceError> {
+  async refusalOf(error: unknown, action: Action = this.#action): Promise<ServiceError> {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known);
     this.#recorded = true;
     if (told.code !== 'REL_INTERNAL') return told;
-    this.#parts.failed(told.facts.cause ?? told);
+    this.#parts.reportFailure(told.facts.cause ?? told);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 }

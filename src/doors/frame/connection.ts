@@ -54,7 +54,7 @@ export interface Connection {
   /** Resolves once little enough waits for the client, or it is gone. */
   caughtUp(): Promise<void>;
   /** Lifts the limits on time and message length for clients that have not authenticated. */
-  authenticated(): void;
+  markAuthenticated(): void;
   /** Lifts the time limit of the login as long as the client keeps asking, as clients do that watch a server. */
   watches(): void;
   /** The client could not authenticate: resolves when its next message is looked at. Ends the connection where that was often. */
@@ -80,7 +80,7 @@ export interface Protocol<S, M> {
   open(connection: Connection): Session<M>;
 }
 
-export interface ConnectionParts<S, M> {
+export interface ConnectionDependencies<S, M> {
   readonly protocol: Protocol<S, M>;
   readonly clock: Clock;
   readonly secureContext: SecureContext | null;
@@ -92,12 +92,12 @@ export interface ConnectionParts<S, M> {
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
   /** Reports an internal failure to the operator. */
-  readonly failed: (error: unknown) => void;
+  readonly reportFailure: (error: unknown) => void;
 }
 
 export class SocketConnection<S, M> implements Connection {
   readonly clientIp: string | null;
-  readonly #parts: ConnectionParts<S, M>;
+  readonly #parts: ConnectionDependencies<S, M>;
   readonly #inbox: Inbox<S, M>;
   readonly #session: Session<M>;
   readonly #gone = new AbortController();
@@ -128,7 +128,7 @@ export class SocketConnection<S, M> implements Connection {
   /** Resolvers of writers that wait until the client has taken most bytes: a request, and messages out of turn. */
   #waiting: (() => void)[] = [];
 
-  constructor(socket: Socket, parts: ConnectionParts<S, M>) {
+  constructor(socket: Socket, parts: ConnectionDependencies<S, M>) {
     this.#socket = socket;
     this.#parts = parts;
     this.#opening = parts.secureContext && Buffer.alloc(0);
@@ -179,7 +179,7 @@ export class SocketConnection<S, M> implements Connection {
         }
       }
     } catch (error) {
-      if (!(error instanceof ServiceError)) this.#parts.failed(error);
+      if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
       const told = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
       if (!this.gone.aborted) this.#sayFarewell(told);
     } finally {
@@ -197,7 +197,7 @@ export class SocketConnection<S, M> implements Connection {
 
   #countMessage(): void {
     const { strangers, clock } = this.#parts;
-    strangers.heard(this.#stranger);
+    strangers.noteMessage(this.#stranger);
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#messagesFromMs > waits.authenticateMs) {
       this.#messages = 0;
@@ -268,7 +268,7 @@ export class SocketConnection<S, M> implements Connection {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  authenticated(): void {
+  markAuthenticated(): void {
     this.#isKnown = true;
     this.#refusals = 0;
     this.#parts.strangers.leave(this.#stranger);

@@ -14,15 +14,15 @@ const everyMs = 400;
 /** A client that takes nothing for so long is cut off: it would hold its answer in memory for ever. */
 export const stalledMs = 120_000;
 
-interface LeaseParts {
-  readonly authenticator: Pick<Authenticator, 'renewed'>;
+interface LeaseDependencies {
+  readonly authenticator: Pick<Authenticator, 'renew'>;
   readonly gate: Pick<GateContract, 'checkStanding'>;
   readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
 }
 
 /** Throws the error with which a new request of this caller would be refused. */
-export function checkCaller({ authenticator, gate }: Pick<LeaseParts, 'authenticator' | 'gate'>, caller: Caller): void {
-  authenticator.renewed(caller);
+export function checkCaller({ authenticator, gate }: Pick<LeaseDependencies, 'authenticator' | 'gate'>, caller: Caller): void {
+  authenticator.renew(caller);
   gate.checkStanding(caller);
 }
 
@@ -35,7 +35,7 @@ export function checkErased(answer: Overtaken): void {
 
 /** Calls `end` once, with what `check` throws by then; resolves then, or when the stream is over. */
 export async function watchStream(
-  { clock }: Pick<LeaseParts, 'clock'>,
+  { clock }: Pick<LeaseDependencies, 'clock'>,
   check: () => void,
   over: AbortSignal,
   end: (refusal: unknown) => void,
@@ -56,7 +56,7 @@ export async function watchStream(
  * erased, or when the client has taken nothing for too long. `unsent` counts the bytes that still wait.
  */
 export function watchWhole(
-  parts: Pick<LeaseParts, 'clock'>,
+  parts: Pick<LeaseDependencies, 'clock'>,
   answer: Overtaken,
   unsent: () => number,
   end: (refusal: unknown) => void,
@@ -78,7 +78,7 @@ export function watchWhole(
 }
 
 /** Passes a body on as it comes. Fails, even while it waits for a piece, once its sender is no longer admitted. */
-export async function* leased<T>(parts: LeaseParts, caller: Caller, body: AsyncIterable<T>): AsyncGenerator<T, void> {
+export async function* lease<T>(parts: LeaseDependencies, caller: Caller, body: AsyncIterable<T>): AsyncGenerator<T, void> {
   const over = new AbortController();
   const pieces = body[Symbol.asyncIterator]();
   let refused: { readonly refusal: unknown } | null = null;

@@ -36,7 +36,7 @@ function parsedLong(text: string): unknown {
   // Long integers travel through JSON.parse as marked texts. No text holds its own hash, however it spells its characters.
   const mark = `${createHash('sha256').update(text).digest('base64')}:`;
   const marked = withMarks(text, mark);
-  return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
+  return marked === text ? JSON.parse(text) : unmark(JSON.parse(marked), mark);
 }
 
 /** The text with integers that are not safe written as marked texts. */
@@ -86,12 +86,12 @@ function stringEnd(text: string, begun: number): number {
   return text.length;
 }
 
-function unmarked(value: unknown, mark: string): unknown {
+function unmark(value: unknown, mark: string): unknown {
   if (typeof value === 'string') return value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value;
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const item: unknown = value[i];
-      if (typeof item === 'string' || typeof item === 'object') value[i] = unmarked(item, mark);
+      if (typeof item === 'string' || typeof item === 'object') value[i] = unmark(item, mark);
     }
   } else if (typeof value === 'object' && value !== null) {
     const members = value as Record<string, unknown>;
@@ -100,7 +100,7 @@ function unmarked(value: unknown, mark: string): unknown {
       // A member __proto__ that is no object can't be set like others; bodies that have one are refused.
       if (typeof item === 'string' || typeof item === 'object') {
         if (name === '__proto__') continue;
-        members[name] = unmarked(item, mark);
+        members[name] = unmark(item, mark);
       }
     }
   }

@@ -5,10 +5,10 @@ import type { Clock } from '../../clock.ts';
 import type { SettingName, Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Door } from '../door.ts';
-import type { DoorParts, WireBounds } from './door-parts.ts';
+import type { DoorDependencies, WireBounds } from './door-dependencies.ts';
 import { Drain } from './drain.ts';
 import { listenOn } from './listen.ts';
-import { type ConnectionParts, type Protocol, SocketConnection } from './connection.ts';
+import { type ConnectionDependencies, type Protocol, SocketConnection } from './connection.ts';
 
 export interface SocketDoorOptions<S, M> {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface SocketDoorOptions<S, M> {
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
   readonly wire: WireBounds;
-  readonly failed: (error: unknown) => void;
+  readonly reportFailure: (error: unknown) => void;
 }
 
 const connectionsMax = 10_000;
@@ -35,7 +35,7 @@ const receivedInTurn = 8;
 const localHost = '127.0.0.1';
 
 /** The options of a compatibility door: its own port among the settings. */
-export interface LocalDoorOptions extends DoorParts {
+export interface LocalDoorOptions extends DoorDependencies {
   readonly settings: Pick<Settings, 'SERVICE_DRAIN_TIMEOUT_SECS' | PortSetting>;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
@@ -54,7 +54,7 @@ export interface LocalDoor<S, M> {
 }
 
 export function createLocalDoor<S, M>(
-  { settings, tls, clock, yieldTurn, wire, failed }: LocalDoorOptions,
+  { settings, tls, clock, yieldTurn, wire, reportFailure: failed }: LocalDoorOptions,
   { name, setting, protocol }: LocalDoor<S, M>,
 ): Door {
   const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
@@ -69,7 +69,7 @@ export function createLocalDoor<S, M>(
     tls,
     yieldTurn,
     wire,
-    failed,
+    reportFailure: failed,
   });
 }
 
@@ -83,7 +83,7 @@ class SocketDoor<S, M> implements Door {
   readonly #server: Server;
   readonly #connections = new Map<SocketConnection<S, M>, Promise<void>>();
   readonly #draining: Drain;
-  readonly #parts: ConnectionParts<S, M>;
+  readonly #parts: ConnectionDependencies<S, M>;
   /** Sockets that are no connections yet. */
   readonly #arrived: Socket[] = [];
   #stopped: Promise<void> | null = null;
@@ -92,9 +92,9 @@ class SocketDoor<S, M> implements Door {
     this.name = options.name;
     this.#options = options;
     const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
-    const { protocol, clock, yieldTurn, wire, failed } = options;
+    const { protocol, clock, yieldTurn, wire, reportFailure: failed } = options;
     this.#draining = new Drain(clock, options.drainMs);
-    this.#parts = { protocol, clock, yieldTurn, failed, secureContext, draining: this.#draining, ...wire };
+    this.#parts = { protocol, clock, yieldTurn, reportFailure: failed, secureContext, draining: this.#draining, ...wire };
     this.#server = createServer({ noDelay: true }, (socket) => {
       // A client that leaves before its turn is no error.
       socket.on('error', () => socket.destroy());

@@ -37,7 +37,7 @@ export class Strangers {
   }
 
   /** Notes a whole message of the stranger. */
-  heard(stranger: Stranger): void {
+  noteMessage(stranger: Stranger): void {
     if (this.#all.delete(stranger)) this.#all.add(stranger);
   }
 
@@ -290,8 +290,8 @@ export class HttpStrangers {
   }
 
   /** A request came that needs no credential. */
-  heard(socket: Socket): void {
-    this.#strangers.heard(this.#admitted.get(socket) ?? socket);
+  noteRequest(socket: Socket): void {
+    this.#strangers.noteMessage(this.#admitted.get(socket) ?? socket);
   }
 
   /** A request came with a good credential. */

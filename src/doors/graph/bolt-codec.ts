@@ -45,14 +45,14 @@ function decodeHandshake(bytes: Buffer): Decoded<DecodeState, BoltFrame> {
   if (bytes.length < 4) return { needs: 4 };
   if (bytes.readUInt32BE(0) !== preamble) throw new ServiceError('REL_INVALID', 'this port speaks Bolt');
   if (bytes.length < handshakeBytes) return { needs: handshakeBytes };
-  return { message: { kind: 'handshake', version: agreed(bytes) }, taken: handshakeBytes, state: begun() };
+  return { message: { kind: 'handshake', version: agreeVersion(bytes) }, taken: handshakeBytes, state: initialState() };
 }
 
 const noop = { kind: 'noop' } as const;
-const begun = (): DecodeState => ({ isOpen: true, at: 0, bounds: [] });
+const initialState = (): DecodeState => ({ isOpen: true, at: 0, bounds: [] });
 
 /** The client's four offers stand in its order: 0, how many minor versions below, minor, major. */
-function agreed(bytes: Buffer): Version | null {
+function agreeVersion(bytes: Buffer): Version | null {
   for (let at = 4; at < handshakeBytes; at += 4) {
     const [below, minor, major] = [bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!];
     const found = spoken.find((version) => version.major === major && version.minor <= minor && version.minor >= minor - below);
@@ -71,8 +71,8 @@ function decodeMessage({ at: begin, bounds }: DecodeState, bytes: Buffer): Decod
     const length = bytes.readUInt16BE(at);
     if (length === 0) {
       at += 2;
-      const message = bounds.length === 0 ? noop : ({ kind: 'message', body: joined(bytes, bounds) } as const);
-      return { message, taken: at, state: begun() };
+      const message = bounds.length === 0 ? noop : ({ kind: 'message', body: join(bytes, bounds) } as const);
+      return { message, taken: at, state: initialState() };
     }
     if (bytes.length < at + 2 + length) return later(at + 2 + length);
     if (bounds.length === 2 * chunksMax) throw new ServiceError('REL_INVALID', `a message has at most ${chunksMax} chunks`);
@@ -82,14 +82,14 @@ function decodeMessage({ at: begin, bounds }: DecodeState, bytes: Buffer): Decod
 }
 
 /** A copy: it may wait while other bytes come. */
-function joined(bytes: Buffer, bounds: readonly number[]): Buffer {
+function join(bytes: Buffer, bounds: readonly number[]): Buffer {
   const pieces: Buffer[] = [];
   for (let i = 0; i < bounds.length; i += 2) pieces.push(bytes.subarray(bounds[i], bounds[i + 1]));
   return Buffer.concat(pieces);
 }
 
 /** A message in chunks. */
-export function chunked(body: Uint8Array): Buffer {
+export function chunk(body: Uint8Array): Buffer {
   const chunks = Math.ceil(body.length / chunkBytesMax);
   const made = Buffer.allocUnsafe(body.length + 2 * chunks + 2);
   let at = 0;

@@ -10,15 +10,15 @@ import type { Transaction } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/expressions/documents/json.ts';
 import { graphVersion } from '../../planner/virtual/graph.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
-import { type Asked, Asker, type Asking } from '../frame/asker.ts';
+import { type AskerRequest, Asker, type Asking } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { inTime } from '../frame/in-time.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
-import { type BoltFrame, chunked, type Version } from './bolt-codec.ts';
+import { type BoltFrame, chunk, type Version } from './bolt-codec.ts';
 import { isMap, type Packed, Packer, type PackedMap, Structure, unpackSteps } from './packstream.ts';
 import { boltCodeOf } from './errors.ts';
 import { cellOf, parametersOf } from './values.ts';
@@ -69,7 +69,7 @@ interface OpenTransaction {
 }
 
 export class BoltSession implements Session<BoltFrame> {
-  readonly #parts: DoorParts;
+  readonly #parts: DoorDependencies;
   readonly #connection: Connection;
   readonly #packer = new Packer();
   #outgoing: Buffer[] = [];
@@ -92,7 +92,7 @@ export class BoltSession implements Session<BoltFrame> {
   /** Resets read but not answered yet: messages before them are skipped. */
   #resets = 0;
 
-  constructor(parts: DoorParts, connection: Connection) {
+  constructor(parts: DoorDependencies, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
   }
@@ -165,7 +165,7 @@ export class BoltSession implements Session<BoltFrame> {
     asker?.begins();
     try {
       const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
-      if (!(message instanceof Structure)) throw malformed();
+      if (!(message instanceof Structure)) throw malformedError();
       await this.#obey(asker, message);
     } catch (error) {
       await this.#fail(asker, error);
@@ -175,8 +175,8 @@ export class BoltSession implements Session<BoltFrame> {
   async #fail(asker: Asker | null, error: unknown): Promise<void> {
     this.#forget();
     this.#failed = true;
-    if (asker !== null) return this.#failure(await asker.refused(error));
-    if (!(error instanceof ServiceError)) this.#parts.failed(error);
+    if (asker !== null) return this.#failure(await asker.refusalOf(error));
+    if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
     this.#failure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
     if (this.#asker === null && !this.#logsOn) this.#end();
@@ -248,7 +248,7 @@ export class BoltSession implements Session<BoltFrame> {
         throw new ServiceError('REL_UNAUTHENTICATED', 'clients authenticate by the scheme basic');
       const user = stated.get('principal');
       const password = stated.get('credentials');
-      if (typeof user !== 'string' || typeof password !== 'string') throw malformed();
+      if (typeof user !== 'string' || typeof password !== 'string') throw malformedError();
       caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
       checkOrganization(this.#parts, caller);
       gate.checkStanding(caller);
@@ -259,7 +259,7 @@ export class BoltSession implements Session<BoltFrame> {
       throw told;
     }
     this.#asker = this.#askerOf(caller);
-    this.#connection.authenticated();
+    this.#connection.markAuthenticated();
   }
 
   #askerOf(caller: Caller): Asker {
@@ -312,7 +312,7 @@ export class BoltSession implements Session<BoltFrame> {
   /** Within the time that the client gives it. */
   async #ask<T>(
     asker: Asker,
-    asked: Asked,
+    asked: AskerRequest,
     extra: PackedMap,
     run: (asking: Asking, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
@@ -392,7 +392,7 @@ export class BoltSession implements Session<BoltFrame> {
     this.#checkIdle();
     const terms = termsOf(extra);
     const { authenticator, gate } = this.#parts;
-    const renewed = authenticator.renewed(asker.caller);
+    const renewed = authenticator.renew(asker.caller);
     const transaction = gate.begin(terms.branch === null ? renewed : { ...renewed, branch: terms.branch }, this.#last);
     this.#open = { transaction, terms, readOnly: extra.get('mode') === 'r' };
     this.#last = transaction;
@@ -492,7 +492,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   #put(): void {
-    const message = chunked(this.#packer.bytes);
+    const message = chunk(this.#packer.bytes);
     this.#packer.clear();
     this.#outgoing.push(message);
     this.#outgoingBytes += message.length;
@@ -523,18 +523,18 @@ const takes = (body: Buffer | undefined): boolean =>
   body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
 const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
 
-const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
+const malformedError = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
 const mapOf = (entries: readonly (readonly [string, Packed])[]): PackedMap => new Map(entries);
 
 function mapAt(fields: readonly Packed[], at: number): PackedMap {
   const field = fields[at] ?? noMap;
-  if (!isMap(field)) throw malformed();
+  if (!isMap(field)) throw malformedError();
   return field;
 }
 
 function textAt(fields: readonly Packed[], at: number): string {
   const field = fields[at];
-  if (typeof field !== 'string') throw malformed();
+  if (typeof field !== 'string') throw malformedError();
   return field;
 }
 
@@ -544,7 +544,7 @@ function termsOf(extra: PackedMap): Terms {
   if (impersonated !== undefined && impersonated !== null)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'impersonation is not supported');
   const db = extra.get('db') ?? '';
-  if (typeof db !== 'string') throw malformed();
+  if (typeof db !== 'string') throw malformedError();
   let terms = withTerm(noTerms, 'branch', db === 'neo4j' ? '' : db);
   for (const [name, value] of mapAt([extra.get('tx_metadata') ?? noMap], 0)) {
     if (ofTools.has(name)) continue;

@@ -14,14 +14,14 @@ import type { Transaction } from '../../governance/gate-contract.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
 import { checkText } from '../../log/values/value.ts';
-import { checked } from '../checked.ts';
+import { check } from '../schema-check.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { exactJson } from '../http/exact-json.ts';
 import { basicCredential, checkOrganization, organizationOf } from '../frame/credentials.ts';
-import type { DoorParts } from '../frame/door-parts.ts';
+import type { DoorDependencies } from '../frame/door-dependencies.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import { HttpCall } from '../frame/http/call.ts';
-import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
+import { encodingOf, decodeInTurns } from '../frame/http/content-encoding.ts';
 import type { HttpRoom } from '../frame/http/listener.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
 import type { Overtaken } from '../frame/lease.ts';
@@ -34,12 +34,12 @@ export const doorName = 'graph-http';
 export const bodyBytesMax = 4 << 20;
 const statementsMax = 100;
 
-export interface GraphHttpOptions extends DoorParts {
+export interface GraphHttpOptions extends DoorDependencies {
   readonly settings: Pick<Settings, 'SERVICE_GRAPH_HTTP_PORT' | 'SERVICE_GRAPH_BINARY_PORT' | 'SERVICE_DRAIN_TIMEOUT_SECS'>;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
-export type GraphHttpParts = GraphHttpOptions & HttpRoom;
+export type GraphHttpSetup = GraphHttpOptions & HttpRoom;
 
 const statement = z.strictObject({
   statement: z.string(),
@@ -65,13 +65,13 @@ type Statement = Pick<z.output<typeof statement>, 'statement' | 'parameters'>;
 const inUse = new WeakSet<Transaction>();
 
 export class GraphRequest {
-  readonly #parts: GraphHttpParts;
+  readonly #parts: GraphHttpSetup;
   readonly #call: HttpCall;
   readonly #waits: boolean;
   #terms: Terms = noTerms;
 
   /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: GraphHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
+  constructor(parts: GraphHttpSetup, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.#parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);
     this.#waits = waits;
@@ -272,13 +272,13 @@ export class GraphRequest {
     const pieces: Uint8Array[] = [];
     let bytes = 0;
     const limits = { bodies: this.#parts.bodies, bodyLimitBytes: bodyBytesMax };
-    for await (const piece of unfolded(limits, this.#parts.bodies.stream(raw), encodingOf(raw))) {
+    for await (const piece of decodeInTurns(limits, this.#parts.bodies.stream(raw), encodingOf(raw))) {
       pieces.push(piece);
       bytes += piece.length;
       if (bytes > bodyBytesMax) throw new ServiceError('REL_TOO_LARGE', `a request has at most ${bodyBytesMax} bytes`);
     }
     const text = Buffer.concat(pieces).toString();
-    const read = checked(schema, text.trim() === '' ? {} : parseBody(text));
+    const read = check(schema, text.trim() === '' ? {} : parseBody(text));
     if (read.success) return read.data;
     const [issue] = read.issues;
     throw new ServiceError('REL_INVALID', `the body: ${issue!.path.join('.')}: ${issue!.message}`);
@@ -337,8 +337,9 @@ function counters({ written }: Pick<Executed, 'written'>, isQuery: boolean): str
     containsSystemUpdates: false,
     systemUpdates: 0,
   };
-  const named = (name: string): string => (isQuery ? name : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
-  return JSON.stringify(Object.fromEntries(Object.entries(counts).map(([name, count]) => [named(name), count])));
+  const memberName = (name: string): string =>
+    isQuery ? name : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return JSON.stringify(Object.fromEntries(Object.entries(counts).map(([name, count]) => [memberName(name), count])));
 }
 
 function decodeName(text: string): string {

@@ -29,7 +29,7 @@ export const isMap = (value: Packed | undefined): value is PackedMap => value in
 export function* unpackSteps(bytes: Buffer): Steps<Packed> {
   const reader = new Reader(bytes);
   const value = yield* reader.value(0);
-  if (reader.at !== bytes.length) throw malformed('bytes follow the value');
+  if (reader.at !== bytes.length) throw malformedError('bytes follow the value');
   return value;
 }
 
@@ -48,9 +48,9 @@ class Reader {
     const marker = this.#bytes[this.#take(1)]!;
     if (marker < 0x80) return BigInt(marker);
     if (marker >= 0xf0) return BigInt(marker - 0x100);
-    if (marker < 0xc0) return yield* this.#sized(marker & 0xf0, marker & 0x0f, depth);
+    if (marker < 0xc0) return yield* this.#ofSize(marker & 0xf0, marker & 0x0f, depth);
     const counted = countedMarkers.get(marker);
-    if (counted !== undefined) return yield* this.#sized(counted.like, this.#count(counted.width), depth);
+    if (counted !== undefined) return yield* this.#ofSize(counted.like, this.#count(counted.width), depth);
     return this.#scalar(marker);
   }
 
@@ -73,10 +73,10 @@ class Reader {
       case 0xcb:
         return this.#bytes.readBigInt64BE(this.#take(8));
     }
-    throw malformed(`no value begins with 0x${marker.toString(16)}`);
+    throw malformedError(`no value begins with 0x${marker.toString(16)}`);
   }
 
-  *#sized(like: number, count: number, depth: number): Steps<Packed> {
+  *#ofSize(like: number, count: number, depth: number): Steps<Packed> {
     if (like === bytesLike || like === 0x80) {
       const from = this.#take(count);
       const taken = this.#bytes.subarray(from, from + count);
@@ -84,7 +84,7 @@ class Reader {
     }
     const isOfPairs = like === 0xa0;
     // Each value takes a byte at least: a count that can't be true costs nothing.
-    if (this.#bytes.length - this.at < (isOfPairs ? 2 * count : count)) throw malformed('it ends within a value');
+    if (this.#bytes.length - this.at < (isOfPairs ? 2 * count : count)) throw malformedError('it ends within a value');
     if (isOfPairs) return yield* this.#map(count, depth);
     const tag = like === 0xb0 ? this.#bytes[this.#take(1)]! : null;
     const values: Packed[] = [];
@@ -96,8 +96,8 @@ class Reader {
     const map = new Map<string, Packed>();
     for (let i = 0; i < count; i++) {
       const key = yield* this.value(depth + 1);
-      if (typeof key !== 'string') throw malformed('a key of a map is not a text');
-      if (map.has(key)) throw malformed(`a map has the key ${JSON.stringify(key.slice(0, 100))} twice`);
+      if (typeof key !== 'string') throw malformedError('a key of a map is not a text');
+      if (map.has(key)) throw malformedError(`a map has the key ${JSON.stringify(key.slice(0, 100))} twice`);
       map.set(key, yield* this.value(depth + 1));
     }
     return map;
@@ -109,7 +109,7 @@ class Reader {
 
   #take(length: number): number {
     const from = this.at;
-    if (this.#bytes.length - from < length) throw malformed('it ends within a value');
+    if (this.#bytes.length - from < length) throw malformedError('it ends within a value');
     this.at = from + length;
     return from;
   }
@@ -127,7 +127,7 @@ const countedMarkers: ReadonlyMap<number, { readonly like: number; readonly widt
   ).flatMap(([first, like]) => [1, 2, 4].map((width, i) => [first + i, { like, width }] as const)),
 );
 
-const malformed = (what: string): ServiceError => new ServiceError('REL_INVALID', `malformed PackStream: ${what}`);
+const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', `malformed PackStream: ${what}`);
 
 /** Bytes of values, one behind the other. */
 export class Packer {
@@ -161,7 +161,7 @@ export class Packer {
       this.#bytes.writeDoubleBE(value, this.#room(8));
     } else if (typeof value === 'boolean') this.#byte(value ? 0xc3 : 0xc2);
     else if (value instanceof Uint8Array) {
-      this.#counted(bytesLike, value.length);
+      this.#writeSize(bytesLike, value.length);
       this.#bytes.set(value, this.#room(value.length));
     } else if (value instanceof Structure) {
       this.structure(value.tag, value.fields.length);
@@ -203,10 +203,10 @@ export class Packer {
 
   #head(tiny: number, counted: number, count: number): void {
     if (count < 16) this.#byte(tiny | count);
-    else this.#counted(counted, count);
+    else this.#writeSize(counted, count);
   }
 
-  #counted(first: number, count: number): void {
+  #writeSize(first: number, count: number): void {
     const [place, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
     this.#byte(first + place);
     this.#bytes.writeUIntBE(count, this.#room(width), width);

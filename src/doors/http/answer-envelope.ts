@@ -74,7 +74,7 @@ function firstMembers(answer: Answer): string {
     columns = JSON.stringify(answer.columns.map((column) => column.name));
     columnNames.set(answer.columns, columns);
   }
-  const ms = rounded(answer.processingTimeMs);
+  const ms = round(answer.processingTimeMs);
   let text =
     `,"row_count":${answer.rowCount},"cost_units":${answer.costUnits},"columns":${columns},"processing_time_ms":${ms}` +
     `,"elapsed_ms":${ms},"estimatedTotalHits":${answer.estimatedTotalHits},"as_of_system":${answer.asOfSystem}`;
@@ -115,13 +115,13 @@ export function operatorMembers(figures: OperatorFigures): Record<string, string
     rows_in: figures.rowsIn,
     rows_out: figures.rowsOut,
     rows_expected: figures.rowsExpected,
-    time_ms: timeMs === null ? null : rounded(timeMs),
+    time_ms: timeMs === null ? null : round(timeMs),
     memory_bytes: figures.memoryBytes,
     index,
   };
 }
 
 /** Milliseconds to the microsecond. */
-function rounded(ms: number): number {
+function round(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

@@ -14,8 +14,8 @@ export function readBodies(app: App, context: HttpContext): void {
     if (reads === 'stream') return payload;
     const encoding = encodingOf(request);
     const body = await new Promise<Buffer>((resolve, reject) => {
-      const taken = (error: Error | null, came?: Buffer): void => (error ? reject(error) : resolve(came!));
-      context.bodies.collect(payload, request.headers['content-length'], taken, bodyLimit);
+      const settle = (error: Error | null, came?: Buffer): void => (error ? reject(error) : resolve(came!));
+      context.bodies.collect(payload, request.headers['content-length'], settle, bodyLimit);
     });
     return reads(await unfoldedWhole(body, encoding, Math.min(bodyLimit, context.bodyLimitBytes)), request);
   });

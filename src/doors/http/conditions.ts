@@ -3,15 +3,15 @@ import { ServiceError } from '../../errors.ts';
 import { I64_MAX } from '../../log/values/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
 import { toInstant } from '../instants.ts';
-import type { RequestFacts } from './context.ts';
+import type { GateRequest } from './context.ts';
 import { headerText } from './headers.ts';
 
 /** The condition of a request; null where it states none. Contradictory conditions are refused, not ranked. */
-export function statedCondition(request: RequestFacts, when: string | undefined): WriteCondition | null {
+export function statedCondition(request: GateRequest, when: string | undefined): WriteCondition | null {
   const stated: WriteCondition[] = [];
   if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: toInstant(when) });
   const match = headerText(request, 'if-match');
-  if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: tagged(match) });
+  if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: parseTag(match) });
   const noneMatch = headerText(request, 'if-none-match');
   if (noneMatch !== null && noneMatch !== '*') {
     throw new ServiceError('REL_INVALID', 'a write takes only If-None-Match: *, which inserts new rows');
@@ -29,7 +29,7 @@ export function entityTag(systemFrom: bigint): string {
 
 const tag = /^"(\d{1,19})"$/;
 
-function tagged(text: string): bigint {
+function parseTag(text: string): bigint {
   const digits = tag.exec(text)?.[1];
   if (digits === undefined) {
     throw new ServiceError('REL_INVALID', 'If-Match takes * or the system_from of the row as it was read, in double quotes');

@@ -23,7 +23,7 @@ import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
-import type { ReadDocuments } from '../documents/document.ts';
+import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../frame/drain.ts';
 import type { HttpStrangers } from '../frame/strangers.ts';
 import type { IngestTasks } from '../ingest-tasks.ts';
@@ -65,7 +65,7 @@ export interface HttpDoorOptions {
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly jobs: JobRunner;
-  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renewed' | 'adminCaller'>;
+  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;
@@ -76,7 +76,7 @@ export interface HttpDoorOptions {
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
   /** Whether queries wait for a turn. */
-  readonly crowded: () => boolean;
+  readonly isCrowded: () => boolean;
   readonly log: (line: LogLine) => void;
   /** PEM texts; TLS 1.2 or later is served when given. */
   readonly tls?: { readonly cert: string; readonly key: string } | null;
@@ -106,7 +106,7 @@ interface HttpTypes extends FastifyTypeProvider {
 export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypes>;
 
 /** The parts of a request that the way into the gate reads, independent of how it was parsed. */
-export interface RequestFacts {
+export interface GateRequest {
   readonly id: string;
   readonly method: string;
   /** Its route, with names in place of values in the path. */

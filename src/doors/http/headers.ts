@@ -1,7 +1,7 @@
 /** Reads headers: as UTF-8 text, once each, and the specification's own headers. */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
-import type { RequestFacts } from './context.ts';
+import type { GateRequest } from './context.ts';
 
 /** The transaction that a request reads and writes in. */
 export const transactionHeader = 'x-service-transaction';
@@ -40,7 +40,7 @@ export function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
 }
 
 /** A header as text: Node hands the bytes over as latin1, callers mean UTF-8. null when it was not sent. */
-export function headerText(request: RequestFacts, name: string): string | null {
+export function headerText(request: GateRequest, name: string): string | null {
   const value = request.headers[name];
   if (value === undefined) return null;
   if (typeof value !== 'string') throw new ServiceError('REL_INVALID', `the header ${name} was sent more than once`);
@@ -49,7 +49,7 @@ export function headerText(request: RequestFacts, name: string): string | null {
 }
 
 /** The media type that the Accept header prefers, the first of equally preferred ones; null when it names none. */
-export function preferredType<Type extends string>(request: RequestFacts, types: readonly Type[]): Type | null {
+export function preferredType<Type extends string>(request: GateRequest, types: readonly Type[]): Type | null {
   let best: Type | null = null;
   let bestQuality = 0;
   for (const part of (headerText(request, 'accept') ?? '').split(',')) {
@@ -64,7 +64,7 @@ export function preferredType<Type extends string>(request: RequestFacts, types:
 }
 
 /** The purpose that a request states: its own field, else the header. Two that differ are refused, not ranked. */
-export function statedPurpose(request: RequestFacts, field: string | undefined): string | null {
+export function statedPurpose(request: GateRequest, field: string | undefined): string | null {
   const header = headerText(request, 'x-service-purpose');
   if (header === '') throw new ServiceError('REL_INVALID', 'the header x-service-purpose is empty');
   if (field !== undefined && header !== null && field !== header) {
@@ -77,7 +77,7 @@ export function statedPurpose(request: RequestFacts, field: string | undefined):
  * The branch that a request names: by a `branch` field of its body, by `?branch=`, or by the header; null when by none.
  * Ways that differ are refused, not ranked.
  */
-export function statedBranch(request: RequestFacts): string | null {
+export function statedBranch(request: GateRequest): string | null {
   const stated: string[] = [];
   const header = headerText(request, 'x-service-branch');
   if (header !== null) stated.push(header);
@@ -91,10 +91,10 @@ export function statedBranch(request: RequestFacts): string | null {
     const field = (body as { readonly branch: unknown }).branch;
     if (typeof field === 'string') stated.push(field);
   }
-  return agreed(stated, 'the request names different branches');
+  return requireOne(stated, 'the request names different branches');
 }
 
-function agreed([first, ...others]: readonly string[], otherwise: string): string | null {
+function requireOne([first, ...others]: readonly string[], otherwise: string): string | null {
   if (others.some((other) => other !== first)) throw new ServiceError('REL_INVALID', otherwise);
   return first ?? null;
 }
@@ -108,7 +108,7 @@ const openers = {
 const openerLengthMax = 1_024;
 
 /** As the request states it; null when it does not. Ways that differ are refused, not ranked. */
-export function statedOpener(request: RequestFacts, name: keyof typeof openers): string | null {
+export function statedOpener(request: GateRequest, name: keyof typeof openers): string | null {
   const { header, field } = openers[name];
   const stated: string[] = [];
   const sent = headerText(request, header);
@@ -122,7 +122,7 @@ export function statedOpener(request: RequestFacts, name: keyof typeof openers):
     const member = (body as Readonly<Record<string, unknown>>)[field];
     if (typeof member === 'string') stated.push(member);
   }
-  const said = agreed(stated, `the request states ${field} in different ways`);
+  const said = requireOne(stated, `the request states ${field} in different ways`);
   if (said === null) return null;
   checkText(said, field);
   if (said.length > openerLengthMax) throw new ServiceError('REL_INVALID', `${field} has at most ${openerLengthMax} characters`);
@@ -130,7 +130,7 @@ export function statedOpener(request: RequestFacts, name: keyof typeof openers):
 }
 
 /** True when this write asks for its own fsync. */
-export function wantsSync(request: RequestFacts): boolean {
+export function wantsSync(request: GateRequest): boolean {
   const value = headerText(request, 'x-service-durability');
   if (value === null) return false;
   if (value.toLowerCase() === 'sync') return true;

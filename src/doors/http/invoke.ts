@@ -6,7 +6,7 @@ import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, InvocationRequest, Transaction } from '../../governance/gate-contract.ts';
 import type { Command } from '../../projections/command.ts';
-import type { HttpContext, RequestFacts } from './context.ts';
+import type { HttpContext, GateRequest } from './context.ts';
 import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeader } from './headers.ts';
 
 /**
@@ -15,7 +15,7 @@ import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeade
  */
 export function invoke<T>(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   action: Action,
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
@@ -56,14 +56,14 @@ async function oneOf<T>(transaction: Transaction, run: () => Promise<T>): Promis
 }
 
 /** Undefined where the request names none; routes that take part in none refuse the header. */
-function statedTransaction(context: HttpContext, request: RequestFacts): Transaction | undefined {
+function statedTransaction(context: HttpContext, request: GateRequest): Transaction | undefined {
   const id = headerText(request, transactionHeader);
   return id === null ? undefined : context.gate.transaction(id, callerOf(request));
 }
 
 /** The caller and the terms that the request states beside its question. `branch`: the default where it names none. */
 export function statedBy(
-  request: RequestFacts,
+  request: GateRequest,
   purposeField: string | undefined,
   branch: string | null = null,
 ): Omit<InvocationRequest, 'action'> & {
@@ -100,7 +100,7 @@ function onBranch(caller: Caller, branch: string | null): Caller {
   return branch === null || branch === caller.branch ? caller : { ...caller, branch };
 }
 
-export function callerOf(request: RequestFacts): Caller {
+export function callerOf(request: GateRequest): Caller {
   assert(request.caller !== null, 'authentication comes before every handler that needs a caller');
   return request.caller;
 }

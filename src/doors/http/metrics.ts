@@ -57,7 +57,7 @@ export class HttpMetrics {
     gauge('service_up', '1 while the store takes work', () => (system.state() === 'ready' ? 1 : 0));
   }
 
-  answered(route: string, method: string, status: number, seconds: number): void {
+  countRequest(route: string, method: string, status: number, seconds: number): void {
     const key = `${method} ${route} ${status}`;
     let child = this.#requestChildren.get(key);
     if (child === undefined) {
@@ -73,7 +73,7 @@ export class HttpMetrics {
     latency.observe(seconds);
   }
 
-  ingested(rows: number): void {
+  countRows(rows: number): void {
     if (rows > 0) this.#rows.inc(rows);
   }
 }

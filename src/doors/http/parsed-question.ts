@@ -2,14 +2,14 @@
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { ParsedQuestion } from '../../planner/statement.ts';
 import { type StatedInstants, timeOf } from '../instants.ts';
-import type { HttpContext, RequestFacts } from './context.ts';
+import type { HttpContext, GateRequest } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
 /** Without an instant it reads current rows. Its access record has been appended when this resolves. */
 export function askParsed(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   parsed: ParsedQuestion,
   stated: StatedInstants & { readonly purpose?: string | undefined },
 ): Promise<Answer> {

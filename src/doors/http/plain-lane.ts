@@ -14,8 +14,8 @@ import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
-import type { HttpContext, RequestFacts } from './context.ts';
-import { refuseForeign } from './foreign.ts';
+import type { HttpContext, GateRequest } from './context.ts';
+import { refuseForeign } from './foreign-origin.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../frame/lease.ts';
 import type { InLine } from '../frame/strangers.ts';
@@ -32,7 +32,7 @@ export interface PlainRoute {
   readonly takes: (target: string) => boolean;
   /** Parses a body; undefined where it is not plain. */
   readonly bodyOf: (bytes: Buffer) => unknown;
-  readonly answer: (request: RequestFacts) => Promise<PlainAnswer>;
+  readonly answer: (request: GateRequest) => Promise<PlainAnswer>;
 }
 
 /** A reply of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
@@ -131,7 +131,7 @@ export class PlainLane {
 }
 
 /** A plain request, with the properties that the framework would derive from the same bytes. */
-class PlainRequest implements RequestFacts {
+class PlainRequest implements GateRequest {
   readonly id: string;
   readonly method = 'POST';
   readonly routeOptions: Pick<PlainRoute, 'url' | 'bucket'>;
@@ -247,7 +247,7 @@ class PlainConnection implements InLine {
     if (head === null || route === undefined) return 'not plain';
     if (read.length < size) return 'incomplete';
     const body = route.bodyOf(read.subarray(headEnd + emptyLine.length, size));
-    const caller = body === undefined ? null : this.#admitted(head, route);
+    const caller = body === undefined ? null : this.#admit(head, route);
     if (caller === null) return 'not plain';
     this.#read = read.length === size ? null : read.subarray(size);
     const request = new PlainRequest(this.#lane.context.ids.next(), route, head, body, this.socket, caller);
@@ -265,7 +265,7 @@ class PlainConnection implements InLine {
   }
 
   /** Null: the framework reads the request again, and refuses it. */
-  #admitted({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
+  #admit({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
     const { authenticator, clock, readLimit, writeLimit } = this.#lane.context;
     const { authorization, 'x-organization-id': organization } = headers;
     const known = authorization === this.#authorization && organization === this.#organization ? this.#caller : null;
@@ -274,7 +274,7 @@ class PlainConnection implements InLine {
       caller =
         known === null
           ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
-          : authenticator.renewed(known);
+          : authenticator.renew(known);
       if (caller.credential === 'none') refuseForeign(headers, 'loopback');
     } catch {
       return null;
@@ -304,7 +304,7 @@ class PlainConnection implements InLine {
       this.#write(status, problemType, headers, Buffer.from(refusal.text).toString('latin1'));
     }
     const nowMs = context.clock.monotonicMs();
-    context.metrics.answered(route.url, 'POST', status, (nowMs - startedMs) / 1000);
+    context.metrics.countRequest(route.url, 'POST', status, (nowMs - startedMs) / 1000);
     this.#waitingSinceMs = nowMs;
     if (this.#lane.draining) this.socket.destroySoon();
     else if (this.socket.writableLength > unsentBytesMax) {

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { z } from 'zod';
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
-import { checked } from '../checked.ts';
+import { check } from '../schema-check.ts';
 import { errorCodes } from '../error-codes.ts';
 
 export interface Problem {
@@ -37,7 +37,7 @@ export function problemOf(error: ServiceError, errorsBase: string, instance: str
 /** The framework's validator for a part of a request. */
 export function validator(schema: z.ZodType, part = 'body') {
   return (given: unknown): { readonly value: unknown } | { readonly error: Error } => {
-    const read = checked(schema, given);
+    const read = check(schema, given);
     if (read.success) return { value: read.data };
     const validation = read.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
     return { error: Object.assign(new Error('the request is malformed'), { validation, validationContext: part }) };

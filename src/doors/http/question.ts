@@ -5,10 +5,10 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
 import type { TypoTolerance } from '../../governance/search/text-query.ts';
-import { inBothCases, oneSpelling } from '../spellings.ts';
+import { inBothCases, oneSpelling } from '../member-spelling.ts';
 import { typoTolerance } from '../search-body.ts';
-import { reasons } from '../stated.ts';
-import type { HttpContext, RequestFacts } from './context.ts';
+import { reasons } from '../request-terms.ts';
+import type { HttpContext, GateRequest } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
@@ -73,7 +73,7 @@ export interface AskOptions {
  */
 export async function ask<T>(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   question: Question,
   options: AskOptions,
   use: (answer: Answer) => T,

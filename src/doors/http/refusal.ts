@@ -3,9 +3,9 @@
  * same for every way in which a request is read.
  */
 import { ServiceError } from '../../errors.ts';
-import { untenanted } from '../../governance/caller.ts';
+import { tenantlessCaller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
-import type { HttpContext, RequestFacts, RouteAccess } from './context.ts';
+import type { HttpContext, GateRequest, RouteAccess } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { problemOf, toServiceError } from './problem.ts';
 
@@ -25,7 +25,7 @@ export interface Refusal {
 
 export async function refusalOf(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   destination: Destination,
   raw: unknown,
 ): Promise<Refusal> {
@@ -37,11 +37,11 @@ export async function refusalOf(
 /** The error for the client, once it is recorded; the detail of a bug goes to the operator alone. */
 export async function refusedWith(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   destination: Destination,
   raw: unknown,
 ): Promise<ServiceError> {
-  const error = await recorded(context, request, destination, toServiceError(raw));
+  const error = await recordFailure(context, request, destination, toServiceError(raw));
   if (error.code !== 'REL_INTERNAL') return error;
   const { route } = destination;
   context.log({ event: 'internal error', correlationId: request.id, route, error: error.facts.cause ?? error });
@@ -59,9 +59,9 @@ export function headersOf({ status, facts }: ServiceError): readonly (readonly [
 }
 
 /** Makes sure that a failed request of a known caller has its access record; the gate's own verdict wins. */
-async function recorded(
+async function recordFailure(
   context: HttpContext,
-  request: RequestFacts,
+  request: GateRequest,
   { route, access, action }: Destination,
   error: ServiceError,
 ): Promise<ServiceError> {
@@ -83,4 +83,4 @@ async function recorded(
   }
 }
 
-const stranger = untenanted('unauthenticated', 'none', 'http');
+const stranger = tenantlessCaller('unauthenticated', 'none', 'http');

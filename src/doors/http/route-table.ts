@@ -28,12 +28,12 @@ export class RouteTable {
   guess(path: string): string {
     const segments = path.split('/');
     const routes = [...this.#routes.keys()].filter((url) => url.split('/').length === segments.length);
-    return didYouMean(path, new Set(routes.map((url) => filled(url, segments))));
+    return didYouMean(path, new Set(routes.map((url) => fillPath(url, segments))));
   }
 }
 
 /** The route with the values of a path where the route takes any. */
-function filled(url: string, segments: readonly string[]): string {
+function fillPath(url: string, segments: readonly string[]): string {
   return url
     .split('/')
     .map((part, i) => (part.startsWith(':') && segments[i] ? segments[i] : part))

@@ -8,7 +8,7 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { BodyReader, FastifyReply, FastifyRequest, HttpContext, RateBucket, RouteAccess } from './context.ts';
 
 /** A request as its schemas read it. */
-export interface Asked<P = unknown, Q = unknown, B = unknown> {
+export interface ParsedRequest<P = unknown, Q = unknown, B = unknown> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
@@ -27,7 +27,7 @@ export interface RouteExample {
 
 export type RouteMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-interface RouteFacts<P, Q, B> {
+interface RouteDefinition<P, Q, B> {
   readonly method: RouteMethod;
   /** Names of its parameters begin with a colon. */
   readonly path: string;
@@ -59,7 +59,7 @@ interface RouteFacts<P, Q, B> {
 
 interface Runs<P, Q, B> {
   /** The reply of status 200, or `answered(…)`. The one invocation of the request is made around it. */
-  run(invocation: Invocation, asked: Asked<P, Q, B>): Promise<unknown>;
+  run(invocation: Invocation, asked: ParsedRequest<P, Q, B>): Promise<unknown>;
   /** The part of the request that may state its purpose, beside the header. */
   readonly purposeIn?: 'query' | 'body';
   readonly whileSuspended?: true;
@@ -68,13 +68,14 @@ interface Runs<P, Q, B> {
 
 interface Handles<P, Q, B> {
   /** Enters the gate by itself: replies that are no JSON, streams, several shapes of one request. */
-  handle(asked: Asked<P, Q, B> & { readonly reply: FastifyReply }): unknown;
+  handle(asked: ParsedRequest<P, Q, B> & { readonly reply: FastifyReply }): unknown;
   readonly run?: never;
 }
 
 type Output<S> = S extends z.ZodType ? z.output<S> : unknown;
 
-type RouteOf<P, Q, B> = RouteFacts<P, Q, B> & (Runs<Output<P>, Output<Q>, Output<B>> | Handles<Output<P>, Output<Q>, Output<B>>);
+type RouteOf<P, Q, B> = RouteDefinition<P, Q, B> &
+  (Runs<Output<P>, Output<Q>, Output<B>> | Handles<Output<P>, Output<Q>, Output<B>>);
 
 export type Route = RouteOf<z.ZodType, z.ZodType, z.ZodType>;
 
@@ -98,6 +99,6 @@ export class Answered {
   }
 }
 
-export function answered(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Answered {
+export function reply(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Answered {
   return new Answered(status, value, headers);
 }

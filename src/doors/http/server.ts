@@ -13,14 +13,14 @@ import type { z } from 'zod';
 import { isLoopback } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
-import { boundlessIn } from '../checked.ts';
+import { boundlessIn } from '../schema-check.ts';
 import type { Door } from '../door.ts';
 import { IngestTasks } from '../ingest-tasks.ts';
 import { Bodies, isShort } from '../frame/http/bodies.ts';
 import { timeouts } from '../frame/http/listener.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
-import { refuseForeign } from './foreign.ts';
+import { refuseForeign } from './foreign-origin.ts';
 import { headerText, refuseRepeatedHeaders, transactionHeader } from './headers.ts';
 import { readBodies } from './body-reader.ts';
 import { jsonBytesMax } from './json-body.ts';
@@ -175,7 +175,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.addHook('onRequest', (request, reply, done) => {
     try {
       admit(context, request, reply);
-      if (request.caller === null) context.unknown.heard(request.raw.socket);
+      if (request.caller === null) context.unknown.noteRequest(request.raw.socket);
       else context.unknown.know(request.raw.socket);
       done();
     } catch (error) {
@@ -190,7 +190,12 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   });
   app.addHook('onResponse', (request, reply, done) => {
     context.bodies.discard(request.raw, request.caller === null ? 'stranger' : 'known');
-    context.metrics.answered(request.routeOptions.url ?? 'unknown', request.method, reply.statusCode, reply.elapsedTime / 1000);
+    context.metrics.countRequest(
+      request.routeOptions.url ?? 'unknown',
+      request.method,
+      reply.statusCode,
+      reply.elapsedTime / 1000,
+    );
     done();
   });
   app.setErrorHandler((error, request, reply) => sendProblem(context, request, reply, error));

@@ -1,5 +1,5 @@
 /** The shapes of tenants and their usage in replies, for the three families of routes about them. Instants are ISO-8601. */
-import { record } from '../checked.ts';
+import { record } from '../schema-check.ts';
 import { z } from 'zod';
 import type { TenantUsage, TenantView } from '../../governance/desk-contract.ts';
 import type { Json } from '../../log/values/canonical-json.ts';

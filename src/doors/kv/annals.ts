@@ -58,7 +58,7 @@ export const readAsOf = {
   },
 
   /** `ANNALS.SET <name> <value>`: the session's terms with this one. */
-  async stated(asker: Asker, terms: Terms, name: string, value: string): Promise<Terms> {
+  async setTerm(asker: Asker, terms: Terms, name: string, value: string): Promise<Terms> {
     const stated = withTerm(terms, name.toLowerCase(), value);
     if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {
       await asker.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {

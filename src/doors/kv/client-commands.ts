@@ -4,14 +4,14 @@ import { refusals } from './errors.ts';
 import { globOf } from './glob.ts';
 import type { Replies } from './replies.ts';
 
-interface ClientFacts {
+interface ClientInfo {
   readonly id: number;
   readonly name: string;
   readonly ip: string | null;
 }
 
 /** The name that the connection has from here on; null: as it was. */
-export function client(replies: Replies, words: readonly Buffer[], { id, name, ip }: ClientFacts): string | null {
+export function client(replies: Replies, words: readonly Buffer[], { id, name, ip }: ClientInfo): string | null {
   const sub = upper(words[1]!);
   switch (sub) {
     case 'ID':

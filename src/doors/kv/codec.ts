@@ -50,7 +50,7 @@ function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Words> 
   if (bytes[0] !== star) return decodeLine(state.seen, bytes);
   const head = numberAt(bytes, 1, 'invalid multibulk length');
   if (head === null) return { needs: bytes.length + 1 };
-  if (head.value > wordsMax) throw refused('invalid multibulk length');
+  if (head.value > wordsMax) throw protocolError('invalid multibulk length');
   return decodeArray({ at: head.end, left: Math.max(0, head.value), bounds: [], words: [] }, bytes);
 }
 
@@ -64,14 +64,14 @@ function decodeArray(from: ArrayState, bytes: Buffer): Decoded<DecodeState, Word
     const least = at + left * wordBytesMin;
     if (bytes.length < least) return later(least);
     if (turn++ === wordsInTurn) return later(at);
-    if (bytes[at] !== dollar) throw refused(`expected '$', got '${printable(bytes[at]!)}'`);
+    if (bytes[at] !== dollar) throw protocolError(`expected '$', got '${printable(bytes[at]!)}'`);
     const length = numberAt(bytes, at + 1, 'invalid bulk length');
     if (length === null) return later(bytes.length + 1);
-    if (length.value < 0) throw refused('invalid bulk length');
+    if (length.value < 0) throw protocolError('invalid bulk length');
     const end = length.end + length.value;
     const enough = end + 2 + (left - 1) * wordBytesMin;
     if (bytes.length < enough) return later(enough);
-    if (bytes[end] !== cr || bytes[end + 1] !== lf) throw refused('a bulk string ends by CRLF');
+    if (bytes[end] !== cr || bytes[end + 1] !== lf) throw protocolError('a bulk string ends by CRLF');
     bounds.push(length.end, end);
     at = end + 2;
   }
@@ -94,19 +94,19 @@ function numberAt(bytes: Buffer, start: number, what: string): { readonly value:
     const digit = bytes[at]! - 0x30;
     if (digit < 0 || digit > 9) break;
     // A longer number is never taken: stop reading digits.
-    if (at - first === 10) throw refused(what);
+    if (at - first === 10) throw protocolError(what);
     value = value * 10 + digit;
   }
   if (at === bytes.length) return null;
-  if (at === first || bytes[at] !== cr) throw refused(what);
+  if (at === first || bytes[at] !== cr) throw protocolError(what);
   if (at + 1 === bytes.length) return null;
-  if (bytes[at + 1] !== lf) throw refused(what);
+  if (bytes[at + 1] !== lf) throw protocolError(what);
   return { value: isNegative ? -value : value, end: at + 2 };
 }
 
 function decodeLine(seen: number, bytes: Buffer): Decoded<DecodeState, Words> {
   const end = bytes.indexOf(lf, seen);
-  if (end > lineBytesMax || (end < 0 && bytes.length > lineBytesMax)) throw refused('too big inline request');
+  if (end > lineBytesMax || (end < 0 && bytes.length > lineBytesMax)) throw protocolError('too big inline request');
   if (end < 0) return { needs: bytes.length + 1, state: { seen: bytes.length } };
   const line = bytes.subarray(0, end > 0 && bytes[end - 1] === cr ? end - 1 : end);
   return { message: wordsOf(line), taken: end + 1, state: start };
@@ -131,7 +131,7 @@ function wordsOf(line: Buffer): Buffer[] {
         if (byte === 0x22 || byte === 0x27) quote = byte;
         else word.push(byte);
       } else if (byte === quote) {
-        if (at + 1 < line.length && !isSpace(line[at + 1]!)) throw refused('unbalanced quotes in request');
+        if (at + 1 < line.length && !isSpace(line[at + 1]!)) throw protocolError('unbalanced quotes in request');
         quote = 0;
       } else if (byte === 0x5c && quote === 0x22 && at + 1 < line.length) {
         const hex = /^x([0-9a-fA-F]{2})/.exec(line.toString('latin1', at + 1, at + 4))?.[1];
@@ -143,10 +143,10 @@ function wordsOf(line: Buffer): Buffer[] {
         at++;
       } else word.push(byte);
     }
-    if (quote !== 0) throw refused('unbalanced quotes in request');
+    if (quote !== 0) throw protocolError('unbalanced quotes in request');
     words.push(Buffer.from(word));
   }
 }
 
 const printable = (byte: number): string => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '?');
-const refused = (what: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${what}`);
+const protocolError = (what: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${what}`);

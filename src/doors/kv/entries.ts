@@ -177,15 +177,15 @@ export async function ownKeys(
 /** The caller's own row with all that it holds, to be written anew. */
 export function readOwn(planner: Planner, invocation: Invocation, key: string): { entry: Entry | null; instant: bigint } {
   const answer = planner.lookUp(invocation, { type: entryType, keys: [key], columns: null });
-  const at = (name: string): number => answer.columns.findIndex((column) => column.name === name);
+  const columnIndex = (name: string): number => answer.columns.findIndex((column) => column.name === name);
   for (const { columns, count } of answer.batches) {
     for (let row = 0; row < count; row++) {
       const cell = (name: string): Cell => {
-        const number = at(name);
+        const number = columnIndex(name);
         return cellAt(columns[number]!, answer.columns[number]!.type, row);
       };
       if (cell('namespace_path') !== invocation.caller.path) continue;
-      const text = longText(columns[at('value')]!, row) ?? (cell('value') as string | null);
+      const text = longText(columns[columnIndex('value')]!, row) ?? (cell('value') as string | null);
       const value = valueOf(invocation, text, cell('value_base64') as string | null);
       if (value === null) throw new ServiceError('REL_MASKED_COLUMN', 'the value is masked: nothing can be written from it');
       const others = answer.columns.flatMap(({ name, type }) => {
@@ -203,7 +203,7 @@ export function readOwn(planner: Planner, invocation: Invocation, key: string): 
 function valueOf(invocation: Invocation, value: Buffer | string | null, base64: string | null): Buffer | string | null {
   if (value !== null) return value;
   if (base64 !== null) return Buffer.from(base64, 'base64');
-  const masked = invocation.snapshot().masked(entryType);
+  const masked = invocation.snapshot().masksOf(entryType);
   if (masked.has('value') || masked.has('value_base64')) return null;
   throw refusals.wrongType();
 }

@@ -64,7 +64,7 @@ async function persist(context: CommandContext, [, word]: readonly Buffer[]): Pr
 const perMs = 1_000_000n;
 
 /** Replies with the time left: -2: there is no such key; -1: it does not expire. */
-const told =
+const replyWithExpiry =
   (of: (expires: bigint, now: bigint) => bigint) =>
   async (context: CommandContext, [, word]: readonly Buffer[]): Promise<void> => {
     const key = keyOf(word!);
@@ -73,8 +73,8 @@ const told =
     else context.replies.integer(entry.expires === FOREVER ? -1 : of(entry.expires, context.now()));
   };
 
-const rounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
-const left = (expires: bigint, now: bigint): bigint => (expires > now ? expires - now : 0n);
+const divideRounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
+const timeLeft = (expires: bigint, now: bigint): bigint => (expires > now ? expires - now : 0n);
 
 /** Texts of the first column that fit, each once. */
 async function texts(context: CommandContext, answer: Answer, fits: (text: string) => boolean): Promise<string[]> {
@@ -186,22 +186,22 @@ export const keys: Readonly<Record<string, CommandRow>> = {
   ttl: one(
     true,
     2,
-    told((expires, now) => rounded(left(expires, now), 1_000n * perMs)),
+    replyWithExpiry((expires, now) => divideRounded(timeLeft(expires, now), 1_000n * perMs)),
   ),
   pttl: one(
     true,
     2,
-    told((expires, now) => rounded(left(expires, now), perMs)),
+    replyWithExpiry((expires, now) => divideRounded(timeLeft(expires, now), perMs)),
   ),
   expiretime: one(
     true,
     2,
-    told((expires) => expires / (1_000n * perMs)),
+    replyWithExpiry((expires) => expires / (1_000n * perMs)),
   ),
   pexpiretime: one(
     true,
     2,
-    told((expires) => expires / perMs),
+    replyWithExpiry((expires) => expires / perMs),
   ),
   keys: none(2, list),
   scan: none(-2, scan),

@@ -17,7 +17,7 @@ const hexForm = /^([+-]?)0[xX](?:([\da-fA-F]+)(?:\.([\da-fA-F]*))?|\.([\da-fA-F]
 const lengthOf = (value: bigint): number => value.toString(2).length;
 
 /** Rounds a quotient to a long double, to even on a tie. Magnitudes are not negative. */
-function rounded(numerator: bigint, denominator: bigint, isNegative: boolean): LongDouble {
+function roundQuotient(numerator: bigint, denominator: bigint, isNegative: boolean): LongDouble {
   if (numerator === 0n) return { mantissa: 0n, exponent: 0 };
   let exponent = Math.max(lengthOf(numerator) - lengthOf(denominator) - bits, exponents.least);
   const parts = (): readonly [bigint, bigint, bigint] => {
@@ -54,7 +54,7 @@ export function longDoubleOf(text: string): LongDouble | null {
   const given = Math.max(-40_000, Math.min(40_000, Number(power)));
   const [base, by] = hex === null ? [10n, given - behind] : [2n, given - 4 * behind];
   const [numerator, denominator] = by >= 0 ? [magnitude * base ** BigInt(by), 1n] : [magnitude, base ** BigInt(-by)];
-  const value = rounded(numerator, denominator, sign === '-');
+  const value = roundQuotient(numerator, denominator, sign === '-');
   // Out of range, as strtold tells it.
   return typeof value === 'number' || value.mantissa === 0n ? null : value;
 }
@@ -67,15 +67,16 @@ export function sumOf(a: LongDouble, b: LongDouble): LongDouble {
   const magnitude = sum < 0n ? -sum : sum;
   const { exponent } = low;
   return exponent >= 0
-    ? rounded(magnitude << BigInt(exponent), 1n, sum < 0n)
-    : rounded(magnitude, 1n << BigInt(-exponent), sum < 0n);
+    ? roundQuotient(magnitude << BigInt(exponent), 1n, sum < 0n)
+    : roundQuotient(magnitude, 1n << BigInt(-exponent), sum < 0n);
 }
 
 /** The number without an exponent or trailing zeros. */
 export function plainText({ mantissa, exponent }: Exclude<LongDouble, number>): string {
   const magnitude = mantissa < 0n ? -mantissa : mantissa;
   const scale = 10n ** BigInt(fractionDigits);
-  const scaled = exponent >= 0 ? (magnitude << BigInt(exponent)) * scale : divided(magnitude * scale, 1n << BigInt(-exponent));
+  const scaled =
+    exponent >= 0 ? (magnitude << BigInt(exponent)) * scale : divideToEven(magnitude * scale, 1n << BigInt(-exponent));
   const digits = scaled.toString().padStart(fractionDigits + 1, '0');
   const fraction = digits.slice(-fractionDigits).replace(/0+$/, '');
   const text = `${digits.slice(0, -fractionDigits)}${fraction === '' ? '' : `.${fraction}`}`;
@@ -83,7 +84,7 @@ export function plainText({ mantissa, exponent }: Exclude<LongDouble, number>): 
 }
 
 /** Rounded, half to even. */
-function divided(numerator: bigint, denominator: bigint): bigint {
+function divideToEven(numerator: bigint, denominator: bigint): bigint {
   const quotient = numerator / denominator;
   const twice = (numerator % denominator) * 2n;
   return twice > denominator || (twice === denominator && quotient % 2n === 1n) ? quotient + 1n : quotient;

@@ -8,7 +8,7 @@ import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { noTerms, type Terms, timeOfTerms } from '../frame/session-terms.ts';
 import { annals, readAsOf } from './annals.ts';
 import { client, command, config, info } from './client-commands.ts';
@@ -22,7 +22,7 @@ import { Replies } from './replies.ts';
 import { strings } from './strings.ts';
 import { type Channels, publish, Subscriptions } from './subscriptions.ts';
 
-export interface KvParts extends DoorParts {
+export interface KvDependencies extends DoorDependencies {
   readonly cursors: Cursors;
   readonly channels: Channels;
   /** Numbers connections. */
@@ -38,7 +38,7 @@ const readsMax = 64;
 export const rows: Readonly<Record<string, CommandRow>> = { ...strings, ...keys, ...annals };
 
 export class KvSession implements Session<Words> {
-  readonly #parts: KvParts;
+  readonly #parts: KvDependencies;
   readonly #connection: Connection;
   readonly #replies = new Replies();
   readonly #id: number;
@@ -51,7 +51,7 @@ export class KvSession implements Session<Words> {
   #readsAhead = 1;
   #reads: Promise<Buffer | string | null | ServiceError>[] = [];
 
-  constructor(parts: KvParts, connection: Connection) {
+  constructor(parts: KvDependencies, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
     this.#id = parts.number();
@@ -78,7 +78,7 @@ export class KvSession implements Session<Words> {
       const done = this.#run(name, words);
       if (done !== undefined) await done;
     } catch (error) {
-      this.#replies.error(errorText(await this.#refused(name, error)));
+      this.#replies.error(errorText(await this.#refusalOf(name, error)));
     }
     this.#flush();
     this.#atRest = true;
@@ -113,7 +113,7 @@ export class KvSession implements Session<Words> {
       const key = keyOf(words[1]!);
       return (await this.#context('get', this.#terms).read([key])).get(key)?.value ?? null;
     } catch (error) {
-      return asker.refused(error);
+      return asker.refusalOf(error);
     }
   }
 
@@ -132,13 +132,13 @@ export class KvSession implements Session<Words> {
   }
 
   /** Errors of commands that reveal nothing of rows leave no access record. */
-  async #refused(name: string, error: unknown): Promise<ServiceError> {
+  async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
     if (error instanceof ServiceError && (this.#asker === null || ofConnection.has(name))) return error;
     if (this.#asker === null) {
-      this.#parts.failed(error);
+      this.#parts.reportFailure(error);
       return new ServiceError('REL_INTERNAL', 'internal error');
     }
-    return this.#asker.refused(error);
+    return this.#asker.refusalOf(error);
   }
 
   #run(name: string, words: Words): Promise<void> | void {
@@ -208,10 +208,10 @@ export class KvSession implements Session<Words> {
       case 'subscribe':
       case 'psubscribe':
         checkArity(name, -2, words);
-        return this.#subscribed().open(name === 'psubscribe', words.slice(1), this.#terms);
+        return this.#openSubscriptions().open(name === 'psubscribe', words.slice(1), this.#terms);
       case 'unsubscribe':
       case 'punsubscribe':
-        return this.#subscribed().leave(name === 'punsubscribe', words.slice(1));
+        return this.#openSubscriptions().leave(name === 'punsubscribe', words.slice(1));
     }
     const shown = words.slice(1, Math.min(length, 20)).map((word) => word.toString('latin1', 0, 128));
     throw refusals.unknown(words[0]!.toString('latin1'), shown);
@@ -222,7 +222,7 @@ export class KvSession implements Session<Words> {
     return new CommandContext(name, { asker: this.#asker!, replies: this.#replies, terms, time: timeOfTerms(terms), cursors });
   }
 
-  #subscribed(): Subscriptions {
+  #openSubscriptions(): Subscriptions {
     this.#subscriptions ??= new Subscriptions({
       asker: this.#asker!,
       connection: this.#connection,
@@ -270,7 +270,7 @@ export class KvSession implements Session<Words> {
     this.#subscriptions = null;
     this.#terms = noTerms;
     this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
-    this.#connection.authenticated();
+    this.#connection.markAuthenticated();
   }
 
   async #hello(words: Words): Promise<void> {
@@ -323,7 +323,7 @@ export class KvSession implements Session<Words> {
   }
 
   async #state(name: string, value: string): Promise<void> {
-    this.#terms = await readAsOf.stated(this.#asker!, this.#terms, name, value);
+    this.#terms = await readAsOf.setTerm(this.#asker!, this.#terms, name, value);
     this.#replies.simple('OK');
   }
 

@@ -132,7 +132,7 @@ async function add(context: CommandContext, word: Buffer, amount: bigint): Promi
   const sum = await context.change(keyOf(word), (entry) => {
     const next = (entry === null ? 0n : integerOf(entry.value)) + amount;
     if (next !== BigInt.asIntN(64, next)) throw refusals.overflow();
-    return { put: { ...kept(entry), value: String(next) }, result: next };
+    return { put: { ...keptOptions(entry), value: String(next) }, result: next };
   });
   context.replies.integer(sum);
 }
@@ -148,12 +148,12 @@ async function addFloat(context: CommandContext, [, word, by]: readonly Buffer[]
     const next = sumOf(entry === null ? zero : floatOf(entry.value), floatOf(by!));
     if (typeof next === 'number') throw refusals.notFinite();
     const text = plainText(next);
-    return { put: { ...kept(entry), value: text }, result: text };
+    return { put: { ...keptOptions(entry), value: text }, result: text };
   });
   context.replies.bulk(sum);
 }
 
-const kept = (entry: Entry | null): Pick<Put, 'expires' | 'others'> =>
+const keptOptions = (entry: Entry | null): Pick<Put, 'expires' | 'others'> =>
   entry === null ? {} : { expires: entry.expires, others: entry.others };
 
 const zero: LongDouble = { mantissa: 0n, exponent: 0 };
@@ -239,7 +239,7 @@ export const strings: Readonly<Record<string, CommandRow>> = {
       const length = await context.change(keyOf(word!), (entry) => {
         const before = typeof entry?.value === 'string' ? Buffer.from(entry.value) : entry?.value;
         const joined = before === undefined ? more! : Buffer.concat([before, more!]);
-        return { put: { ...kept(entry), value: joined }, result: joined.length };
+        return { put: { ...keptOptions(entry), value: joined }, result: joined.length };
       });
       context.replies.integer(length);
     },

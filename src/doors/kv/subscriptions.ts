@@ -92,7 +92,7 @@ interface Subscription {
   after: bigint;
 }
 
-export interface SubscriptionsParts {
+export interface SubscriptionsDependencies {
   readonly asker: Asker;
   readonly connection: Connection;
   readonly replies: Replies;
@@ -101,7 +101,7 @@ export interface SubscriptionsParts {
 }
 
 export class Subscriptions {
-  readonly #parts: SubscriptionsParts;
+  readonly #parts: SubscriptionsDependencies;
   readonly #byChannel = new Map<string, Subscription>();
   readonly #byPattern = new Map<string, Subscription>();
   #terms: Terms | null = null;
@@ -110,7 +110,7 @@ export class Subscriptions {
   #wake: () => void = () => undefined;
   #closed = false;
 
-  constructor(parts: SubscriptionsParts) {
+  constructor(parts: SubscriptionsDependencies) {
     this.#parts = parts;
   }
 
@@ -147,11 +147,11 @@ export class Subscriptions {
       const takes = isPattern ? globOf(channel) : (each: string): boolean => each === channel;
       if (!into.has(name))
         into.set(name, { name, takes, channel: isPattern ? null : channel, from: from ?? now, after: from ?? now });
-      this.#told(isPattern ? 'psubscribe' : 'subscribe', name);
+      this.#confirm(isPattern ? 'psubscribe' : 'subscribe', name);
     }
     channels.add(this);
     if (this.#stop === null) this.#follow();
-    if (isBehind || named.some(({ from }) => from !== null && from < now)) this.#changed();
+    if (isBehind || named.some(({ from }) => from !== null && from < now)) this.#notify();
   }
 
   /** UNSUBSCRIBE and PUNSUBSCRIBE; of all where nothing is named. */
@@ -161,9 +161,9 @@ export class Subscriptions {
     const names = words.length > 0 ? words.map((word) => word.toString()) : [...from.keys()];
     for (const name of names) {
       from.delete(name);
-      this.#told(kind, name);
+      this.#confirm(kind, name);
     }
-    if (names.length === 0) this.#told(kind, null);
+    if (names.length === 0) this.#confirm(kind, null);
   }
 
   close(): void {
@@ -178,7 +178,7 @@ export class Subscriptions {
     yield* this.#byPattern.values();
   }
 
-  #told(kind: string, name: string | null): void {
+  #confirm(kind: string, name: string | null): void {
     const { replies } = this.#parts;
     replies.push(3);
     replies.bulk(kind);
@@ -195,12 +195,12 @@ export class Subscriptions {
 
   #follow(): void {
     const { asker, connection } = this.#parts;
-    this.#stop = asker.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#changed());
+    this.#stop = asker.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#notify());
     connection.gone.addEventListener('abort', () => this.#wake(), { once: true });
     void this.#pump();
   }
 
-  #changed(): void {
+  #notify(): void {
     this.#news = true;
     this.#wake();
   }
@@ -221,7 +221,7 @@ export class Subscriptions {
         await asker.parts.yieldTurn();
       }
     } catch (error) {
-      await asker.refused(error, 'watch');
+      await asker.refusalOf(error, 'watch');
       // A push has no request that could be refused: the client learns the reason when it subscribes again.
       connection.end();
     }

@@ -1,6 +1,6 @@
 /** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
 import { z } from 'zod';
-import { record } from '../checked.ts';
+import { record } from '../schema-check.ts';
 import type { FastifyRequest } from '../http/context.ts';
 import { headerText } from '../http/headers.ts';
 import { statedBy } from '../http/invoke.ts';
@@ -38,7 +38,7 @@ const toolReply = z
   .meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-const listed = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
+const listTools = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
 
 export const flatToolRoutes: readonly Route[] = [
   route({
@@ -52,7 +52,7 @@ export const flatToolRoutes: readonly Route[] = [
       protocol_version: protocolVersion,
       server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
       capabilities: { tools: { list_changed: false } },
-      tools: listed(request),
+      tools: listTools(request),
     }),
   }),
   route({
@@ -62,7 +62,7 @@ export const flatToolRoutes: readonly Route[] = [
     summary: 'Tools, each with what it takes',
     tags: ['tools'],
     replies: { 200: z.object({ tools: z.array(tool) }) },
-    run: async (_, { request }) => ({ tools: listed(request) }),
+    run: async (_, { request }) => ({ tools: listTools(request) }),
   }),
   route({
     method: 'POST',

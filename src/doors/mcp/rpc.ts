@@ -42,7 +42,7 @@ export const rpcRoutes: readonly Route[] = [
     handle: async ({ body: sent, request, reply, context }) => {
       const body = (sent ?? new Malformed(parseError, 'the body is empty')) as object;
       if (body instanceof Malformed) {
-        await noted(context, request, async () => undefined);
+        await recordInspect(context, request, async () => undefined);
         const { code, message: why } = body;
         return reply.code(400).send({ jsonrpc: '2.0', id: null, error: { code, message: why } });
       }
@@ -50,7 +50,7 @@ export const rpcRoutes: readonly Route[] = [
       const server = serverFor(context, request);
       const channel = transport();
       // Messages that don't reach the gate leave an access record too.
-      if (!asksGate(body)) await noted(context, request, async () => undefined);
+      if (!asksGate(body)) await recordInspect(context, request, async () => undefined);
       reply.hijack();
       try {
         await server.connect(channel);
@@ -112,7 +112,11 @@ export function asksGate(body: object): boolean {
 }
 
 /** Records an invocation without rows; each message of a request may have one. */
-async function noted<T>(context: HttpContext, request: FastifyRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+async function recordInspect<T>(
+  context: HttpContext,
+  request: FastifyRequest,
+  run: (invocation: Invocation) => Promise<T>,
+): Promise<T> {
   const { caller, ...stated } = statedBy(request, undefined);
   request.recorded = true;
   return context.gate.invoke(caller, { action: 'inspect', ...stated }, run);
@@ -157,7 +161,7 @@ async function load() {
       }
     });
     server.setRequestHandler(types.ListResourcesRequestSchema, async () =>
-      guarded(context, request, async (invocation) => ({
+      guard(context, request, async (invocation) => ({
         resources: invocation
           .snapshot()
           .catalog.types()
@@ -170,8 +174,8 @@ async function load() {
       })),
     );
     server.setRequestHandler(types.ReadResourceRequestSchema, async ({ params: { uri } }) =>
-      guarded(context, request, async (invocation) => {
-        const name = uri.startsWith(scheme) ? decoded(uri.slice(scheme.length)) : undefined;
+      guard(context, request, async (invocation) => {
+        const name = uri.startsWith(scheme) ? decode(uri.slice(scheme.length)) : undefined;
         const type = name === undefined ? undefined : invocation.snapshot().catalog.type(name);
         if (type === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
         const columns = Object.fromEntries(Object.entries(type.properties).map(([column, property]) => [column, property.type]));
@@ -194,13 +198,13 @@ async function load() {
     return server;
   };
 
-  async function guarded<T>(
+  async function guard<T>(
     context: HttpContext,
     request: FastifyRequest,
     run: (invocation: Invocation) => Promise<T>,
   ): Promise<T> {
     try {
-      return await noted(context, request, run);
+      return await recordInspect(context, request, run);
     } catch (raw) {
       throw asRpc(refusal(context, request, raw));
     }
@@ -216,7 +220,7 @@ const loadSdk = (): ReturnType<typeof load> => (loading ??= load());
 
 const statusOf = (code: ErrorCode): number => errorTable[code].status;
 
-function decoded(text: string): string | undefined {
+function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,10 +1,10 @@
 /** Tools for models, made from the list of verbs: their names and inputs, and one call of one. */
 import { didYouMean, ServiceError } from '../../errors.ts';
-import { admitAddress } from '../frame/door-parts.ts';
+import { admitAddress } from '../frame/door-dependencies.ts';
 import { callVerb, type Called } from '../verbs/call.ts';
 import { verbs } from '../verbs/all.ts';
 import { inputSchema, type Verb } from '../verbs/verb.ts';
-import type { HttpContext, RequestFacts } from '../http/context.ts';
+import type { HttpContext, GateRequest } from '../http/context.ts';
 import { statedBy } from '../http/invoke.ts';
 
 export const tools: readonly Verb[] = verbs.filter(({ tool }) => tool !== undefined);
@@ -46,7 +46,7 @@ export function toolList(purposeKnown: boolean): readonly ToolListing[] {
 }
 
 /** Calls a tool. A request may make several calls: each is an invocation of its own. */
-export function callTool(context: HttpContext, request: RequestFacts, name: string, given: unknown): Promise<Called> {
+export function callTool(context: HttpContext, request: GateRequest, name: string, given: unknown): Promise<Called> {
   const { verb, purpose, input } = readCall(name, given);
   const stated = statedBy(request, purpose);
   request.recorded = true;

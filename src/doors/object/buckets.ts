@@ -1,9 +1,9 @@
 /** Buckets: rows of ObjectStoreBucket, and the bucket `types`, which shows rows of all other types. */
 import type { Exchange } from './exchange.ts';
-import { accepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
+import { requireAccepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
-import { typesBucket } from './object-facts.ts';
+import { typesBucket } from './object-metadata.ts';
 import { xmlDocument } from './xml.ts';
 
 export function listBuckets(exchange: Exchange): Promise<Reply> {
@@ -103,7 +103,7 @@ export async function createBucket(exchange: Exchange): Promise<Reply> {
         { sync, waits: true },
       );
       if (outcome.errors[0]?.code === 'REL_CONFLICT') throw refusals.bucketExists();
-      accepted(outcome);
+      requireAccepted(outcome);
     });
   await exchange.parts.traffic.writing(exchange.caller, bucket, write);
   return { status: 200, headers: { location: `/${bucket}` } };
@@ -122,7 +122,9 @@ export async function deleteBucket(exchange: Exchange): Promise<Reply> {
       const [held] = await asking.ask(sql, path === null ? [bucket] : [bucket, path]);
       if (held !== undefined) throw refusals.bucketNotEmpty();
       const when = { unchangedSince: found['system_from'] as bigint };
-      accepted(await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }));
+      requireAccepted(
+        await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }),
+      );
     });
   await parts.traffic.deleting(exchange.caller, bucket, remove);
   return { status: 204, headers: {} };

@@ -63,7 +63,7 @@ export class ChunkedDecoder {
       const end = bytes.indexOf(0x0a, at);
       const piece = bytes.subarray(at, end < 0 ? bytes.length : end);
       this.#lineBytes += piece.length;
-      if (this.#lineBytes > lineBytesMax) throw malformed();
+      if (this.#lineBytes > lineBytesMax) throw malformedError();
       this.#line.push(piece);
       at += piece.length + 1;
       if (end >= 0) this.#takeLine(state.at);
@@ -83,14 +83,14 @@ export class ChunkedDecoder {
     this.#lineBytes = 0;
     if (at === 'length') return this.#begin(line);
     if (at === 'trailer') return this.#trailer(line);
-    if (line !== '') throw malformed();
+    if (line !== '') throw malformedError();
     this.#state = { at: 'length' };
   }
 
   #begin(line: string): void {
     const { signed, signatures, length } = this.#options;
     const match = /^([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?$/.exec(line);
-    if (!match || (signed && match[2] === undefined)) throw malformed();
+    if (!match || (signed && match[2] === undefined)) throw malformedError();
     const bytes = Number.parseInt(match[1]!, 16);
     const signature = match[2] ?? '';
     this.#taken += bytes;
@@ -108,14 +108,14 @@ export class ChunkedDecoder {
     if (line === '') return this.#finish();
     const colon = line.indexOf(':');
     if (!this.#options.trailers || colon < 1 || this.#trailers.size === trailersMax || this.#trailerSignature !== null)
-      throw malformed();
+      throw malformedError();
     const name = line.slice(0, colon).trim().toLowerCase();
     const value = line.slice(colon + 1).trim();
     if (name === 'x-amz-trailer-signature') {
       this.#trailerSignature = value;
       return;
     }
-    if (this.#trailers.has(name)) throw malformed();
+    if (this.#trailers.has(name)) throw malformedError();
     this.#trailers.set(name, value);
     this.#trailerLines += `${name}:${value}\n`;
   }
@@ -133,7 +133,7 @@ export class ChunkedDecoder {
   }
 }
 
-const malformed = (): ObjectRefusal =>
+const malformedError = (): ObjectRefusal =>
   new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'the body is not in chunks as x-amz-content-sha256 says');
 const mismatch = (): ObjectRefusal =>
   new ObjectRefusal('SignatureDoesNotMatch', 403, 'REL_UNAUTHENTICATED', 'a chunk of the body is not the one that was signed');

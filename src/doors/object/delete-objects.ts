@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../errors.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import type { Exchange } from './exchange.ts';
-import { accepted, Asking, objectKey, objectType } from './object-rows.ts';
+import { requireAccepted, Asking, objectKey, objectType } from './object-rows.ts';
 import { conditionOf } from './put-object.ts';
 import { refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
@@ -28,7 +28,7 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
     if (refused?.code === 'REL_CONFLICT' && stated !== null) throw refusals.preconditionFailed('If-Match');
     // Deleting a missing object succeeds, but its bucket must exist.
     if (refused?.code === 'REL_NOT_FOUND') await asking.bucket();
-    else accepted(outcome);
+    else requireAccepted(outcome);
   });
   return { status: 204, headers: {} };
 }

@@ -1,9 +1,9 @@
 /** The object door: S3's protocol over HTTP/1.1. Source: specification, "Compatibility doors" and "Door details". */
-import { onceAMinute } from '../../governance/jobs/once-a-minute.ts';
+import { onceAMinute } from '../../governance/jobs/minute-rounds.ts';
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../frame/http/listener.ts';
 import { BucketTraffic } from './bucket-traffic.ts';
-import type { ObjectDoorOptions, ObjectParts } from './exchange.ts';
+import type { ObjectDoorOptions, ObjectDependencies } from './exchange.ts';
 import { doorName, HttpExchange } from './http-exchange.ts';
 import { operationOf } from './operations.ts';
 import { Uploads } from './uploads.ts';
@@ -23,11 +23,11 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   } as const;
   return createHttpListener(listener, (room) => {
     const uploads = new Uploads({ clock, random });
-    const parts: ObjectParts = { ...options, ...room, uploads, traffic: new BucketTraffic() };
+    const parts: ObjectDependencies = { ...options, ...room, uploads, traffic: new BucketTraffic() };
     return {
       answer: (raw, response, waits) => new HttpExchange(parts, raw, response, waits).run(operationOf),
-      started: (stopping) => void onceAMinute(clock, stopping, () => uploads.endIdle()).catch(options.failed),
-      stopped: () => uploads.close(),
+      start: (stopping) => void onceAMinute(clock, stopping, () => uploads.endIdle()).catch(options.reportFailure),
+      stop: () => uploads.close(),
     };
   });
 }

@@ -5,15 +5,15 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import type { DoorParts } from '../frame/door-parts.ts';
+import type { DoorDependencies } from '../frame/door-dependencies.ts';
 import type { HttpRoom } from '../frame/http/listener.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
 import type { ObjectRequest } from './request.ts';
 import type { Uploads } from './uploads.ts';
 
-export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
-  readonly authenticator: Pick<Authenticator, 'accessKey' | 'passwordCaller' | 'renewed'>;
+export interface ObjectDoorOptions extends Omit<DoorDependencies, 'authenticator'> {
+  readonly authenticator: Pick<Authenticator, 'accessKey' | 'passwordCaller' | 'renew'>;
   readonly settings: Pick<
     Settings,
     | 'SERVICE_OBJECT_PORT'
@@ -26,13 +26,13 @@ export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
 }
 
 /** Options plus the door's own services. */
-export interface ObjectParts extends ObjectDoorOptions, HttpRoom {
+export interface ObjectDependencies extends ObjectDoorOptions, HttpRoom {
   readonly uploads: Uploads;
   readonly traffic: BucketTraffic;
 }
 
 export interface Exchange {
-  readonly parts: ObjectParts;
+  readonly parts: ObjectDependencies;
   readonly request: ObjectRequest;
   readonly response: ServerResponse;
   readonly caller: Caller;

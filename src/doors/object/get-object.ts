@@ -2,7 +2,7 @@
 import { contentRange, isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
-import { factsOfRow, headersOf, writtenHeaders } from './object-facts.ts';
+import { factsOfRow, headersOf, writtenHeaders } from './object-metadata.ts';
 import { refusals } from './refusal.ts';
 import { type Reply, type StreamedBody, xmlReply } from './reply.ts';
 import { xmlDocument } from './xml.ts';

@@ -6,23 +6,23 @@
  * and on every way out there is one answer, and one access record of the request.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { signatureOf, verified } from '../../governance/authentication/sigv4.ts';
+import { signatureOf, verifySignature } from '../../governance/authentication/sigv4.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { HttpCall } from '../frame/http/call.ts';
 import { timeOf } from '../instants.ts';
-import type { Exchange, ObjectParts } from './exchange.ts';
+import type { Exchange, ObjectDependencies } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';
-import { ObjectRefusal, refusals, told } from './refusal.ts';
+import { ObjectRefusal, refusals, wireError } from './refusal.ts';
 import { type ObjectRequest, requestOf } from './request.ts';
 import { xmlDocument } from './xml.ts';
 
 export const doorName = 'object';
 
 export class HttpExchange implements Exchange {
-  readonly parts: ObjectParts;
+  readonly parts: ObjectDependencies;
   readonly response: ServerResponse;
   readonly #call: HttpCall;
   readonly #waits: boolean;
@@ -30,7 +30,7 @@ export class HttpExchange implements Exchange {
   #signed: VerifiedSignature | null = null;
 
   /** `waits`: the client sends its body only after `100 Continue`. */
-  constructor(parts: ObjectParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
+  constructor(parts: ObjectDependencies, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);
     this.response = response;
@@ -62,11 +62,11 @@ export class HttpExchange implements Exchange {
   }
 
   invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    const stated = (name: string): string | null => this.request.header(name) || null;
+    const statedHeader = (name: string): string | null => this.request.header(name) || null;
     const terms = {
-      purpose: stated('x-service-purpose'),
-      break_glass: stated('x-service-break-glass'),
-      access_scope_ref: stated('x-service-access-scope-ref'),
+      purpose: statedHeader('x-service-purpose'),
+      break_glass: statedHeader('x-service-break-glass'),
+      access_scope_ref: statedHeader('x-service-access-scope-ref'),
     };
     return this.#call.invoke(action, terms, run);
   }
@@ -118,7 +118,7 @@ export class HttpExchange implements Exchange {
     if (signature.by === 'header' && accessKey.signs === 'urls')
       throw refusals.accessDenied('this key id opens the signed URLs that name it, and no other request');
     if (accessKey.secretKey === null) return accessKey.caller(facts);
-    const verdict = verified(signed, signature, accessKey.secretKey, clock.now());
+    const verdict = verifySignature(signed, signature, accessKey.secretKey, clock.now());
     if (verdict !== 'verified') throw verdicts[verdict]();
     const unsigned = Object.keys(signed.headers).find(
       (name) =>
@@ -136,7 +136,7 @@ export class HttpExchange implements Exchange {
     const refusal = await this.#call.refusal(error);
     if (refusal === null) return;
     if (this.response.headersSent) return void this.response.destroy();
-    const { code, status } = told(refusal);
+    const { code, status } = wireError(refusal);
     for (const name of this.response.getHeaderNames()) if (name !== 'x-amz-request-id') this.response.removeHeader(name);
     if (refusal.facts.retryAfterSecs !== undefined) this.response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
     const headers = refusal instanceof ObjectRefusal ? refusal.headers : {};
@@ -166,9 +166,9 @@ const covered = /^x-(amz|service)-|^x-organization-id$/;
 const publicKeys =
   'a signed URL names a public access key, as `annals object-key` prints them: anybody may read what the URL names';
 
-const denied = (s3: string, detail: string) => (): ObjectRefusal => new ObjectRefusal(s3, 403, 'REL_UNAUTHENTICATED', detail);
+const denial = (s3: string, detail: string) => (): ObjectRefusal => new ObjectRefusal(s3, 403, 'REL_UNAUTHENTICATED', detail);
 const verdicts = {
-  mismatch: denied('SignatureDoesNotMatch', 'the signature is not the one that the secret makes of this request'),
-  skewed: denied('RequestTimeTooSkewed', 'the request was signed more than 15 minutes from now'),
-  expired: denied('AccessDenied', 'the signed URL has expired'),
+  mismatch: denial('SignatureDoesNotMatch', 'the signature is not the one that the secret makes of this request'),
+  skewed: denial('RequestTimeTooSkewed', 'the request was signed more than 15 minutes from now'),
+  expired: denial('AccessDenied', 'the signed URL has expired'),
 } as const;

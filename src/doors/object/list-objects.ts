@@ -39,7 +39,7 @@ export function listRequestOf({ query }: ObjectRequest): ListRequest {
   const said = query.get('max-keys') ?? String(keysMax);
   if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument('max-keys is a number');
   const token = query.get('continuation-token');
-  const after = isV2 ? (token === undefined ? query.get('start-after') : opened(token)) : query.get('marker');
+  const after = isV2 ? (token === undefined ? query.get('start-after') : openToken(token)) : query.get('marker');
   return {
     prefix: query.get('prefix') ?? '',
     delimiter: query.get('delimiter') ?? '',
@@ -54,13 +54,13 @@ export function listObjects(exchange: Exchange): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
     const asking = new Asking(exchange, invocation, 'ListObjects');
     await asking.bucket();
-    const listing = await listed(asking, exchange.request.bucket, asked);
+    const listing = await list(asking, exchange.request.bucket, asked);
     invocation.describe({ rowCount: listing.objects.length + listing.prefixes.length });
     return { ...listReply(exchange.request, asked, listing), overtaken: asking.overtaken };
   });
 }
 
-async function listed(asking: Asking, bucket: string, asked: ListRequest): Promise<Listing> {
+async function list(asking: Asking, bucket: string, asked: ListRequest): Promise<Listing> {
   const collector = new Collector(asked);
   const { path } = asking.invocation.caller;
   let after = collector.startsAfter;
@@ -69,7 +69,7 @@ async function listed(asking: Asking, bucket: string, asked: ListRequest): Promi
     const sql = `SELECT key, size, content_hash, system_from, namespace_path FROM ${objectType}
       WHERE bucket = $1 AND key >= $2 AND key > $3 AND STARTS_WITH(key, $2) ORDER BY key, namespace_path LIMIT ${most}`;
     const rows = await asking.ask(sql, [bucket, asked.prefix, after]);
-    const skipped = collector.take(preferred(rows, path));
+    const skipped = collector.take(preferOwn(rows, path));
     if (rows.length < most) return collector.listing(false);
     after = skipped ?? (rows.at(-1)!['key'] as string);
   }
@@ -77,7 +77,7 @@ async function listed(asking: Asking, bucket: string, asked: ListRequest): Promi
 }
 
 /** Each key once: where several organisations have it, by the caller's own row, else by the first. */
-function preferred(rows: readonly Row[], path: string | null): ListedObject[] {
+function preferOwn(rows: readonly Row[], path: string | null): ListedObject[] {
   const byKey = new Map<string, Row>();
   for (const row of rows) {
     const key = row['key'] as string;
@@ -202,7 +202,7 @@ export const optional = (name: string, value: string | undefined): (readonly [st
 /** Opaque, as clients expect it: it says nothing that they did not list. */
 const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');
 
-function opened(token: string): string {
+function openToken(token: string): string {
   if (!/^[A-Za-z0-9_-]+$/.test(token)) throw refusals.invalidArgument('the continuation token is not one that a listing gave');
   return Buffer.from(token, 'base64url').toString();
 }

@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts';
 import { unknownChecksum } from './incoming-body.ts';
 import { codedBy, optional } from './list-objects.ts';
 import { Asking, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
-import { checksumType, factsOf, sealedHeader, withChecksums, writtenHeaders } from './object-facts.ts';
+import { checksumType, factsOf, sealedHeader, withChecksums, writtenHeaders } from './object-metadata.ts';
 import { tooLarge } from './object-size.ts';
 import {
   checkSource,
@@ -17,8 +17,8 @@ import {
   refuseEncryption,
   rehearsePut,
   sourceOf,
-  streamed,
-  written,
+  streamToBlob,
+  writeAll,
 } from './put-object.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
@@ -97,7 +97,7 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
     await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
     const arrived = parts.uploads.expect(upload, number, incoming.length);
     try {
-      const part = await written(await invocation.bodies().part(objectType, incoming.length), incoming.read());
+      const part = await writeAll(await invocation.bodies().part(objectType, incoming.length), incoming.read());
       const { sha256, checksums } = incoming;
       await parts.uploads.put(upload, number, { part, sha256, checksums, atMs: nowMs(exchange) });
     } finally {
@@ -141,7 +141,7 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
           await parts.yieldTurn();
         }
       };
-      const part = await written(await invocation.bodies().part(objectType, to - from), content());
+      const part = await writeAll(await invocation.bodies().part(objectType, to - from), content());
       upload.isCopied = true;
       const checksums = new Map(upload.checksum ? [[checksumHeader(upload.checksum.algorithm), checksum!.value()]] : []);
       const uploaded = { part, sha256: hash.digest('hex'), checksums, atMs: nowMs(exchange) };
@@ -191,7 +191,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
       const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
       if (before === null) {
         const upload = uploadOf(exchange);
-        return parts.uploads.complete(upload, names, () => completed(exchange, asking, upload, named));
+        return parts.uploads.complete(upload, names, () => completeParts(exchange, asking, upload, named));
       }
       if (before.named !== names) throw refusals.invalidPart('the upload was completed with other parts');
       return before;
@@ -207,7 +207,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
   return xmlReply(result, writtenHeaders(version));
 }
 
-async function completed(
+async function completeParts(
   exchange: Exchange,
   asking: Asking,
   upload: Upload,
@@ -232,7 +232,7 @@ async function completed(
     const content = readAll(chosen, (piece) => whole?.update(piece));
     const pk = objectKey(request.bucket, request.key);
     const isInline = size < inlineMax(exchange);
-    const cells = isInline ? await inMemory(content) : await streamed(asking.invocation, size, content, pk, 'parts');
+    const cells = isInline ? await inMemory(content) : await streamToBlob(asking.invocation, size, content, pk, 'parts');
     const checksums = checksumsOf(exchange, upload, chosen, whole?.value() ?? null);
     const version = await putRow(asking, { ...row, facts: withChecksums(upload.facts, checksums), cells });
     return { version, sha256: cells.sha256, checksums };

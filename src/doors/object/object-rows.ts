@@ -146,25 +146,25 @@ export const bodyColumns = 'body, body_as, size, content_hash';
  */
 export function bodyOf({ snapshot, invocation }: Asking, row: Row, pk: string): ShownBody {
   const body = textOf(row['body']) ?? '';
-  const mayBeMasked = snapshot.masked(objectType).has('body');
+  const mayBeMasked = snapshot.masksOf(objectType).has('body');
   if (row['body_as'] === 'blob') {
     try {
-      return { stored: invocation.bodies().named(body, { type: objectType, key: pk, path: textOf(row['namespace_path']) }) };
+      return { stored: invocation.bodies().bodyOf(body, { type: objectType, key: pk, path: textOf(row['namespace_path']) }) };
     } catch (error) {
-      throw mayBeMasked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE' ? masked() : error;
+      throw mayBeMasked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE' ? maskedError() : error;
     }
   }
   const content = Buffer.from(body, row['body_as'] === 'base64' ? 'base64' : 'utf8');
-  if (mayBeMasked && hexHash(content) !== row['content_hash']) throw masked();
+  if (mayBeMasked && hexHash(content) !== row['content_hash']) throw maskedError();
   return { content };
 }
 
-const masked = (): ServiceError => refusals.accessDenied('the body of the object is masked');
+const maskedError = (): ServiceError => refusals.accessDenied('the body of the object is masked');
 
 export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
 /** Throws what refused the only row of a write. */
-export function accepted(outcome: Pick<Outcome, 'errors' | 'systemFrom'>): bigint {
+export function requireAccepted(outcome: Pick<Outcome, 'errors' | 'systemFrom'>): bigint {
   const [refused] = outcome.errors;
   if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
   return outcome.systemFrom;

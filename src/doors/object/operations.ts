@@ -8,7 +8,7 @@ import { abortUpload, completeUpload, copyPart, createUpload, listParts, listUpl
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Operation } from './reply.ts';
 import type { ObjectRequest } from './request.ts';
-import { typesBucket } from './object-facts.ts';
+import { typesBucket } from './object-metadata.ts';
 import { getRow, listRows } from './type-rows.ts';
 
 /** Parts of a bucket or of an object that S3 has, and this store has not. */

@@ -10,16 +10,16 @@ import { etagMatches } from './conditions.ts';
 import {
   factsOf,
   factsOfRow,
-  type ObjectFacts,
+  type ObjectMetadata,
   ofWhole,
   typesBucket,
   withChecksums,
   withoutComposite,
   writtenHeaders,
-} from './object-facts.ts';
+} from './object-metadata.ts';
 import type { Exchange } from './exchange.ts';
 import {
-  accepted,
+  requireAccepted,
   Asking,
   blobCells,
   bodyColumns,
@@ -56,7 +56,7 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
       const when = await conditionOf(exchange, asking);
       const row = { facts, when, sync, method: 'PutObject' };
       if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);
-      const cells = await received(exchange, invocation, incoming, pk);
+      const cells = await receive(exchange, invocation, incoming, pk);
       return putRow(asking, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
     });
   const version = await parts.traffic.writing(exchange.caller, request.bucket, put);
@@ -70,7 +70,7 @@ export const inlineMax = ({ parts: { settings } }: Exchange): number =>
   Math.min(settings.SERVICE_OBJECT_BLOB_THRESHOLD_MB << 20, inlineBytesMax);
 
 /** Receives small bodies into memory, others into a blob. */
-async function received(
+async function receive(
   exchange: Exchange,
   invocation: Invocation,
   incoming: ReturnType<Exchange['incoming']>,
@@ -80,21 +80,21 @@ async function received(
     const content = await incoming.collect(inlineBytesMax);
     return cellsOf(content, incoming.sha256);
   }
-  return streamed(invocation, incoming.length, incoming.read(), pk);
+  return streamToBlob(invocation, incoming.length, incoming.read(), pk);
 }
 
-export async function streamed(
+export async function streamToBlob(
   invocation: Invocation,
   size: number,
   content: AsyncIterable<Uint8Array>,
   pk: string,
   madeOf?: 'parts',
 ): Promise<BodyCells> {
-  return blobCells(invocation, await written(await invocation.bodies().begin(objectType, size, madeOf), content), pk);
+  return blobCells(invocation, await writeAll(await invocation.bodies().begin(objectType, size, madeOf), content), pk);
 }
 
 /** Writes all of the content; an aborted one leaves nothing. */
-export async function written<T>(
+export async function writeAll<T>(
   writer: { write(piece: Uint8Array): Promise<void>; finish(): Promise<T>; abandon(): Promise<void> },
   content: AsyncIterable<Uint8Array>,
 ): Promise<T> {
@@ -108,7 +108,7 @@ export async function written<T>(
 }
 
 export interface PutRow {
-  readonly facts: ObjectFacts;
+  readonly facts: ObjectMetadata;
   readonly cells: BodyCells;
   readonly when: WriteCondition | null;
   readonly sync: boolean;
@@ -134,7 +134,7 @@ export async function rehearsePut(asking: Asking, row: Omit<PutRow, 'cells'>, si
 function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: WriteCondition | null): bigint {
   if (outcome.errors[0]?.code === 'REL_CONFLICT' && when !== null)
     throw refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
-  return accepted(outcome);
+  return requireAccepted(outcome);
 }
 
 function commandOf(asking: Asking, { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>, cells: BodyCells): PutRows {
@@ -240,7 +240,9 @@ async function copiedBody(
   const reader = await bodies.open(stored);
   try {
     const isOwn = (tenantOf(textOf(row['namespace_path'])) ?? '') === (tenantOf(invocation.caller.path) ?? '');
-    return isOwn ? blobCells(invocation, stored, pk) : await streamed(invocation, stored.size, reader.read(0, stored.size), pk);
+    return isOwn
+      ? blobCells(invocation, stored, pk)
+      : await streamToBlob(invocation, stored.size, reader.read(0, stored.size), pk);
   } finally {
     await reader.close();
   }

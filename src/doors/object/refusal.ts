@@ -16,7 +16,7 @@ export class ObjectRefusal extends ServiceError {
   }
 }
 
-export function told(error: ServiceError): { readonly code: string; readonly status: number } {
+export function wireError(error: ServiceError): { readonly code: string; readonly status: number } {
   if (error instanceof ObjectRefusal) return { code: error.s3, status: error.httpStatus };
   // S3 has no 401.
   const status = error.code === 'REL_UNAUTHENTICATED' ? 403 : errorTable[error.code].status;

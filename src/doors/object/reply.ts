@@ -55,7 +55,7 @@ export async function sendReply(exchange: Exchange, { status, headers, body = ''
     }
     response.end();
   } catch (error) {
-    if (!over.signal.aborted) exchange.parts.failed(error);
+    if (!over.signal.aborted) exchange.parts.reportFailure(error);
     response.destroy();
   } finally {
     await streamed.close();

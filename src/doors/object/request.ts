@@ -39,8 +39,8 @@ export function requestOf(raw: IncomingMessage): ObjectRequest {
   const search = mark < 0 ? '' : url.slice(mark + 1);
   if (!path.startsWith('/')) throw invalidUri();
   const slash = path.indexOf('/', 1);
-  const bucket = decoded(slash < 0 ? path.slice(1) : path.slice(1, slash));
-  const key = slash < 0 ? '' : decoded(path.slice(slash + 1));
+  const bucket = decodePath(slash < 0 ? path.slice(1) : path.slice(1, slash));
+  const key = slash < 0 ? '' : decodePath(path.slice(slash + 1));
   const headers = headersOf(raw);
   const query = new Map<string, string>();
   for (const [name, value] of parametersOf(search)) {
@@ -79,7 +79,7 @@ function headersOf({ rawHeaders }: IncomingMessage): Record<string, string> {
   return headers;
 }
 
-function decoded(text: string): string {
+function decodePath(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

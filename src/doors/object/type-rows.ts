@@ -3,12 +3,12 @@ import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../http/exact-json.ts';
-import { quoted, type Row } from '../verbs/rows.ts';
+import { quote, type Row } from '../verbs/rows.ts';
 import { contentRange, isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
-import { writtenHeaders } from './object-facts.ts';
+import { writtenHeaders } from './object-metadata.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Reply } from './reply.ts';
 
@@ -21,12 +21,12 @@ export function getRow(exchange: Exchange): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
     const asking = new Asking(exchange, invocation, 'GetObject');
     const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
-    const pk = named === null ? null : decoded(named[2]!);
+    const pk = named === null ? null : decodeKey(named[2]!);
     if (named === null || pk === null) throw refusals.noSuchKey();
     const type = named[1]!;
     refuseClassified(type);
     if (asking.snapshot.catalog.type(type) === undefined || !asking.snapshot.offers(type)) throw refusals.noSuchKey();
-    const row = await asking.byKey('*', quoted(type), pk);
+    const row = await asking.byKey('*', quote(type), pk);
     if (row === null) throw refusals.noSuchKey();
     invocation.describe({ rowCount: 1 });
     const content = documentOf(asking, type, row);
@@ -95,7 +95,7 @@ function typesOf({ snapshot }: Asking): string[] {
 async function takeRows(asking: Asking, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
   let last = pkOf(after, type) ?? '';
   while (!collector.isFull) {
-    const sql = `SELECT * FROM ${quoted(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
+    const sql = `SELECT * FROM ${quote(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
     const rows = await asking.ask(sql, [last]);
     const { path } = asking.invocation.caller;
     const byKey = new Map<string, Row>();
@@ -118,10 +118,10 @@ async function takeRows(asking: Asking, type: string, after: string, prefix: str
 
 function pkOf(key: string, type: string): string | null {
   const rest = key.startsWith(`${type}/`) ? key.slice(type.length + 1) : null;
-  return rest === null ? null : decoded(rest.replace(/\.json$/, ''));
+  return rest === null ? null : decodeKey(rest.replace(/\.json$/, ''));
 }
 
-function decoded(text: string): string | null {
+function decodeKey(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {

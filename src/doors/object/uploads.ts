@@ -6,7 +6,7 @@ import type { Clock, Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Part } from '../../governance/writing/large-bodies.ts';
 import type { ChecksumName } from './checksums.ts';
-import type { ObjectFacts } from './object-facts.ts';
+import type { ObjectMetadata } from './object-metadata.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 
@@ -26,7 +26,7 @@ export interface UploadChecksum {
 export interface UploadRequest {
   readonly bucket: string;
   readonly key: string;
-  readonly facts: ObjectFacts;
+  readonly facts: ObjectMetadata;
   readonly checksum: UploadChecksum | null;
 }
 

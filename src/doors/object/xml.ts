@@ -25,14 +25,14 @@ export function xmlDocument(name: string, node: Node, inNamespace = true): strin
 
 function content(node: Node): string {
   if (node === null || node === undefined) return '';
-  if (typeof node !== 'object') return escaped(String(node));
+  if (typeof node !== 'object') return escapeXml(String(node));
   return node.map(([name, child]) => (child === undefined ? '' : `<${name}>${content(child)}</${name}>`)).join('');
 }
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#13;' };
 
 /** XML 1.0 can't express most control characters: clients that list such keys use `encoding-type=url`. */
-function escaped(text: string): string {
+function escapeXml(text: string): string {
   return text
     .replaceAll(/[&<>"\r]/g, (letter) => escapes[letter]!)
     .replaceAll(/(?![\t\n\r])[\p{Cc}\ufffe\uffff]/gu, (letter) => (letter < ' ' || letter > '\u009f' ? '\ufffd' : letter));

@@ -120,7 +120,7 @@ function lockOf({ byKey }: TenantLocks, key: string): Lock {
 
 function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const ended = (): void => {
+    const cancelWait = (): void => {
       const at = lock.waiting.indexOf(one);
       if (at < 0) return;
       lock.waiting.splice(at, 1);
@@ -130,15 +130,15 @@ function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal):
       session,
       mode,
       taken: () => {
-        gone.removeEventListener('abort', ended);
+        gone.removeEventListener('abort', cancelWait);
         resolve();
       },
     };
     // A holder that needs the other mode goes before the waiting sessions.
     if (lock.holders.has(session)) lock.waiting.unshift(one);
     else lock.waiting.push(one);
-    if (gone.aborted) ended();
-    else gone.addEventListener('abort', ended, { once: true });
+    if (gone.aborted) cancelWait();
+    else gone.addEventListener('abort', cancelWait, { once: true });
   });
 }
 

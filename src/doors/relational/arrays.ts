@@ -198,21 +198,21 @@ function elementsOf(
 
 /** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
 function binaryElements(bytes: Buffer, counted: (elements: number) => void): Elements {
-  const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'the list of ANY must be an array of one dimension');
-  if (bytes.length < 12) throw malformed();
+  const malformedList = (): ServiceError => new ServiceError('REL_INVALID', 'the list of ANY must be an array of one dimension');
+  if (bytes.length < 12) throw malformedList();
   const dimensions = bytes.readInt32BE(0);
   const oid = bytes.readUInt32BE(8);
   if (dimensions === 0) return { elements: [], oid };
-  if (dimensions !== 1 || bytes.length < 20) throw malformed();
+  if (dimensions !== 1 || bytes.length < 20) throw malformedList();
   const count = bytes.readInt32BE(12);
   counted(count);
   const elements: (Buffer | null)[] = [];
   let at = 20;
   for (let i = 0; i < count; i++) {
-    if (at + 4 > bytes.length) throw malformed();
+    if (at + 4 > bytes.length) throw malformedList();
     const size = bytes.readInt32BE(at);
     at += 4;
-    if (size >= 0 && at + size > bytes.length) throw malformed();
+    if (size >= 0 && at + size > bytes.length) throw malformedList();
     elements.push(size < 0 ? null : bytes.subarray(at, at + size));
     at += Math.max(0, size);
   }

@@ -57,8 +57,8 @@ function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Fronten
   const type = bytes[0]!;
   const length = bytes.readInt32BE(1);
   const proving = state.at === 'proving';
-  if (proving && type !== letter.p && type !== letter.X) throw refused('a password message is expected');
-  if (length < 4) throw refused('a message states an invalid length');
+  if (proving && type !== letter.p && type !== letter.X) throw refusal('a password message is expected');
+  if (length < 4) throw refusal('a message states an invalid length');
   const taken = length + 1;
   if (bytes.length < taken) return { needs: taken };
   const message = decodeBody(type, new Body(bytes.subarray(5, taken)));
@@ -73,7 +73,7 @@ function decodeStart(bytes: Buffer): Decoded<DecodeState, Frontend> {
   }
   if (bytes.length < 8) return { needs: 8 };
   const length = bytes.readInt32BE(0);
-  if (length < 8 || length > startupBytesMax) throw refused('this is no startup message of the Postgres protocol');
+  if (length < 8 || length > startupBytesMax) throw refusal('this is no startup message of the Postgres protocol');
   if (bytes.length < length) return { needs: length };
   const code = bytes.readInt32BE(4);
   const body = new Body(bytes.subarray(8, length));
@@ -86,7 +86,7 @@ function decodeStart(bytes: Buffer): Decoded<DecodeState, Frontend> {
     case requests.cancel:
       return next({ kind: 'cancel', process: body.int32(), secret: body.int32() }, starting);
   }
-  if (code >> 16 !== 3) throw refused('this server speaks version 3 of the Postgres protocol');
+  if (code >> 16 !== 3) throw refusal('this server speaks version 3 of the Postgres protocol');
   const parameters = new Map<string, string>();
   for (let name = body.text(); name !== ''; name = body.text()) parameters.set(name, body.text());
   return next({ kind: 'startup', minor: code & 0xffff, parameters }, { at: 'proving', left: 2 });
@@ -108,7 +108,7 @@ function decodeBody(type: number, body: Body): Frontend {
     case letter.D:
     case letter.C: {
       const what = body.byte();
-      if (what !== letter.S && what !== letter.P) throw refused('Describe and Close take a statement or a portal');
+      if (what !== letter.S && what !== letter.P) throw refusal('Describe and Close take a statement or a portal');
       const kind = type === letter.D ? 'describe' : 'close';
       return { kind, what: what === letter.S ? 'statement' : 'portal', name: body.text() };
     }
@@ -131,7 +131,7 @@ function decodeBody(type: number, body: Body): Frontend {
     case letter.F:
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'the function call protocol is not implemented: send a statement');
     default:
-      throw refused(`unknown message type ${type}`);
+      throw refusal(`unknown message type ${type}`);
   }
 }
 
@@ -167,7 +167,7 @@ class Body {
 
   format(): number {
     const format = this.int16();
-    if (format !== 0 && format !== 1) throw refused('a format is 0 for text or 1 for binary');
+    if (format !== 0 && format !== 1) throw refusal('a format is 0 for text or 1 for binary');
     return format;
   }
 
@@ -222,5 +222,5 @@ const letter = {
   p: 0x70,
 } as const;
 
-const refused = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
-const short = (): ServiceError => refused('a message is shorter than its content');
+const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+const short = (): ServiceError => refusal('a message is shorter than its content');

@@ -2,7 +2,7 @@
 import { type Advisory, advisoryOf } from './advisory.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
-import { bare } from './bare.ts';
+import { stripComments } from './strip-comments.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { type Drop, dropOf } from './drop.ts';
@@ -70,7 +70,7 @@ export function splitStatements(text: string): string[] {
   return statements;
 
   function add(statement: string): void {
-    const said = bare(statement);
+    const said = stripComments(statement);
     if (said === '') return;
     if (statements.length === statementsMax)
       throw new ServiceError('REL_TOO_LARGE', `a query holds at most ${statementsMax} statements: send more queries`);
@@ -143,10 +143,10 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
-  const advisory = /advisory/i.test(statement) ? advisoryOf(bare(statement)) : null;
+  const advisory = /advisory/i.test(statement) ? advisoryOf(stripComments(statement)) : null;
   if (advisory !== null) return { ...asked, text: statement, advisory };
   const text = withListsWritten(withoutSchema(statement));
-  const said = bare(text);
+  const said = stripComments(text);
   // Nearly all texts are of these, and no further word of one matters.
   const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
@@ -186,7 +186,7 @@ export function commandOf(statement: string): Command {
     case 'UNLISTEN':
       return { kind: 'nothing', tag: 'UNLISTEN', notice: null };
     case 'DEALLOCATE':
-      return { kind: 'deallocate', name: unquoted(words[second === 'PREPARE' ? 2 : 1] ?? '') };
+      return { kind: 'deallocate', name: unquote(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
       if (second === 'INDEX') return createIndex(said);
@@ -207,7 +207,7 @@ export function commandOf(statement: string): Command {
       throw new ProtocolRefusal(
         '26000',
         'REL_NOT_FOUND',
-        `no statement ${JSON.stringify(unquoted(second))} is prepared by PREPARE, which is not implemented`,
+        `no statement ${JSON.stringify(unquote(second))} is prepared by PREPARE, which is not implemented`,
       );
     case 'COPY':
       return { kind: 'copy', copy: copyOf(said), text: said };
@@ -259,7 +259,7 @@ function savepointName(words: readonly string[]): string {
   const [name, more] = words[0] === 'SAVEPOINT' && words.length > 1 ? words.slice(1) : words;
   if (name === undefined || more !== undefined || !/^(".+"|[\p{L}_][\p{L}\p{N}_$]*)$/su.test(name))
     throw new ServiceError('REL_PARSE', 'expected the name of a savepoint');
-  return name.startsWith('"') ? unquoted(name) : name.toLowerCase();
+  return name.startsWith('"') ? unquote(name) : name.toLowerCase();
 }
 
 /** Whether the modes make a transaction read-only; null: they don't say. */
@@ -272,7 +272,7 @@ const noCursor = (name: string): ServiceError =>
   new ProtocolRefusal(
     '34000',
     'REL_NOT_FOUND',
-    `there is no cursor ${JSON.stringify(unquoted(name))}: cursors of SQL are not implemented`,
+    `there is no cursor ${JSON.stringify(unquote(name))}: cursors of SQL are not implemented`,
   );
 
 function createSchema(said: string): Command {
@@ -297,7 +297,7 @@ function truncate(said: string): Command {
   } while (tokens.skip(','));
   if (!tokens.skip('RESTART', 'IDENTITY')) tokens.skip('CONTINUE', 'IDENTITY');
   if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
-  tokens.ended();
+  tokens.expectEnd();
   return { kind: 'truncate', tables: [...new Set(tables)] };
 }
 
@@ -322,7 +322,7 @@ function createIndex(said: string): Command {
     if (tokens.next.text === '(') tokens.within();
     else columns.push(text);
     while (tokens.next.text !== ',' && tokens.next.text !== ')') {
-      if (tokens.next.kind === 'end') throw tokens.refused('expected )');
+      if (tokens.next.kind === 'end') throw tokens.refusal('expected )');
       if (tokens.next.text === '(') tokens.within();
       else tokens.take();
     }
@@ -336,7 +336,7 @@ export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 
 }
 
 function extension(words: readonly string[]): Command {
-  const name = unquoted(words[words[2] === 'IF' ? 5 : 2] ?? '');
+  const name = unquote(words[words[2] === 'IF' ? 5 : 2] ?? '');
   if (name.toLowerCase() !== 'vector') throw refused('the only extension is vector, and it is always there');
   return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
 }
@@ -375,7 +375,7 @@ function valueOf(text: string): string | null {
   if (/^'(?:[^']|'')*'$/.test(trimmed)) return trimmed.slice(1, -1).replaceAll("''", "'");
   return trimmed
     .split(',')
-    .map((part) => unquoted(part.trim().replace(/^'(.*)'$/s, '$1')))
+    .map((part) => unquote(part.trim().replace(/^'(.*)'$/s, '$1')))
     .join(', ');
 }
 
@@ -383,8 +383,8 @@ function variableName(text: string): string {
   const trimmed = text.trim();
   if (/^TIME\s+ZONE$/i.test(trimmed)) return 'timezone';
   if (/^TRANSACTION\s+ISOLATION\s+LEVEL$/i.test(trimmed)) return 'transaction_isolation';
-  return unquoted(trimmed).toLowerCase();
+  return unquote(trimmed).toLowerCase();
 }
 
-const unquoted = (word: string): string => (/^".*"$/s.test(word) ? word.slice(1, -1).replaceAll('""', '"') : word);
+const unquote = (word: string): string => (/^".*"$/s.test(word) ? word.slice(1, -1).replaceAll('""', '"') : word);
 const refused = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);

@@ -9,12 +9,12 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { leased } from '../frame/lease.ts';
+import { lease } from '../frame/lease.ts';
 import { type CopyColumn, CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
-import type { DoorParts } from '../frame/door-parts.ts';
+import type { DoorDependencies } from '../frame/door-dependencies.ts';
 
-export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 'clock' | 'yieldTurn'> {
+export interface CopyInSetup extends Pick<DoorDependencies, 'authenticator' | 'gate' | 'clock' | 'yieldTurn'> {
   readonly caller: Caller;
   readonly copy: Copy;
   readonly sync: boolean;
@@ -32,13 +32,13 @@ const inFlightMax = 4;
 const turnBytes = 1 << 18;
 
 export class CopyIn {
-  readonly #parts: CopyInParts;
+  readonly #parts: CopyInSetup;
   readonly #chunks = new Chunks();
   #columns: readonly CopyColumn[] = [];
   #written = 0;
   #done: Promise<number> = Promise.resolve(0);
 
-  constructor(parts: CopyInParts) {
+  constructor(parts: CopyInSetup) {
     this.#parts = parts;
   }
 
@@ -71,12 +71,12 @@ export class CopyIn {
   async #run(invocation: Invocation, ready: () => void): Promise<number> {
     const { copy, signal } = this.#parts;
     invocation.describe({ template: 'COPY ? FROM STDIN', objectType: copy.table! });
-    const cancelled = (): void => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled'));
-    signal.addEventListener('abort', cancelled, { once: true });
+    const cancel = (): void => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled'));
+    signal.addEventListener('abort', cancel, { once: true });
     try {
       return await this.#write(invocation, ready);
     } finally {
-      signal.removeEventListener('abort', cancelled);
+      signal.removeEventListener('abort', cancel);
     }
   }
 
@@ -88,7 +88,7 @@ export class CopyIn {
     const reader = new CopyReader(copy, this.#columns);
     const inFlight: Promise<void>[] = [];
     try {
-      for await (const bytes of leased(this.#parts, caller, this.#chunks)) {
+      for await (const bytes of lease(this.#parts, caller, this.#chunks)) {
         for (let at = 0; at < bytes.length; at += turnBytes) {
           if (at > 0) await yieldTurn();
           reader.push(bytes.subarray(at, at + turnBytes) as Buffer);
@@ -102,7 +102,7 @@ export class CopyIn {
     } catch (error) {
       // Batches submitted before may be written: the error says how many rows are.
       await Promise.allSettled(inFlight);
-      throw this.#explained(error);
+      throw this.#withProgress(error);
     }
     invocation.describe({ rowCount: this.#written });
     return this.#written;
@@ -127,7 +127,7 @@ export class CopyIn {
     if (isWithin || inFlight.length >= inFlightMax) await inFlight.shift();
   }
 
-  #explained(error: unknown): unknown {
+  #withProgress(error: unknown): unknown {
     if (!(error instanceof ServiceError) || this.#written === 0 || this.#parts.isWithin) return error;
     return new ServiceError(error.code, `${error.message} (${this.#written} rows before are written, in batches)`, error.facts);
   }
@@ -166,29 +166,29 @@ export function columnsOf(definition: TypeDefinition, named: readonly string[] |
 class Chunks implements AsyncIterable<Uint8Array> {
   #piece: Buffer | null = null;
   #ended: { readonly error: ServiceError | null } | null = null;
-  #arrived = (): void => undefined;
-  #taken = (): void => undefined;
+  #wakeReader = (): void => undefined;
+  #wakeWriter = (): void => undefined;
 
   /** Resolves once it is worked off. */
   put(bytes: Buffer): Promise<void> {
     assert(this.#piece === null, 'one piece at a time');
     this.#piece = bytes;
-    this.#arrived();
-    return new Promise((resolve) => (this.#taken = resolve));
+    this.#wakeReader();
+    return new Promise((resolve) => (this.#wakeWriter = resolve));
   }
 
   end(error: ServiceError | null): void {
     this.#ended ??= { error };
-    this.#arrived();
+    this.#wakeReader();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
     for (;;) {
-      while (this.#piece === null && this.#ended === null) await new Promise<void>((resolve) => (this.#arrived = resolve));
+      while (this.#piece === null && this.#ended === null) await new Promise<void>((resolve) => (this.#wakeReader = resolve));
       if (this.#piece !== null) {
         yield this.#piece;
         this.#piece = null;
-        this.#taken();
+        this.#wakeWriter();
         continue;
       }
       if (this.#ended!.error !== null) throw this.#ended!.error;

@@ -85,7 +85,7 @@ export class CopyOut {
     this.#fields.forEach(({ name }, i) => {
       if (i > 0) replies.writer.string(this.#format.delimiter);
       const bytes = Buffer.from(name);
-      this.#escaped(replies, bytes, 0, bytes.length, false);
+      this.#escape(replies, bytes, 0, bytes.length, false);
     });
     replies.writer.byte(0x0a);
     replies.end();
@@ -101,13 +101,13 @@ export class CopyOut {
       this.#columns[i]!.put(cell, row);
       const { bytes, view, length } = cell.writer;
       if (view.getInt32(0) < 0) writer.copy(this.#nullText, 0, this.#nullText.length);
-      else if (this.#isText[i]) this.#escaped(replies, bytes, 4, length, true);
+      else if (this.#isText[i]) this.#escape(replies, bytes, 4, length, true);
       else writer.copy(bytes, 4, length);
     }
     writer.byte(0x0a);
   }
 
-  #escaped({ writer }: Replies, bytes: Uint8Array, from: number, to: number, isCell: boolean): void {
+  #escape({ writer }: Replies, bytes: Uint8Array, from: number, to: number, isCell: boolean): void {
     const special = this.#special;
     let at = from;
     while (at < to && special[bytes[at]!] === 0) at++;

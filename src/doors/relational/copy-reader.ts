@@ -249,7 +249,7 @@ export class CopyReader {
     return -1;
   }
 
-  #unescaped(raw: Buffer): Buffer {
+  #unescape(raw: Buffer): Buffer {
     const out = Buffer.allocUnsafe(raw.length);
     let to = 0;
     for (let i = 0; i < raw.length; i++) {
@@ -275,7 +275,7 @@ export class CopyReader {
     return text;
   }
 
-  #unquoted(raw: Buffer): Buffer {
+  #unquote(raw: Buffer): Buffer {
     const out = Buffer.allocUnsafe(raw.length);
     const quote = this.#quote;
     const escape = this.#escape;
@@ -351,7 +351,7 @@ export class CopyReader {
     if ((form === forms.plain || this.#quote < 0) && this.#isNull(start, end)) return this.#builder(i).appendNull();
     if (form === forms.marked) {
       const raw = source.subarray(start, end);
-      source = this.#quote < 0 ? this.#unescaped(raw) : this.#unquoted(raw);
+      source = this.#quote < 0 ? this.#unescape(raw) : this.#unquote(raw);
       start = 0;
       end = source.length;
     } else if (form === forms.quoted) {

@@ -34,7 +34,7 @@ export function copyOf(text: string): Copy {
   const direction = tokens.skip('TO') ? 'out' : 'in';
   if (direction === 'in') {
     tokens.expect('FROM');
-    if (isQuery) throw tokens.refused('a query is copied TO');
+    if (isQuery) throw tokens.refusal('a query is copied TO');
   }
   if (!tokens.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
     throw new ServiceError(
@@ -50,7 +50,7 @@ export function copyOf(text: string): Copy {
       'REL_NOT_IMPLEMENTED',
       'WHERE of COPY is not implemented: copy all rows, or send those that are wanted',
     );
-  tokens.ended();
+  tokens.expectEnd();
   return { direction, table, query, columns, ...withDefaults(options) };
 }
 
@@ -102,10 +102,10 @@ function option(tokens: Tokens, options: Options): void {
       options.escape = tokens.string('a character');
       return;
     case 'HEADER':
-      options.header = switched(tokens);
+      options.header = readSwitch(tokens);
       return;
     case 'FREEZE':
-      switched(tokens);
+      readSwitch(tokens);
       return;
     case 'ENCODING':
       if (/^utf-?8$/i.test(tokens.string('an encoding'))) return;
@@ -129,11 +129,11 @@ function oldOption(tokens: Tokens, options: Options): boolean {
   return true;
 }
 
-function switched(tokens: Tokens): boolean {
+function readSwitch(tokens: Tokens): boolean {
   const { kind, text } = tokens.next;
   if (kind !== 'word' && kind !== 'text') return true;
   tokens.take();
   if (/^(true|on|1)$/i.test(text)) return true;
   if (/^(false|off|0)$/i.test(text)) return false;
-  throw tokens.refused('expected on or off before this');
+  throw tokens.refusal('expected on or off before this');
 }

@@ -8,7 +8,7 @@ import { ProtocolRefusal } from './sqlstate.ts';
 export function checkIndexed(definition: TypeDefinition | undefined, table: string, columns: readonly string[]): void {
   if (definition === undefined)
     throw new ProtocolRefusal('42P01', 'REL_NOT_FOUND', `relation ${JSON.stringify(table)} does not exist`);
-  const known = (name: string): boolean => Object.hasOwn(definition.properties, name) || Object.hasOwn(systemColumns, name);
-  const unknown = columns.find((name) => !known(name) && name !== '_pk' && name !== 'id');
+  const isKnown = (name: string): boolean => Object.hasOwn(definition.properties, name) || Object.hasOwn(systemColumns, name);
+  const unknown = columns.find((name) => !isKnown(name) && name !== '_pk' && name !== 'id');
   if (unknown !== undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `column ${JSON.stringify(unknown)} does not exist`);
 }

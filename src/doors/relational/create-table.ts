@@ -37,16 +37,16 @@ export function createTableOf(text: string): CreateTable {
   const tokens = new Tokens(text);
   tokens.expect('CREATE');
   if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
-    throw refused('temporary tables are not implemented: every type is permanent');
+    throw refusal('temporary tables are not implemented: every type is permanent');
   tokens.skip('UNLOGGED');
   tokens.expect('TABLE');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
   const table = new Table(tokens, tokens.tableName());
-  if (tokens.skip('AS')) throw refused('CREATE TABLE AS is not implemented: create the table, then INSERT … SELECT');
+  if (tokens.skip('AS')) throw refusal('CREATE TABLE AS is not implemented: create the table, then INSERT … SELECT');
   tokens.list(() => table.item());
   if (tokens.skip('WITH')) tokens.within();
-  if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refused('tables neither inherit nor have partitions');
-  tokens.ended();
+  if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refusal('tables neither inherit nor have partitions');
+  tokens.expectEnd();
   return { ifNotExists, command: table.command(), notices: [...table.notices] };
 }
 
@@ -93,7 +93,7 @@ class Table {
     const tokens = this.#tokens;
     if (tokens.skip('PRIMARY', 'KEY')) {
       const names = tokens.list(() => tokens.name('a column'));
-      if (names.length > 1) throw refused('a primary key is one column: join several into one');
+      if (names.length > 1) throw refusal('a primary key is one column: join several into one');
       return this.#key(names[0]!);
     }
     if (tokens.skip('FOREIGN', 'KEY')) {
@@ -102,7 +102,7 @@ class Table {
       for (const name of names) this.#refer(name);
       return;
     }
-    throw refused(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+    throw refusal(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
   }
 
   #column(): void {
@@ -120,7 +120,7 @@ class Table {
       else if (tokens.skip('COLLATE')) this.#skipName();
       else if (tokens.skip('REFERENCES')) this.#refer(name);
       else if (tokens.next.kind === 'word')
-        throw refused(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+        throw refusal(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
       else return;
     }
   }
@@ -132,7 +132,7 @@ class Table {
     const type = columnTypes[name];
     if (type === undefined) {
       const detail = refusedTypes[name];
-      if (detail !== undefined) throw refused(detail);
+      if (detail !== undefined) throw refusal(detail);
       throw new ServiceError('REL_INVALID', `there is no type ${JSON.stringify(name.toLowerCase())}`, { reason: 'no-such-type' });
     }
     if (name === 'DOUBLE') tokens.expect('PRECISION');
@@ -144,14 +144,14 @@ class Table {
       !tokens.skip('WITH', 'TIME', 'ZONE')
     )
       this.notices.add('instants are UTC and come back with their offset');
-    if (tokens.next.text === '[' || tokens.skip('ARRAY')) throw refused('columns of arrays are not implemented: use json');
+    if (tokens.next.text === '[' || tokens.skip('ARRAY')) throw refusal('columns of arrays are not implemented: use json');
     if (size !== null && type === 'string') this.notices.add('lengths of texts are not checked');
     if (/^(INT|INT4|INTEGER|INT2|SMALLINT)$/.test(name))
       this.notices.add('integer columns hold 64 bits, and are shown as bigint');
     if (name === 'NUMERIC' || name === 'DECIMAL') this.notices.add('numeric columns hold doubles');
     if (type !== 'vector') return { type, dims: 0 };
     const dims = Number(size ?? 0);
-    if (!Number.isInteger(dims) || dims < 0) throw tokens.refused('expected a number of dimensions');
+    if (!Number.isInteger(dims) || dims < 0) throw tokens.refusal('expected a number of dimensions');
     return { type, dims };
   }
 
@@ -169,7 +169,7 @@ class Table {
     while (tokens.skip('ON')) {
       tokens.take();
       if (!tokens.skip('NO', 'ACTION') && !tokens.skip('RESTRICT'))
-        throw refused('ON DELETE and ON UPDATE are not implemented: references are not enforced');
+        throw refusal('ON DELETE and ON UPDATE are not implemented: references are not enforced');
     }
     this.#set(name, { references });
     this.notices.add('REFERENCES is recorded and shown, but not enforced');
@@ -196,4 +196,4 @@ const unkept: Readonly<Record<string, string>> = {
   LIKE: 'LIKE is not implemented: name the columns',
 };
 
-const refused = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
+const refusal = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);

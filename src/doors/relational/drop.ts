@@ -57,7 +57,7 @@ export function dropOf(said: string): Drop {
   const names = [nameOf(tokens, what)];
   while (tokens.skip(',')) names.push(nameOf(tokens, what));
   if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
-  tokens.ended();
+  tokens.expectEnd();
   return { what, ifExists, names, tag: `DROP ${what === 'USER' ? 'ROLE' : what}` };
 }
 
@@ -71,7 +71,7 @@ function notDropped(tokens: Tokens): ServiceError {
   const word = tokens.next.text.toUpperCase();
   if (tokens.next.kind === 'word' && others.has(word))
     return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
-  return tokens.refused('expected what is dropped: TABLE, VIEW, INDEX …');
+  return tokens.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
 }
 
 export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' | 'views'>): Standing {
@@ -104,21 +104,21 @@ export function droppedNotice({ what, ifExists }: Drop, { schema, name }: Droppe
 
 function refuseThere(what: Droppable, name: string, { isTable, isView }: Standing): void {
   const quoted = JSON.stringify(name);
-  const kept = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
+  const keptError = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
   switch (what) {
     case 'TABLE':
       if (isTable(name))
-        throw kept(`${quoted} cannot be dropped: DELETE ends its rows, and earlier versions stay readable AS OF`);
+        throw keptError(`${quoted} cannot be dropped: DELETE ends its rows, and earlier versions stay readable AS OF`);
       break;
     case 'INDEX':
       if (name.endsWith('_pkey') && isTable(name.slice(0, -'_pkey'.length)))
         throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the primary key needs the index ${quoted}`);
       return;
     case 'SCHEMA':
-      if (name === 'public') throw kept('there is one schema, public, and it stays');
+      if (name === 'public') throw keptError('there is one schema, public, and it stays');
       return;
     case 'EXTENSION':
-      if (name === 'vector') throw kept('vectors are always there');
+      if (name === 'vector') throw keptError('vectors are always there');
       return;
     case 'TYPE':
       if (isTable(name)) throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the table ${quoted} needs its type`);

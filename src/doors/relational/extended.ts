@@ -77,12 +77,12 @@ export class Extended {
   }
 
   #take(message: Extension): Promise<void> | void {
-    const failed = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(message));
+    const fail = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(message));
     try {
       this.#runner.begins();
-      return this.#step(message)?.catch(failed);
+      return this.#step(message)?.catch(fail);
     } catch (error) {
-      return failed(error);
+      return fail(error);
     }
   }
 

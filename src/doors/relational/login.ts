@@ -13,7 +13,7 @@ import type { Replies } from './replies.ts';
 
 export const doorName = 'relational';
 
-export interface LoginParts {
+export interface LoginDependencies {
   readonly authenticator: Pick<Authenticator, 'scram' | 'provenCaller'>;
   readonly random: Random;
   readonly organizationRequired: boolean;
@@ -24,12 +24,12 @@ export class Login {
   readonly database: string;
   /** Settings that it states, by name. */
   readonly settings: ReadonlyMap<string, string>;
-  readonly #parts: LoginParts;
+  readonly #parts: LoginDependencies;
   readonly #clientIp: string | null;
   #exchange: ScramExchange | null = null;
 
   /** Throws REL_INVALID for startup parameters that can't be taken. */
-  constructor(parts: LoginParts, parameters: ReadonlyMap<string, string>, clientIp: string | null) {
+  constructor(parts: LoginDependencies, parameters: ReadonlyMap<string, string>, clientIp: string | null) {
     this.#parts = parts;
     this.#clientIp = clientIp;
     const user = parameters.get('user') ?? '';

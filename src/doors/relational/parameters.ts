@@ -161,36 +161,36 @@ function fromText(text: string, type: number): Literal {
 }
 
 function fromBinary(bytes: Buffer, type: number): Literal {
-  const sized = (length: number): Buffer => {
+  const requireLength = (length: number): Buffer => {
     if (bytes.length !== length) throw new Misfit(`has ${bytes.length} bytes: its type takes ${length}`, 'binary-form');
     return bytes;
   };
   switch (type) {
     case oid.bool:
-      return sized(1)[0] !== 0;
+      return requireLength(1)[0] !== 0;
     case oid.int2:
-      return BigInt(sized(2).readInt16BE());
+      return BigInt(requireLength(2).readInt16BE());
     case oid.int4:
-      return BigInt(sized(4).readInt32BE());
+      return BigInt(requireLength(4).readInt32BE());
     case oid.oid:
-      return BigInt(sized(4).readUInt32BE());
+      return BigInt(requireLength(4).readUInt32BE());
     case oid.int8:
-      return sized(8).readBigInt64BE();
+      return requireLength(8).readBigInt64BE();
     case oid.float4:
-      return finite(sized(4).readFloatBE());
+      return finite(requireLength(4).readFloatBE());
     case oid.float8:
-      return finite(sized(8).readDoubleBE());
+      return finite(requireLength(8).readDoubleBE());
     case oid.timestamp:
     case oid.timestamptz: {
-      const microseconds = sized(8).readBigInt64BE();
+      const microseconds = requireLength(8).readBigInt64BE();
       if (microseconds === I64_MAX) return FOREVER;
       if (microseconds === I64_MIN) return INSTANT_MIN;
       return inRange((microseconds + microsecondsTo2000) * 1_000n);
     }
     case oid.date:
-      return inRange((BigInt(sized(4).readInt32BE()) * 86_400_000_000n + microsecondsTo2000) * 1_000n);
+      return inRange((BigInt(requireLength(4).readInt32BE()) * 86_400_000_000n + microsecondsTo2000) * 1_000n);
     case oid.uuid: {
-      const hex = sized(16).toString('hex');
+      const hex = requireLength(16).toString('hex');
       return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
     }
     case oid.jsonb:

@@ -10,14 +10,14 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { Connection } from '../frame/connection.ts';
 import { type Advisory, lockKey } from './advisory.ts';
 import type { HeldLocks } from './advisory-locks.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { spreadBound, spreadOnce } from './arrays.ts';
 import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
-import { fieldOrigin } from '../../planner/virtual/facts.ts';
+import { fieldOrigin } from '../../planner/virtual/catalogue-contents.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
 import { checkIndexed } from './create-index.ts';
 import { droppedNotice, standingIn } from './drop.ts';
@@ -30,7 +30,7 @@ import { wireTypeOf } from '../../planner/virtual/wire-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
 
-export interface RunnerParts extends DoorParts {
+export interface RunnerDependencies extends DoorDependencies {
   readonly caller: Caller;
   readonly user: string;
   readonly database: string;
@@ -48,7 +48,7 @@ export interface RunnerParts extends DoorParts {
 const sliceMs = 2;
 
 export class Runner {
-  readonly #parts: RunnerParts;
+  readonly #parts: RunnerDependencies;
   /** Lets go of a prepared statement; null: of all. */
   onDeallocate: (name: string | null) => void = () => undefined;
   #status: TransactionStatus = 'I';
@@ -67,7 +67,7 @@ export class Runner {
     { readonly instants: InstantStyle; readonly fields: readonly Field[] }
   >();
 
-  constructor(parts: RunnerParts) {
+  constructor(parts: RunnerDependencies) {
     this.#parts = parts;
   }
 
@@ -114,7 +114,7 @@ export class Runner {
     const { locks } = this.#parts;
     const commit = (invocation: Invocation): Promise<unknown> => invocation.commit({ sync });
     try {
-      await this.#timed(() => this.#enter('ingest', !transaction.isEmpty, commit, transaction));
+      await this.#withTimeout(() => this.#enter('ingest', !transaction.isEmpty, commit, transaction));
     } finally {
       transaction.end();
       locks.transactionEnds();
@@ -239,7 +239,7 @@ export class Runner {
   /** Asks the planner: one invocation, one access record. */
   async ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
     try {
-      return await this.#timed(() => this.#ask(command, bound));
+      return await this.#withTimeout(() => this.#ask(command, bound));
     } catch (error) {
       if (bound === null || !(error instanceof ServiceError) || error.facts.reason !== 'no-such-parameter') throw error;
       const detail = `${bound.values.length} values are bound, and the statement takes more`;
@@ -248,7 +248,7 @@ export class Runner {
   }
 
   /** Cancels what runs longer than `statement_timeout`. */
-  async #timed<T>(run: () => Promise<T>): Promise<T> {
+  async #withTimeout<T>(run: () => Promise<T>): Promise<T> {
     const { variables, clock, signal, cancel } = this.#parts;
     const ms = variables.statementTimeoutMs;
     if (ms === 0) return run();
@@ -364,7 +364,7 @@ export class Runner {
   /** Begins to take rows, or sends them all. */
   async #copy(copy: Copy): Promise<void> {
     const { replies, caller, authenticator, gate, clock, yieldTurn } = this.#parts;
-    if (copy.direction === 'out') return this.#timed(() => this.#copyOut(copy));
+    if (copy.direction === 'out') return this.#withTimeout(() => this.#copyOut(copy));
     const copying = new CopyIn({
       authenticator,
       gate,
@@ -375,7 +375,7 @@ export class Runner {
       sync: this.options().sync,
       signal: this.#parts.signal(),
       isWithin: this.isOpen,
-      invoke: (run) => this.#timed(() => this.#enter('ingest', true, run)),
+      invoke: (run) => this.#withTimeout(() => this.#enter('ingest', true, run)),
     });
     const columns = await copying.begin();
     this.#copying = copying;
@@ -422,10 +422,10 @@ export class Runner {
   }
 
   #tableQuery(invocation: Invocation, { table, columns }: Copy): string {
-    const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+    const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
     const definition = invocation.snapshot().catalog.type(table!);
     const names = definition === undefined ? (columns ?? ['*']) : columnsOf(definition, columns).map(({ name }) => name);
-    return `SELECT ${names.map((name) => (name === '*' ? name : quoted(name))).join(', ')} FROM ${quoted(table!)}`;
+    return `SELECT ${names.map((name) => (name === '*' ? name : quote(name))).join(', ')} FROM ${quote(table!)}`;
   }
 
   async #advise(advisory: Advisory, bound: Bound | null): Promise<Executed> {
@@ -564,7 +564,7 @@ export class Runner {
     let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
     this.#recorded = true;
     if (told.code === 'REL_INTERNAL') {
-      this.#parts.failed(told.facts.cause ?? told);
+      this.#parts.reportFailure(told.facts.cause ?? told);
       told = new ServiceError('REL_INTERNAL', 'internal error');
     }
     this.#parts.replies.error(errorFields(told, text));
@@ -612,14 +612,14 @@ export class Runner {
       throw new ServiceError('REL_READ_ONLY', 'the transaction is READ ONLY');
     const limiter = writes ? writeLimit : readLimit;
     admitAddress(this.#parts, limiter, connection.clientIp);
-    const caller = authenticator.renewed(this.#parts.caller);
+    const caller = authenticator.renew(this.#parts.caller);
     const options = this.options();
     const asked = {
       action,
       purpose: options.purpose,
       correlationId: ids.next(),
-      breakGlass: variables.stated('annals.break_glass'),
-      accessScopeRef: variables.stated('annals.access_scope_ref'),
+      breakGlass: variables.statedTerm('annals.break_glass'),
+      accessScopeRef: variables.statedTerm('annals.access_scope_ref'),
       gone: options.signal,
       onCost: refundOf(limiter, connection.clientIp),
       transaction: transaction ?? undefined,
@@ -633,15 +633,15 @@ export class Runner {
     return {
       dialect: 'wide',
       time: variables.time,
-      purpose: variables.stated('annals.purpose'),
-      sync: variables.stated('annals.durability') === 'sync',
+      purpose: variables.statedTerm('annals.purpose'),
+      sync: variables.statedTerm('annals.durability') === 'sync',
       signal: signal(),
     } as const;
   }
 
   #describe(invocation: Invocation, text: string, oids: readonly number[]): Promise<Description> {
     const { planner, variables } = this.#parts;
-    const purpose = variables.stated('annals.purpose');
+    const purpose = variables.statedTerm('annals.purpose');
     const parameterTypes = oids.map(statedType);
     const asked = { sql: text, parameterTypes, writes: true, dialect: 'wide', time: variables.time } as const;
     return planner.describe(invocation, { ...asked, ...(purpose !== null && { purpose }) });

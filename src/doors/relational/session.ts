@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
 import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
 import type { CancelDesk, CancelKey } from './cancel-desk.ts';
 import type { Frontend } from './codec.ts';
@@ -19,7 +19,7 @@ import { errorFields, ProtocolRefusal } from './sqlstate.ts';
 import { commandOf, splitStatements } from './commands.ts';
 import { Variables } from './variables.ts';
 
-export interface RelationalParts extends DoorParts {
+export interface RelationalDependencies extends DoorDependencies {
   readonly cancels: CancelDesk;
   readonly locks: AdvisoryLocks;
 }
@@ -33,7 +33,7 @@ type State =
   | { readonly at: 'open'; readonly runner: Runner };
 
 export class RelationalSession implements Session<Frontend> {
-  readonly #parts: RelationalParts;
+  readonly #parts: RelationalDependencies;
   readonly #connection: Connection;
   readonly #replies = new Replies();
   readonly #variables = new Variables((name, value) => this.#replies.parameter(name, value));
@@ -44,7 +44,7 @@ export class RelationalSession implements Session<Frontend> {
   /** A COPY was begun by a Query, which its end completes. */
   #copyEndsQuery = false;
 
-  constructor(parts: RelationalParts, connection: Connection) {
+  constructor(parts: RelationalDependencies, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
   }
@@ -148,7 +148,7 @@ export class RelationalSession implements Session<Frontend> {
       if (caller.branch !== 'main') await this.#checkBranch(caller);
       this.#variables.begin(login.settings, login.user);
     });
-    this.#connection.authenticated();
+    this.#connection.markAuthenticated();
     this.#key = this.#parts.cancels.open(this.#connection.gone);
     this.#replies.backendKey(this.#key.process, this.#key.secret);
     this.#replies.ready('I');

@@ -44,12 +44,12 @@ export class Tokens {
   }
 
   expect(...words: readonly string[]): void {
-    if (!this.skip(...words)) throw this.refused(`expected ${words.join(' ')}`);
+    if (!this.skip(...words)) throw this.refusal(`expected ${words.join(' ')}`);
   }
 
   name(what: string): string {
     const { kind, text } = this.take();
-    if (kind !== 'word' && kind !== 'name') throw this.refused(`expected ${what}`);
+    if (kind !== 'word' && kind !== 'name') throw this.refusal(`expected ${what}`);
     return text;
   }
 
@@ -66,7 +66,7 @@ export class Tokens {
 
   string(what: string): string {
     const { kind, text } = this.take();
-    if (kind !== 'text') throw this.refused(`expected ${what} in single quotes`);
+    if (kind !== 'text') throw this.refusal(`expected ${what} in single quotes`);
     return text;
   }
 
@@ -85,19 +85,19 @@ export class Tokens {
     const { from } = this.next;
     for (let depth = 1; ; ) {
       const { kind, text, from: to } = this.take();
-      if (kind === 'end') throw this.refused('a parenthesis is not closed');
+      if (kind === 'end') throw this.refusal('a parenthesis is not closed');
       if (kind !== 'sign') continue;
       if (text === '(') depth++;
       else if (text === ')' && --depth === 0) return this.text.slice(from, to);
     }
   }
 
-  ended(): void {
+  expectEnd(): void {
     this.skip(';');
-    if (this.next.kind !== 'end') throw this.refused('expected the end of the statement');
+    if (this.next.kind !== 'end') throw this.refusal('expected the end of the statement');
   }
 
-  refused(why: string): ServiceError {
+  refusal(why: string): ServiceError {
     const { from, text } = this.next;
     const before = this.text.slice(0, from);
     const line = before.split('\n').length;
@@ -114,7 +114,7 @@ function* tokensOf(text: string): Generator<Token, void> {
     if (name !== undefined) yield { kind: 'name', text: name.slice(1, -1).replaceAll('""', '"'), from, to };
     else if (quoted !== undefined) yield { kind: 'text', text: quoted.slice(1, -1).replaceAll("''", "'"), from, to };
     else if (dollar !== undefined) yield { kind: 'text', text: dollar.slice(tag!.length + 2, -tag!.length - 2), from, to };
-    else if (escaped !== undefined) yield { kind: 'text', text: unescaped(escaped.slice(2, -1)), from, to };
+    else if (escaped !== undefined) yield { kind: 'text', text: unescape(escaped.slice(2, -1)), from, to };
     else if (word !== undefined) yield { kind: 'word', text: word, from, to };
     else if (sign !== undefined) yield { kind: 'sign', text: sign, from, to };
   }
@@ -123,6 +123,6 @@ function* tokensOf(text: string): Generator<Token, void> {
 
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-function unescaped(text: string): string {
+function unescape(text: string): string {
   return text.replaceAll("''", "'").replaceAll(/\\([^])/g, (_, letter: string) => escapes[letter] ?? letter);
 }

@@ -37,7 +37,7 @@ const elsewhere = (known: string, isPossible: boolean): ServiceError =>
   new ServiceError(isPossible ? 'REL_NOT_IMPLEMENTED' : 'REL_INVALID', `the only value here is ${known}`);
 
 /** Takes only the value that the variable has. */
-const fixed =
+const constant =
   (known: string) =>
   (value: string): string => {
     if (plainOf(value) === plainOf(known)) return value;
@@ -115,7 +115,7 @@ const isolation = (value: string): string => {
   if (/^(repeatable read|read (un)?committed)$/i.test(value.trim())) return 'repeatable read';
   throw elsewhere('repeatable read', /^serializable$/i.test(value.trim()));
 };
-const switched = (value: string): string => {
+const parseSwitch = (value: string): string => {
   if (/^(on|true|1|yes)$/i.test(value)) return 'on';
   if (/^(off|false|0|no)$/i.test(value)) return 'off';
   throw invalid('takes on or off');
@@ -177,23 +177,23 @@ const variables: Readonly<Record<string, Variable>> = {
     'DateStyle',
   ),
   default_transaction_isolation: variable('repeatable read', isolation, 'see transaction_isolation'),
-  default_transaction_read_only: variable('off', switched, 'on: no transaction takes a write that does not say READ WRITE'),
+  default_transaction_read_only: variable('off', parseSwitch, 'on: no transaction takes a write that does not say READ WRITE'),
   extra_float_digits: variable('1', only(['1', '2', '3', '0'], /^-(\d|1[0-5])$/), 'numbers are shown by their shortest text'),
   idle_in_transaction_session_timeout: variable('0', zeroOnly, 'no such time-out'),
-  integer_datetimes: variable('on', fixed('on'), 'instants are integers', 'integer_datetimes'),
+  integer_datetimes: variable('on', constant('on'), 'instants are integers', 'integer_datetimes'),
   intervalstyle: variable(
     'postgres',
     only(['postgres', 'iso_8601'], /^(postgres_verbose|sql_standard)$/),
     'no column is an interval',
     'IntervalStyle',
   ),
-  is_superuser: variable('off', fixed('off'), 'nobody is', 'is_superuser'),
+  is_superuser: variable('off', constant('off'), 'nobody is', 'is_superuser'),
   lock_timeout: variable('0', zeroOnly, 'nothing is locked'),
   row_security: variable('on', onlyOn, 'policies are always in force'),
   search_path: variable('public', only(['public', '"$user", public', 'public, pg_catalog', 'pg_catalog']), 'one schema'),
-  server_encoding: variable('UTF8', fixed('UTF8'), 'texts are UTF-8', 'server_encoding'),
-  server_version: variable('15.0', fixed('15.0'), 'what this server is taken for', 'server_version'),
-  server_version_num: variable('150000', fixed('150000'), 'the same as a number'),
+  server_encoding: variable('UTF8', constant('UTF8'), 'texts are UTF-8', 'server_encoding'),
+  server_version: variable('15.0', constant('15.0'), 'what this server is taken for', 'server_version'),
+  server_version_num: variable('150000', constant('150000'), 'the same as a number'),
   session_authorization: variable('', only(['']), 'the user of the connection', 'session_authorization'),
   standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
   statement_timeout: variable(
@@ -208,7 +208,7 @@ const variables: Readonly<Record<string, Variable>> = {
     isolation,
     'a transaction reads what stood at its first statement, and what it wrote',
   ),
-  transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
+  transaction_read_only: variable('off', parseSwitch, 'on: this transaction takes no write'),
   'hnsw.ef_search': variable('40', wholeBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
   'hnsw.iterative_scan': variable(
     'off',
@@ -246,7 +246,7 @@ export class Variables {
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
         }
-      } else this.#defaults.set(key, this.#taken(key, value));
+      } else this.#defaults.set(key, this.#checkValue(key, value));
     }
     for (const [name, { reported }] of Object.entries(variables))
       if (reported !== undefined) this.#report(reported, this.show(name));
@@ -254,7 +254,7 @@ export class Variables {
 
   set(name: string, value: string | null, local: boolean): void {
     if (value === null) return this.reset(name);
-    const taken = this.#taken(name, value);
+    const taken = this.#checkValue(name, value);
     if (local) {
       if (this.#before === null) return;
       if (!this.#before.has(name)) this.#before.set(name, this.show(name));
@@ -267,13 +267,13 @@ export class Variables {
       for (const each of this.#values.keys()) this.reset(each);
       return;
     }
-    this.#known(name);
+    this.#variable(name);
     this.#values.delete(name);
     this.#tell(name);
   }
 
   show(name: string): string {
-    const { start } = this.#known(name);
+    const { start } = this.#variable(name);
     if (name === 'transaction_read_only' && !this.#values.has(name)) return this.show('default_transaction_read_only');
     return this.#values.get(name) ?? this.#defaults.get(name) ?? start;
   }
@@ -318,19 +318,19 @@ export class Variables {
   }
 
   /** The term; null where it is not stated. */
-  stated(name: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
+  statedTerm(name: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
     return this.show(name) || null;
   }
 
-  #known(name: string): Variable {
+  #variable(name: string): Variable {
     const known = Object.hasOwn(variables, name) ? variables[name] : undefined;
     if (known === undefined)
       throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name)}; SHOW ALL lists them`);
     return known;
   }
 
-  #taken(name: string, value: string): string {
-    const known = this.#known(name);
+  #checkValue(name: string, value: string): string {
+    const known = this.#variable(name);
     checkText(value, name);
     if (value.length > 1_024) throw invalid(`${name} has at most 1,024 characters`);
     try {
@@ -352,7 +352,7 @@ export class Variables {
   }
 
   #tell(name: string): void {
-    const { reported } = this.#known(name);
+    const { reported } = this.#variable(name);
     if (reported !== undefined) this.#report(reported, this.show(name));
   }
 }

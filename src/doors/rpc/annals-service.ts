@@ -7,19 +7,19 @@ import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
-import { checked } from '../checked.ts';
-import { leased } from '../frame/lease.ts';
+import { check } from '../schema-check.ts';
+import { lease } from '../frame/lease.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
 import { arrivals } from './arrivals.ts';
-import { registrations, shown, typeBody } from '../type-body.ts';
-import type { RpcCall, RpcParts } from './call.ts';
+import { registrations, describeType, typeBody } from '../type-body.ts';
+import type { RpcCall, RpcDependencies } from './call.ts';
 import { Handlers } from './handlers.ts';
 import { parametersOf, rowMessages, type SentMessage, type ValueMessage } from './values.ts';
-import { follow, type WatchParts } from './watch.ts';
+import { follow, type WatchDependencies } from './watch.ts';
 
 export const doorName = 'grpc';
 
-export type AnnalsParts = RpcParts & WatchParts & { readonly bodyLimitBytes: number };
+export type AnnalsDependencies = RpcDependencies & WatchDependencies & { readonly bodyLimitBytes: number };
 
 interface QueryRequest {
   readonly sql: string;
@@ -54,7 +54,7 @@ interface Step {
   readonly delete?: { readonly type: string; readonly keys: readonly string[] };
 }
 
-export function annalsService(parts: AnnalsParts): UntypedServiceImplementation {
+export function annalsService(parts: AnnalsDependencies): UntypedServiceImplementation {
   const { unary, clientStreaming, serverStreaming } = new Handlers(parts, doorName);
   return {
     Query: serverStreaming('query', (call, request: QueryRequest) => query(call, request)),
@@ -139,11 +139,11 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
     const provenance = { source: source || doorName, method: method || 'ingest', confidence: 1, derivedFrom: null };
     const rows = new Ingest(invocation, { type, atomic, sync, createType, waits: true, provenance, ...(patch && { patch }) });
     const definition = rows.definition();
-    const { bodyLimitBytes } = call.parts as AnnalsParts;
+    const { bodyLimitBytes } = call.parts as AnnalsDependencies;
     const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
     const { yieldTurn } = call.parts;
     const options = { definition, yieldTurn, ...sizes, ...(patch && { tracksSent: true }) };
-    return rows.run(readIngest(leased(call.parts, call.caller, bytesOf(parts)), options));
+    return rows.run(readIngest(lease(call.parts, call.caller, bytesOf(parts)), options));
   });
   const { system_from: from, system_from_last: last } = reply;
   return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
@@ -180,7 +180,7 @@ function writeReply({ accepted, systemFrom, systemFromLast, ids, durability }: O
 }
 
 async function stepOf(
-  { yieldTurn }: RpcParts,
+  { yieldTurn }: RpcDependencies,
   invocation: Invocation,
   { put, delete: deletion }: Step,
 ): Promise<PutRows | DeleteRows> {
@@ -225,14 +225,14 @@ async function* pieces(bytes: Uint8Array, yieldTurn: () => Promise<void>): Async
 async function listTypes(call: RpcCall): Promise<object> {
   return call.ask({ action: 'inspect' }, ({ invocation }) => {
     const { catalog, protection } = invocation.snapshot();
-    const types = catalog.types().map((type) => JSON.stringify(shown(type, protection(type.name))));
+    const types = catalog.types().map((type) => JSON.stringify(describeType(type, protection(type.name))));
     invocation.describe({ rowCount: types.length });
     return { types, ontology_version: catalog.ontologyVersion };
   });
 }
 
 async function registerType(call: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
-  const read = checked(typeBody, parseDefinition(definition));
+  const read = check(typeBody, parseDefinition(definition));
   if (!read.success) {
     const [issue] = read.issues;
     assert(issue, 'what is wrong is said');

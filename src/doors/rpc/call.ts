@@ -7,16 +7,16 @@ import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
-import { Asker, type Asked, type Asking } from '../frame/asker.ts';
+import { Asker, type AskerRequest, type Asking } from '../frame/asker.ts';
 import { basicCredential, checkOrganization } from '../frame/credentials.ts';
-import { recordRefusal, type DoorParts } from '../frame/door-parts.ts';
+import { recordRefusal, type DoorDependencies } from '../frame/door-dependencies.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
 import type { Outboxes } from './outboxes.ts';
 import type { SentMessage } from './values.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 
-export interface RpcParts extends DoorParts {
+export interface RpcDependencies extends DoorDependencies {
   readonly isDraining: () => boolean;
   readonly outboxes: Outboxes;
 }
@@ -31,7 +31,7 @@ interface AnyCall {
 const sliceMs = 2;
 
 export class RpcCall {
-  readonly parts: RpcParts;
+  readonly parts: RpcDependencies;
   readonly id: string;
   readonly #door: string;
   readonly #call: AnyCall;
@@ -39,7 +39,7 @@ export class RpcCall {
   #asker: Asker | null = null;
   #terms: Terms = noTerms;
 
-  constructor(parts: RpcParts, door: string, call: AnyCall) {
+  constructor(parts: RpcDependencies, door: string, call: AnyCall) {
     this.parts = parts;
     this.id = parts.ids.next();
     this.#door = door;
@@ -86,7 +86,7 @@ export class RpcCall {
     return this.#terms.as_of === null && this.#terms.as_of_system === null ? 'all' : timeOfTerms(this.#terms);
   }
 
-  ask<T>(asked: Omit<Asked, 'terms'>, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+  ask<T>(asked: Omit<AskerRequest, 'terms'>, run: (asking: Asking) => Promise<T> | T): Promise<T> {
     return this.#asker!.ask({ ...asked, terms: this.#terms }, run);
   }
 
@@ -97,9 +97,9 @@ export class RpcCall {
   }
 
   async refusal(error: unknown, action: Action): Promise<ServiceError> {
-    if (this.#asker !== null) return this.#asker.refused(error, action);
+    if (this.#asker !== null) return this.#asker.refusalOf(error, action);
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    if (known.code === 'REL_INTERNAL') this.parts.failed(known.facts.cause ?? known);
+    if (known.code === 'REL_INTERNAL') this.parts.reportFailure(known.facts.cause ?? known);
     return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known);
   }
 
@@ -184,7 +184,7 @@ export function secretOf(metadata: Metadata): string | null {
 
 /** Throws for a credential that is none, and for a caller that names no organisation where it has to. */
 export function callerOf(
-  parts: Pick<RpcParts, 'authenticator' | 'organizationRequired'>,
+  parts: Pick<RpcDependencies, 'authenticator' | 'organizationRequired'>,
   door: string,
   metadata: Metadata,
   clientIp: string | null,

@@ -1,15 +1,15 @@
 /** The gRPC door, and that of Arrow Flight, which is gRPC too. Their packages are loaded when they start. Source: specification, "Compatibility doors". */
 import type { Settings } from '../../config.ts';
 import type { Door } from '../door.ts';
-import type { DoorParts } from '../frame/door-parts.ts';
+import type { DoorDependencies } from '../frame/door-dependencies.ts';
 import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
 import { Outboxes } from './outboxes.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';
 import type { RpcConnections } from './strangers.ts';
-import type { WatchParts } from './watch.ts';
+import type { WatchDependencies } from './watch.ts';
 
-interface RpcOptions extends DoorParts {
+interface RpcOptions extends DoorDependencies {
   readonly settings: Pick<
     Settings,
     | 'SERVICE_GRPC_PORT'
@@ -26,7 +26,7 @@ export interface FlightOptions extends RpcOptions {
   readonly version: string;
 }
 
-export interface GrpcOptions extends RpcOptions, WatchParts {
+export interface GrpcOptions extends RpcOptions, WatchDependencies {
   /** The folder of the .proto files. */
   readonly protoFolder: URL;
 }

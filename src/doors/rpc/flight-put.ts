@@ -11,7 +11,7 @@ import { arrowColumns, readArrowMessages } from '../../planner/formats/arrow-rea
 import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import type { Parameters } from '../../planner/planner-contract.ts';
 import { TypedValue } from '../../planner/statement.ts';
-import { leased } from '../frame/lease.ts';
+import { lease } from '../frame/lease.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
 import { registrations } from '../type-body.ts';
 import { arrivals } from './arrivals.ts';
@@ -31,7 +31,7 @@ export interface BoundValue {
   readonly value: string | number | boolean | null;
 }
 
-interface ArrowMessageParts {
+interface ArrowMessage {
   readonly header: Uint8Array;
   readonly body: Uint8Array;
 }
@@ -63,7 +63,7 @@ function replyText({ system_from: from, system_from_last: last, ...reply }: Inge
   return JSON.stringify({ ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) });
 }
 
-async function* messagesOf(first: FlightData, incoming: AsyncIterator<Buffer>): AsyncGenerator<ArrowMessageParts, void> {
+async function* messagesOf(first: FlightData, incoming: AsyncIterator<Buffer>): AsyncGenerator<ArrowMessage, void> {
   let data = first;
   for (;;) {
     // Metadata of an application may come alone.
@@ -78,7 +78,7 @@ async function write(
   call: RpcCall,
   { type, ifAbsent, ifPresent }: { readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' },
   schema: Uint8Array,
-  source: AsyncIterable<ArrowMessageParts>,
+  source: AsyncIterable<ArrowMessage>,
 ): Promise<IngestReply> {
   const { parts, caller, sync } = call;
   return call.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
@@ -91,7 +91,7 @@ async function write(
       throw new ServiceError('REL_CONFLICT', `the type ${JSON.stringify(type)} is there already`);
     if (definition === null) await register(call, type, schema);
     const options = { definition, ...batchSizes.stream, yieldTurn: parts.yieldTurn };
-    const batches = readArrowMessages(leased(parts, caller, source), options);
+    const batches = readArrowMessages(lease(parts, caller, source), options);
     const reply = await ingest.run(untilRefused(batches, (row) => rowRefusal(row, ingest.accepted)));
     const [refused] = reply.errors;
     if (refused !== undefined) throw rowRefusal(refused, reply.accepted);
@@ -121,10 +121,7 @@ async function register(call: RpcCall, name: string, schema: Uint8Array): Promis
   });
 }
 
-async function readValues(
-  source: AsyncIterable<ArrowMessageParts>,
-  yieldTurn: () => Promise<void>,
-): Promise<readonly BoundValue[]> {
+async function readValues(source: AsyncIterable<ArrowMessage>, yieldTurn: () => Promise<void>): Promise<readonly BoundValue[]> {
   const options = { definition: null, batchRows: 2, batchBytes: Infinity, tracksSent: true, yieldTurn };
   const batches: IngestBatch[] = [];
   for await (const batch of readArrowMessages(source, options, true)) {

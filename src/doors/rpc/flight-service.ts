@@ -12,7 +12,7 @@ import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
 import type { Terms } from '../frame/session-terms.ts';
-import { type RpcCall, type RpcParts, secretOf } from './call.ts';
+import { type RpcCall, type RpcDependencies, secretOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
 import {
   type Catalogue,
@@ -33,7 +33,7 @@ import { bytesField, Message, message, textField } from './protobuf.ts';
 export const serviceName = 'arrow.flight.protocol.FlightService';
 const doorName = 'flight';
 
-export interface FlightParts extends RpcParts {
+export interface FlightDependencies extends RpcDependencies {
   readonly version: string;
 }
 
@@ -77,7 +77,7 @@ const actions = {
   ClosePreparedStatement: 'Lets go of a handle',
 } as const;
 
-export function flightService(parts: FlightParts): {
+export function flightService(parts: FlightDependencies): {
   readonly service: ServiceDefinition;
   readonly implementation: UntypedServiceImplementation;
 } {
@@ -113,21 +113,21 @@ async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>)
 const messageBytes = 2 << 20;
 
 class FlightDoor {
-  readonly #parts: FlightParts;
+  readonly #parts: FlightDependencies;
   readonly #tickets: Tickets;
 
-  constructor(parts: FlightParts) {
+  constructor(parts: FlightDependencies) {
     this.#parts = parts;
     this.#tickets = new Tickets(parts);
   }
 
   async flightInfo(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#asked(call, commandOf(descriptor));
+    const asked = this.#questionOf(call, commandOf(descriptor));
     return call.ask({}, (asking) => this.#info(call, asking.invocation, asked, descriptor));
   }
 
   async schema(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#asked(call, commandOf(descriptor));
+    const asked = this.#questionOf(call, commandOf(descriptor));
     return call.ask({}, async ({ invocation }) => message(bytesField(1, await this.#schemaOf(call, invocation, asked))));
   }
 
@@ -164,11 +164,11 @@ class FlightDoor {
         keep(answered);
         return [answered, dimsOf(answered.columns, invocation)] as const;
       });
-      await call.sendAll(weighed(flightDataFrom(piecesOf(answer, dims))), answer);
+      await call.sendAll(withSizes(flightDataFrom(piecesOf(answer, dims))), answer);
       return;
     }
     const stream = await call.ask({}, ({ invocation }) => this.#catalogue(call, invocation, asked));
-    await call.sendAll(weighed(flightDataFrom([stream])), { overtaken: () => false });
+    await call.sendAll(withSizes(flightDataFrom([stream])), { overtaken: () => false });
   }
 
   async act(call: RpcCall, given: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
@@ -222,7 +222,7 @@ class FlightDoor {
   }
 
   /** Prepared statements become the question that they are. */
-  #asked(call: RpcCall, command: Command): Question | Catalogue {
+  #questionOf(call: RpcCall, command: Command): Question | Catalogue {
     if (command.kind === 'type') return wholeType(command.type);
     if (command.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
     return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(call, command.handle) } : command;
@@ -286,15 +286,15 @@ class FlightDoor {
   }
 
   async #tableSchema(call: RpcCall, invocation: Invocation, schema: string, table: string): Promise<Uint8Array> {
-    const name = schema === 'public' ? quoted(table) : `${schema}.${quoted(table)}`;
+    const name = schema === 'public' ? quote(table) : `${schema}.${quote(table)}`;
     const { columns } = await this.#describe(call, invocation, { kind: 'sql', sql: `SELECT * FROM ${name}` });
     return schemaOf(columns, invocation);
   }
 }
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-const wholeType = (name: string): Question => ({ kind: 'sql', sql: `SELECT * FROM ${quoted(name)}` });
+const wholeType = (name: string): Question => ({ kind: 'sql', sql: `SELECT * FROM ${quote(name)}` });
 
 function rowsOf({ columns, batches }: Answer): Cell[][] {
   return batches.flatMap(({ columns: vectors, selection, first, count }) =>
@@ -364,6 +364,6 @@ function sessionOf({ caller }: Invocation): Session {
   };
 }
 
-function* weighed(messages: Iterable<Buffer>): Generator<SentMessage, void> {
+function* withSizes(messages: Iterable<Buffer>): Generator<SentMessage, void> {
   for (const each of messages) yield { message: each, bytes: each.length };
 }

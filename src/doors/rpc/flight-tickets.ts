@@ -43,14 +43,14 @@ export class Tickets {
 
   /** REL_NOT_FOUND for one that is invalid, another caller's or expired; the error does not say which. */
   open<T>(kind: 'ticket' | 'handle', caller: Caller, bytes: Uint8Array): T {
-    const sealed = this.#opened<T>(kind, bytes);
+    const sealed = this.#unseal<T>(kind, bytes);
     const isOwn = sealed !== null && JSON.stringify(sealed.caller) === JSON.stringify(markOf(caller));
     if (!isOwn || (sealed.untilMs !== null && this.#clock.monotonicMs() > sealed.untilMs))
       throw new ServiceError('REL_NOT_FOUND', `no such ${kind} of this caller; a ticket is good for ${ticketMs / 1_000} seconds`);
     return sealed.content;
   }
 
-  #opened<T>(kind: string, bytes: Uint8Array): Sealed<T> | null {
+  #unseal<T>(kind: string, bytes: Uint8Array): Sealed<T> | null {
     if (bytes.length < nonceBytes + tagBytes) return null;
     const end = bytes.length - tagBytes;
     const decipher = createDecipheriv(algorithm, this.#key, bytes.subarray(0, nonceBytes))

@@ -10,14 +10,14 @@ import type {
   ServerWritableStream,
 } from '@grpc/grpc-js';
 import type { Action } from '../../governance/gate-contract.ts';
-import { RpcCall, type RpcParts } from './call.ts';
+import { RpcCall, type RpcDependencies } from './call.ts';
 import { statusOf } from './status.ts';
 
 export class Handlers {
-  readonly #parts: RpcParts;
+  readonly #parts: RpcDependencies;
   readonly #door: string;
 
-  constructor(parts: RpcParts, door: string) {
+  constructor(parts: RpcDependencies, door: string) {
     this.#parts = parts;
     this.#door = door;
   }

@@ -45,15 +45,15 @@ export class Message {
       let value = 0n;
       for (let shift = 0n; shift < 70n; shift += 7n) {
         const byte = bytes[at++];
-        if (byte === undefined) throw malformed();
+        if (byte === undefined) throw malformedError();
         value |= BigInt(byte & 127) << shift;
         if (byte < 128) return BigInt.asUintN(64, value);
       }
-      throw malformed();
+      throw malformedError();
     };
     const skip = (size: bigint): number => {
       const start = at;
-      if (size > BigInt(bytes.length - at)) throw malformed();
+      if (size > BigInt(bytes.length - at)) throw malformedError();
       at += Number(size);
       return start;
     };
@@ -79,7 +79,7 @@ export class Message {
           values.push(BigInt(view.getUint32(skip(4n), true)));
           break;
         default:
-          throw malformed();
+          throw malformedError();
       }
     }
   }
@@ -116,18 +116,18 @@ export class Message {
 
   /** The numbers of a repeated field, packed or not. */
   numbers(number: number): bigint[] {
-    return (this.#fields.get(number) ?? []).flatMap((value) => (typeof value === 'bigint' ? value : unpacked(value)));
+    return (this.#fields.get(number) ?? []).flatMap((value) => (typeof value === 'bigint' ? value : unpack(value)));
   }
 }
 
-function unpacked(bytes: Uint8Array): bigint[] {
+function unpack(bytes: Uint8Array): bigint[] {
   const values: bigint[] = [];
   let value = 0n;
   let shift = 0n;
   for (const byte of bytes) {
     value |= BigInt(byte & 127) << shift;
     shift += 7n;
-    if (shift > 70n) throw malformed();
+    if (shift > 70n) throw malformedError();
     if (byte > 127) continue;
     values.push(BigInt.asUintN(64, value));
     [value, shift] = [0n, 0n];
@@ -140,6 +140,6 @@ function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
-function malformed(): ServiceError {
+function malformedError(): ServiceError {
   return new ServiceError('REL_INVALID', 'the message is malformed');
 }

@@ -5,10 +5,10 @@
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Socket } from 'node:net';
 import { ServiceError } from '../../errors.ts';
-import { recordRefusal } from '../frame/door-parts.ts';
+import { recordRefusal } from '../frame/door-dependencies.ts';
 import type { Clock } from '../../clock.ts';
 import { BeginTurns, Strangers } from '../frame/strangers.ts';
-import { addressOf, callerOf, type RpcParts } from './call.ts';
+import { addressOf, callerOf, type RpcDependencies } from './call.ts';
 import { statusOf } from './status.ts';
 
 /** Credentials that one connection may have refused before it ends. */
@@ -51,9 +51,9 @@ export class RpcConnections {
   }
 
   /** A call came that needs no credential. */
-  heard(peer: string): void {
+  noteCall(peer: string): void {
     const known = this.#byPeer.get(peer);
-    if (known) this.#strangers.heard(known.socket);
+    if (known) this.#strangers.noteMessage(known.socket);
   }
 
   /** A call was taken back before it began: where those are many, the connection is over. */
@@ -72,7 +72,12 @@ export class RpcConnections {
 }
 
 /** `path`: methods whose path begins so. Reflection and health, which tell of the server alone, are for everybody. */
-export function credentialsFirst(parts: RpcParts, connections: RpcConnections, door: string, path: string): ServerInterceptor {
+export function credentialsFirst(
+  parts: RpcDependencies,
+  connections: RpcConnections,
+  door: string,
+  path: string,
+): ServerInterceptor {
   return (method, call) =>
     new ServerInterceptingCall(call, {
       start: (next) => {
@@ -82,7 +87,7 @@ export function credentialsFirst(parts: RpcParts, connections: RpcConnections, d
           state = 'begun';
           const clientIp = addressOf(peer);
           if (!method.path.startsWith(path)) {
-            connections.heard(peer);
+            connections.noteCall(peer);
             return goOn(metadata);
           }
           try {

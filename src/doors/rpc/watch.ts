@@ -4,9 +4,9 @@ import { checkText } from '../../log/values/value.ts';
 import type { Subscription } from '../../planner/standing/subscription.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { WatchEvent } from '../../planner/standing/watch-events.ts';
-import type { RpcCall, RpcParts } from './call.ts';
+import type { RpcCall, RpcDependencies } from './call.ts';
 
-export interface WatchParts {
+export interface WatchDependencies {
   readonly watch: Pick<StandingQueries, 'register' | 'checkResumption' | 'claim' | 'release' | 'follow'>;
 }
 
@@ -14,7 +14,7 @@ export interface WatchParts {
 const stalledMs = 30_000;
 
 export async function follow(
-  parts: RpcParts & WatchParts,
+  parts: RpcDependencies & WatchDependencies,
   call: RpcCall,
   { sql, resume_after: after }: { readonly sql: string; readonly resume_after: string },
   stream: ServerWritableStream<unknown, object>,
@@ -36,10 +36,10 @@ export async function follow(
   }
   const gone = new AbortController();
   call.signal.addEventListener('abort', () => gone.abort(), { once: true });
-  let ended = (): void => undefined;
-  const over = new Promise<void>((resolve) => (ended = resolve));
+  let end = (): void => undefined;
+  const over = new Promise<void>((resolve) => (end = resolve));
   const client = {
-    renew: () => parts.authenticator.renewed(call.caller),
+    renew: () => parts.authenticator.renew(call.caller),
     write: async (events: readonly WatchEvent[]): Promise<boolean> => {
       let takesMore = true;
       for (const event of events) takesMore = stream.write(messageOf(event));
@@ -48,19 +48,19 @@ export async function follow(
     end: (last: WatchEvent | null): void => {
       if (last !== null) stream.write(messageOf(last));
       gone.abort();
-      ended();
+      end();
     },
     gone: gone.signal,
   };
   await watch.follow(claimed!, client, { resumeAfter, keep: false });
   if (!gone.signal.aborted) gone.abort();
-  ended();
+  end();
   await over;
 }
 
 /** True: the connection takes more. */
 async function waitForDrain(
-  { clock }: Pick<RpcParts, 'clock'>,
+  { clock }: Pick<RpcDependencies, 'clock'>,
   stream: ServerWritableStream<unknown, object>,
   gone: AbortSignal,
 ): Promise<boolean> {

@@ -6,9 +6,9 @@ import type { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
-import { checked, type Issue } from '../checked.ts';
-import { membersOf } from '../spellings.ts';
-import { VerbSession, type VerbParts } from './session.ts';
+import { check, type Issue } from '../schema-check.ts';
+import { membersOf } from '../member-spelling.ts';
+import { VerbSession, type VerbDependencies } from './session.ts';
 import { exactJson } from '../http/exact-json.ts';
 import type { Verb } from './verb.ts';
 
@@ -35,7 +35,7 @@ export interface Called {
   readonly processingTimeMs: number;
 }
 
-export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbCall): Promise<Called> {
+export async function callVerb(gate: GateContract, parts: VerbDependencies, call: VerbCall): Promise<Called> {
   const { verb, caller, correlationId, breakGlass = null, accessScopeRef = null, gone } = call;
   const purpose = call.purpose ?? (verb.purpose === 'required' ? null : verb.purpose.byDefault);
   const request: InvocationRequest = {
@@ -74,7 +74,7 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
 
 /** Checks arguments against the schema, in snake case or camel case. Throws REL_INVALID, also for an unknown member. */
 export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.output<T> {
-  const read = checked(schema, membersOf(given, Object.keys(schema.shape), 'arguments'));
+  const read = check(schema, membersOf(given, Object.keys(schema.shape), 'arguments'));
   if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.issues));
   return read.data as z.output<T>;
 }

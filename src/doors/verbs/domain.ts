@@ -1,7 +1,7 @@
 /** Tools over the functions of the domain: money, ownership, places, lists. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
 import type { Literal } from '../../planner/statement.ts';
-import { answered, answerMembers } from './query.ts';
+import { queryReply, answerMembers } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
@@ -16,7 +16,7 @@ const common = {
 async function rowsOf(session: VerbSession, call: string, values: readonly Literal[], limit: number) {
   const made = await session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
   session.note({ result: { row_count: made.rowCount } });
-  return answered(made);
+  return queryReply(made);
 }
 
 const limit = z.int().min(1).max(1_000).default(100);

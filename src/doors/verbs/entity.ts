@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { identifierColumns } from '../../planner/functions/domain/identifier-columns.ts';
 import { identifiersIn } from '../../projections/identity/identifiers.ts';
-import { answered, answerMembers, shownRows } from './query.ts';
+import { queryReply, answerMembers, shownRows } from './query.ts';
 import { isLinkType } from './relationships.ts';
-import { quoted, textOf } from './rows.ts';
+import { quote, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
@@ -28,7 +28,7 @@ export const lookupIdentity = verb({
   run: async (session, { raw, limit }) => {
     const made = await session.answer(`SELECT * FROM LOOKUP_IDENTITY($1) LIMIT ${limit}`, [raw], 'all');
     session.note({ result: { row_count: made.rowCount } });
-    return answered(made);
+    return queryReply(made);
   },
 });
 
@@ -53,13 +53,13 @@ export const getEntityProfile = verb({
     const connections = [];
     for (const definition of readableTypes(session)) {
       const { name } = definition;
-      const made = await session.answer(`SELECT * FROM ${quoted(name)} WHERE _pk = $1`, [id]);
+      const made = await session.answer(`SELECT * FROM ${quote(name)} WHERE _pk = $1`, [id]);
       for (const row of shownRows(made)) {
         entities.push({ type: name, row });
         identifiers.push(...identifiersOf(session, definition, row));
       }
       if (!isLinkType(definition)) continue;
-      const [counted] = await session.ask(`SELECT COUNT(*) AS n FROM ${quoted(name)} WHERE from_id = $1 OR to_id = $1`, [id]);
+      const [counted] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(name)} WHERE from_id = $1 OR to_id = $1`, [id]);
       const edges = Number(counted?.['n'] ?? 0n);
       if (edges > 0) connections.push({ link_type: name, edges });
     }
@@ -69,7 +69,7 @@ export const getEntityProfile = verb({
 });
 
 function identifiersOf(session: VerbSession, definition: TypeDefinition, row: Readonly<Record<string, unknown>>) {
-  const masked = session.snapshot.masked(definition.name);
+  const masked = session.snapshot.masksOf(definition.name);
   return identifierColumns(definition).flatMap(({ column, kind }) => {
     const cell = row[column];
     if (masked.has(column) || (typeof cell !== 'string' && typeof cell !== 'bigint' && typeof cell !== 'number')) return [];
@@ -115,7 +115,7 @@ export const getTimeline = verb({
       const isLink = isLinkType(definition);
       const where = isLink ? '_pk = $1 OR from_id = $1 OR to_id = $1' : '_pk = $1';
       // The newest of each type: no more than these can be among the newest of all.
-      const sql = `SELECT * FROM ${quoted(name)} WHERE ${where} ORDER BY system_from DESC LIMIT ${limit + 1}`;
+      const sql = `SELECT * FROM ${quote(name)} WHERE ${where} ORDER BY system_from DESC LIMIT ${limit + 1}`;
       for (const row of shownRows(await session.answer(sql, [id], 'all'))) {
         const instant = (column: string): bigint | null => (typeof row[column] === 'bigint' ? row[column] : null);
         events.push({
@@ -157,6 +157,6 @@ export const findConnections = verb({
       'all',
     );
     session.note({ result: { row_count: made.rowCount } });
-    return answered(made);
+    return queryReply(made);
   },
 });

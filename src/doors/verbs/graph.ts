@@ -2,7 +2,7 @@
 import { nodeMetrics } from '../../planner/graph/algorithms/node-metric.ts';
 import { z } from 'zod';
 import type { Literal } from '../../planner/statement.ts';
-import { answered, answerMembers } from './query.ts';
+import { queryReply, answerMembers } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
@@ -17,7 +17,7 @@ const common = {
 async function rowsOf(session: VerbSession, call: string, values: readonly Literal[], limit: number) {
   const made = await session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
   session.note({ result: { row_count: made.rowCount } });
-  return answered(made);
+  return queryReply(made);
 }
 
 const ofType = z.string().min(1).describe('the type whose rows are the nodes, or a link type');

@@ -3,9 +3,9 @@
  * visible hops of the ten best of them are a third list, the nearest first, fused by place as well.
  */
 import { z } from 'zod';
-import { hiddenItems, hiddenKey } from './hidden.ts';
-import { answerMembers, answered, knownType, shownRows } from './query.ts';
-import { quoted, textOf } from './rows.ts';
+import { hiddenItems, hiddenKey } from './quarantine.ts';
+import { answerMembers, queryReply, knownType, shownRows } from './query.ts';
+import { quote, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
@@ -41,9 +41,9 @@ export const hybridSearch = verb({
     const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [definition.name, text]);
     const hidden = await hiddenItems(session);
     const isShown = (row: Shown): boolean => !hidden.has(hiddenKey(definition.name, row));
-    const rows = await fused(session, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
+    const rows = await fuse(session, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
     session.note({ result: { row_count: Math.min(rows.length, limit) } });
-    return { ...answered(made, 0), rows: rows.slice(0, limit), row_count: Math.min(rows.length, limit), truncated: false };
+    return { ...queryReply(made, 0), rows: rows.slice(0, limit), row_count: Math.min(rows.length, limit), truncated: false };
   },
 });
 
@@ -53,7 +53,7 @@ interface Found {
   readonly rerank: boolean;
 }
 
-async function fused(session: VerbSession, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
+async function fuse(session: VerbSession, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
   const near = await surroundings(session, found.slice(0, seedsMost).map(nameOf));
   const known = new Map(found.map((row) => [nameOf(row), row]));
   const others = await rowsNamed(
@@ -93,7 +93,7 @@ async function rowsNamed(session: VerbSession, type: string, names: readonly str
     const some = names.slice(first, first + listedMost);
     const list = some.map((_, i) => `$${i + 1}`).join(', ');
     const named = hasId ? 'COALESCE(CAST(id AS TEXT), _pk)' : '_pk';
-    const made = await session.answer(`SELECT * FROM ${quoted(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`, some);
+    const made = await session.answer(`SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`, some);
     for (const row of shownRows(made)) rows.set(nameOf(row), row);
   }
   return rows;

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
-import { type Translated, translate, untranslated } from '../../planner/languages/natural-language.ts';
-import { answered, answerMembers } from './query.ts';
+import { type Translated, translate, untranslatable } from '../../planner/languages/natural-language.ts';
+import { queryReply, answerMembers } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
@@ -62,11 +62,11 @@ export const nlQuery = verb({
 async function run(session: VerbSession, intent: Translated['intent'], sql: string) {
   try {
     checkText(sql, 'the statement');
-    return answered(await session.answer(sql, [], 'all'));
+    return queryReply(await session.answer(sql, [], 'all'));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (error.kind === 'unimplemented') throw new ServiceError(error.code, `${error.message}. The question means: ${sql}`);
     if (intent !== 'model' || error.kind !== 'invalid') throw error;
-    throw untranslated(`the model wrote a statement that can't be run (${error.message}): ${sql}`);
+    throw untranslatable(`the model wrote a statement that can't be run (${error.message}): ${sql}`);
   }
 }

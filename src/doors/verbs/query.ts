@@ -6,10 +6,10 @@ import { checkText } from '../../log/values/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { literalOf } from '../../planner/languages/search-json.ts';
 import type { Literal } from '../../planner/statement.ts';
-import { record } from '../checked.ts';
+import { record } from '../schema-check.ts';
 import { scalar } from '../exact-values.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
-import { quoted, type Row, rowsOf, textOf } from './rows.ts';
+import { quote, type Row, rowsOf, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
@@ -33,7 +33,7 @@ export const answerMembers = {
 const answer = z.object(answerMembers) as unknown as z.ZodType;
 
 /** The part of an answer that leaves: at most so many rows, with JSON columns as values. */
-export function answered(made: Answer, most = rowsMax) {
+export function queryReply(made: Answer, most = rowsMax) {
   const all = shownRows(made);
   const { notices = [] } = made;
   return {
@@ -55,13 +55,13 @@ export function shownRows(made: Pick<Answer, 'columns' | 'batches'>): Readonly<R
   const vectors = made.columns.filter(({ type }) => type === 'vector').map(({ name }) => name);
   return rowsOf(made).map((row) => {
     const shown: Record<string, unknown> = { ...row };
-    for (const name of json) shown[name] = parsed(row, name);
+    for (const name of json) shown[name] = parseCell(row, name);
     for (const name of vectors) shown[name] = row[name] instanceof Float32Array ? [...(row[name] as Float32Array)] : null;
     return shown;
   });
 }
 
-function parsed(row: Row, name: string): unknown {
+function parseCell(row: Row, name: string): unknown {
   const text = textOf(row[name]);
   if (text === null) return null;
   try {
@@ -89,7 +89,7 @@ async function ask(session: VerbSession, sql: string) {
     ...signal,
   });
   session.note({ result: { row_count: made.rowCount } });
-  return answered(made);
+  return queryReply(made);
 }
 
 export const query = verb({
@@ -193,16 +193,16 @@ export const getEntities = verb({
     const definition = knownType(session, name);
     const values: Literal[] = [];
     const conditions = Object.entries(filters).map(([column, value]) => {
-      const named = quoted(column);
+      const named = quote(column);
       if (value === null) return `${named} IS NULL`;
       return `${named} = $${values.push(literalOf(value))}`;
     });
     const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
     const made = await session.answer(
-      `SELECT * FROM ${quoted(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
+      `SELECT * FROM ${quote(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
       values,
     );
-    const [count] = await session.ask(`SELECT COUNT(*) AS n FROM ${quoted(definition.name)}${where}`, values);
+    const [count] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(definition.name)}${where}`, values);
     const entities = shownRows(made);
     const total = Number(count?.['n'] ?? 0n);
     return { entities, total, limit, offset, truncated: offset + entities.length < total };
@@ -242,13 +242,13 @@ export const aggregateStats = verb({
   run: async (session, { entity_type: name, agg, column, group_by: by }) => {
     const definition = knownType(session, name);
     if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} needs one`);
-    const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quoted(column)})`;
-    const from = quoted(definition.name);
+    const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quote(column)})`;
+    const from = quote(definition.name);
     const [row] = await session.ask(`SELECT ${figure} AS value FROM ${from}`);
     const whole = { entity_type: definition.name, agg, column: column ?? null, value: row?.['value'] ?? null };
     if (by === undefined) return whole;
     const groups = await session.ask(
-      `SELECT ${quoted(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quoted(by)} LIMIT ${rowsMax}`,
+      `SELECT ${quote(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quote(by)} LIMIT ${rowsMax}`,
     );
     return { ...whole, groups };
   },

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { knownType } from './query.ts';
-import { quoted, textOf } from './rows.ts';
+import { quote, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
@@ -58,7 +58,7 @@ export const getRelationships = verb({
     const found = [];
     for (const type of types) {
       const rows = await session.ask(
-        `SELECT _pk, from_id, to_id, valid_from FROM ${quoted(type)} WHERE ${where} ORDER BY _pk LIMIT ${limit + 1}`,
+        `SELECT _pk, from_id, to_id, valid_from FROM ${quote(type)} WHERE ${where} ORDER BY _pk LIMIT ${limit + 1}`,
         [id],
       );
       for (const row of rows) {
@@ -89,7 +89,7 @@ export const listLinkTypes = verb({
   run: async (session) => {
     const counted = [];
     for (const name of linkTypes(session)) {
-      const [row] = await session.ask(`SELECT COUNT(*) AS n FROM ${quoted(name)}`);
+      const [row] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(name)}`);
       counted.push({ name, edges: Number(row?.['n'] ?? 0n) });
     }
     return { link_types: counted, total: counted.length };

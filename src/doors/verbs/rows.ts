@@ -37,7 +37,7 @@ export interface NewRows {
 /** A command that puts plain values as rows of the type, read as an ingest of them would be. Throws what refuses the first row. */
 export function putting({ definition, rows, provenance, createType = false }: NewRows): PutRows {
   const lines = rows.map((row) => exactJson(row)).join('\n');
-  const batch = readSmallBody(Buffer.from(lines), closed(definition)) ?? readWhole(definition, lines, rows.length);
+  const batch = readSmallBody(Buffer.from(lines), closedType(definition)) ?? readWhole(definition, lines, rows.length);
   const [refused] = batch?.rejections ?? [];
   if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
   if (batch === null || batch.rows.length !== rows.length)
@@ -52,7 +52,7 @@ function readWhole(definition: TypeDefinition, lines: string, rows: number): Ing
 }
 
 /** The type without further columns, which most rows don't have: the reader of a closed type is reused. */
-function closed(definition: TypeDefinition): TypeDefinition {
+function closedType(definition: TypeDefinition): TypeDefinition {
   if (!definition.open) return definition;
   let known = closedTypes.get(definition);
   if (known === undefined) closedTypes.set(definition, (known = { ...definition, open: false }));
@@ -66,7 +66,7 @@ export function textOf(cell: Cell | undefined): string | null {
 }
 
 /** Groups values in the order of first appearance. */
-export function grouped<T>(all: Iterable<T>, by: (each: T) => string): ReadonlyMap<string, readonly T[]> {
+export function groupBy<T>(all: Iterable<T>, by: (each: T) => string): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>();
   for (const each of all) {
     const group = groups.get(by(each));
@@ -77,7 +77,7 @@ export function grouped<T>(all: Iterable<T>, by: (each: T) => string): ReadonlyM
 }
 
 /** A name in a statement. */
-export function quoted(name: string): string {
+export function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { SearchCondition, SearchQuery } from '../../planner/languages/search-request.ts';
 import { search } from '../../planner/search/search.ts';
 import { longWord, type TypoTolerance } from '../../governance/search/text-query.ts';
-import { hiddenItems, hiddenKey } from './hidden.ts';
+import { hiddenItems, hiddenKey } from './quarantine.ts';
 import { knownType, shownRows } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
@@ -43,7 +43,7 @@ export const searchEntities = verb({
   example: { query: 'tea' },
   run: (session, { query, entity_type: type, limit, fuzzy: near }) => {
     const types = type === undefined ? textTypes(session) : [knownType(session, type).name];
-    return found(session, types, { query, limit, near, where: () => null });
+    return findRows(session, types, { query, limit, near, where: () => null });
   },
 });
 
@@ -76,7 +76,7 @@ export const searchKnowledge = verb({
       if (source !== undefined) conditions.push({ any: named.map((field) => ({ field, op: 'eq', value: source })) });
       return conditions.length === 0 ? null : { all: conditions };
     };
-    return found(session, types, { query, limit, near, where });
+    return findRows(session, types, { query, limit, near, where });
   },
 });
 
@@ -102,7 +102,7 @@ interface Sought {
 }
 
 /** Scores of several types share one scale: BM25 of the same words. Quarantined rows are left out. */
-async function found(session: VerbSession, types: readonly string[], { query, limit, near, where }: Sought) {
+async function findRows(session: VerbSession, types: readonly string[], { query, limit, near, where }: Sought) {
   const hidden = await hiddenItems(session);
   const most = Math.min(rowsMax, limit + hidden.size);
   const queries = types.flatMap((type): SearchQuery[] => {

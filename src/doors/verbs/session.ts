@@ -6,7 +6,7 @@
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Clock, Ids } from '../../clock.ts';
-import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
@@ -15,14 +15,14 @@ import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-
 import type { DefaultTime, Literal } from '../../planner/statement.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
-import type { ReadDocuments } from '../documents/document.ts';
+import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../http/exact-json.ts';
 import type { SystemDesk } from '../http/system-desk.ts';
 import { putting, type Row, rowsOf } from './rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 
 /** The services of the store that verbs need beside the gate. */
-export interface VerbParts {
+export interface VerbDependencies {
   readonly planner: Pick<PlannerDoor, 'query' | 'session'>;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -38,7 +38,7 @@ export interface VerbParts {
 }
 
 /** The members of a call's ToolCall row. */
-export interface CallFacts {
+export interface CallDetails {
   readonly arguments?: unknown;
   readonly result?: unknown;
   /** The input needed to repeat the call. */
@@ -57,7 +57,7 @@ interface CallInfo {
 const questionsMax = 256;
 
 export class VerbSession {
-  readonly parts: VerbParts;
+  readonly parts: VerbDependencies;
   readonly invocation: Invocation;
   readonly purpose: string | null;
   readonly signal: AbortSignal | undefined;
@@ -65,17 +65,17 @@ export class VerbSession {
   readonly callId: string;
   readonly #call: CallInfo;
   readonly #startedMs: number;
-  #facts: CallFacts = {};
+  #facts: CallDetails = {};
   #snapshot: GovernedSnapshot | null = null;
   #questions: PlannerSession | null = null;
   /** Full planner sessions, and the one that still takes queries. */
   readonly #before: PlannerSession[] = [];
   #asked = 0;
   /** By planner session: the facts that it described last. */
-  readonly #described: InvocationFacts[] = [];
+  readonly #described: InvocationDetails[] = [];
   #isRecorded = false;
 
-  constructor(parts: VerbParts, invocation: Invocation, call: CallInfo) {
+  constructor(parts: VerbDependencies, invocation: Invocation, call: CallInfo) {
     this.parts = parts;
     this.invocation = invocation;
     this.purpose = call.purpose;
@@ -115,7 +115,7 @@ export class VerbSession {
   /** The invocation for a reader that describes questions of its own: the record names them beside all others of this call. */
   reader(snapshot: () => GovernedSnapshot = () => this.snapshot): Invocation {
     const nth = this.#described.push({}) - 1;
-    const describe = (facts: InvocationFacts): void => {
+    const describe = (facts: InvocationDetails): void => {
       this.#described[nth] = { ...this.#described[nth], ...facts };
       const types = this.#described.flatMap(({ objectType }) => objectType?.split(',') ?? []);
       const statements = this.#described.flatMap((each) => each.statements ?? []).slice(0, questionsMax);
@@ -161,7 +161,7 @@ export class VerbSession {
   }
 
   /** Adds members to the ToolCall row of this call; later calls override earlier ones. */
-  note(facts: CallFacts): void {
+  note(facts: CallDetails): void {
     this.#facts = { ...this.#facts, ...facts };
   }
 

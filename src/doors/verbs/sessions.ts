@@ -1,7 +1,7 @@
 /** AgentSession records with the calls of each. Source: specification, "Tool protocol (MCP)", GET /mcp/sessions. */
 import { z } from 'zod';
 import { parseExactJson } from '../frame/read-exact-json.ts';
-import { grouped, textOf } from './rows.ts';
+import { groupBy, textOf } from './rows.ts';
 import { verb } from './verb.ts';
 
 const limitDefault = 100;
@@ -53,7 +53,7 @@ export const sessionsVerb = verb({
             `SELECT * FROM ToolCall WHERE session_id IN (${marks}) ORDER BY system_from DESC LIMIT ${callsMax}`,
             ids,
           );
-    const bySession = grouped(calls.reverse(), (row) => String(row['session_id']));
+    const bySession = groupBy(calls.reverse(), (row) => String(row['session_id']));
     const sessions = rows.map((row) => ({
       session_id: String(row['session_id']),
       started_at: row['valid_from'],

@@ -5,7 +5,7 @@ import { namesIn, namingColumns } from '../../projections/catalog/naming-columns
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
-import { quoted, type Row, textOf } from './rows.ts';
+import { quote, type Row, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 
 /** A row that is about to be made from others. */
@@ -113,8 +113,8 @@ async function findSubjects(session: VerbSession): Promise<boolean> {
   if (types.some(({ name }) => !builtinSubjects.has(name))) return true;
   for (const { name } of types) {
     const column = builtinSubjects.get(name)!;
-    const sql = `SELECT _pk FROM ${quoted(name)} WHERE ${quoted(column)} IS NOT NULL LIMIT 1`;
-    if (session.snapshot.masked(name).has(column) || (await unlessGuarded(session, sql, [])).length > 0) return true;
+    const sql = `SELECT _pk FROM ${quote(name)} WHERE ${quote(column)} IS NOT NULL LIMIT 1`;
+    if (session.snapshot.masksOf(name).has(column) || (await unlessGuarded(session, sql, [])).length > 0) return true;
   }
   return false;
 }
@@ -152,7 +152,7 @@ async function knownOf(session: VerbSession, ids: readonly string[]): Promise<Re
     const own = subjectOf({ properties });
     const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
     if (own === null && naming.length === 0) continue;
-    const isMasked = own !== null && snapshot.masked(name).has(own);
+    const isMasked = own !== null && snapshot.masksOf(name).has(own);
     for (const row of await rowsOf(session, name, ['_pk', ...(own === null ? [] : [own]), ...naming], asked)) {
       const source = known.get(String(row['_pk']))!;
       if (isMasked) source.masked = own;
@@ -174,7 +174,7 @@ async function rowsOf(
   for (let first = 0; first < ids.length; first += idsAtOnce) {
     const some = ids.slice(first, first + idsAtOnce);
     const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-    const sql = `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(type)} WHERE _pk IN (${marks})`;
+    const sql = `SELECT ${columns.map(quote).join(', ')} FROM ${quote(type)} WHERE _pk IN (${marks})`;
     rows.push(...(await unlessGuarded(session, sql, some)));
   }
   return rows;

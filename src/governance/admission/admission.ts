@@ -9,8 +9,8 @@ import { readsOnly, unitsAtStart } from '../actions.ts';
 import { checkPurpose } from '../authorization/purpose.ts';
 import type { Described } from '../recording/description.ts';
 import type { Core } from '../gate-core.ts';
-import { checkStanding } from '../tenancy/standing.ts';
-import { priorityOf } from './query-places.ts';
+import { checkStanding } from '../tenancy/tenant-standing.ts';
+import { priorityOf } from './query-slots.ts';
 import type { Account } from './quota.ts';
 
 export class Admission {

@@ -5,7 +5,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 
-export interface TenantStorageParts {
+export interface TenantStorageDependencies {
   /** Agreed bytes of a tenant; null or undefined where nothing was agreed. */
   readonly bytesMaxOf: (tenant: string) => number | null | undefined;
   /** Bytes of a tenant's rows, superseded versions and branches among them, and of bodies beside them. */
@@ -22,11 +22,11 @@ interface Known {
 const measureEveryMs = 1_000;
 
 export class TenantStorage {
-  readonly #parts: TenantStorageParts;
+  readonly #parts: TenantStorageDependencies;
   /** Tenants with a limit that wrote since the start. */
   readonly #known = new Map<string, Known>();
 
-  constructor(parts: TenantStorageParts) {
+  constructor(parts: TenantStorageDependencies) {
     this.#parts = parts;
   }
 

@@ -9,10 +9,10 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { type Caller, covers, untenanted } from '../caller.ts';
+import { type Caller, covers, tenantlessCaller } from '../caller.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { accessKeyId, keyPairOf, secretKeyOf } from './access-keys.ts';
-import { unauthenticated, verifyToken } from './bearer-tokens.ts';
+import { unauthenticatedError, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { keyIdOf } from './sigv4.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
@@ -30,7 +30,7 @@ export interface Credentials {
 }
 
 /** Facts that a compatibility door has about a connection, beside its credential. */
-export type DoorFacts = Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null };
+export type DoorConnection = Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null };
 
 export interface AccessKey {
   /** Anybody may read it: URLs can name it. One that is not public is a credential itself. */
@@ -39,10 +39,10 @@ export interface AccessKey {
   /** null: the access key is the credential, and nothing is signed. */
   readonly secretKey: string | null;
   /** Once the signature was verified. Throws REL_UNAUTHENTICATED, REL_XORG or REL_INVALID. */
-  readonly caller: (facts: DoorFacts) => Caller;
+  readonly caller: (facts: DoorConnection) => Caller;
 }
 
-export interface AuthenticatorParts {
+export interface AuthenticatorDependencies {
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly tenants: Pick<Tenants, 'sharedWith'>;
   readonly clock: Clock;
@@ -55,11 +55,11 @@ export interface AuthenticatorParts {
 }
 
 export class Authenticator {
-  readonly #parts: AuthenticatorParts;
+  readonly #parts: AuthenticatorDependencies;
   readonly #registry: TokenRegistry;
   #scramSecret: ScramSecret | null = null;
 
-  constructor(parts: AuthenticatorParts) {
+  constructor(parts: AuthenticatorDependencies) {
     this.#parts = parts;
     this.#registry = new TokenRegistry(parts.directory);
   }
@@ -68,7 +68,7 @@ export class Authenticator {
   dataCaller(credentials: Credentials): Caller {
     if (credentials.authorization === undefined && this.#isOpen()) {
       return {
-        ...untenanted('development', 'none', credentials.door),
+        ...tenantlessCaller('development', 'none', credentials.door),
         path: parseOrganization(credentials.organization),
         clientIp: credentials.clientIp || null,
       };
@@ -99,11 +99,11 @@ export class Authenticator {
    * A caller that authenticated before, as its credential is now: roles, attributes and purposes are those of today. Throws
    * REL_UNAUTHENTICATED once the token was revoked, was rotated or has expired, REL_XORG once nothing is shared any more.
    */
-  renewed(caller: Caller): Caller {
-    if (caller.credential === 'none' && !this.#isOpen()) throw unauthenticated();
+  renew(caller: Caller): Caller {
+    if (caller.credential === 'none' && !this.#isOpen()) throw unauthenticatedError();
     if (caller.credential !== 'token') return caller;
     const token = caller.tokenId === null ? undefined : this.#registry.token(caller.tokenId);
-    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
+    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticatedError();
     if (caller.sharedFrom !== null && !this.#isShared(caller.path, caller.sharedFrom)) throw foreignOrganization();
     const { roles, attributes, purposes } = token;
     // Nearly always it is as it was: a connection's requests then share one caller.
@@ -116,7 +116,7 @@ export class Authenticator {
     const open = credentials.authorization === undefined && this.#isOpen();
     // Where no credential could be right, the answer is the same whatever was sent.
     if (!open) verifyAdmin(this.#parts.settings, bearerWord(credentials.authorization));
-    return { ...untenanted('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
+    return { ...tenantlessCaller('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
   }
 
   /**
@@ -138,14 +138,14 @@ export class Authenticator {
     if (sharedSecretKey !== null && secret !== null && secret !== '' && key === keyIdOf(secret))
       return { isPublic: true, signs: 'urls', secretKey: sharedSecretKey, caller: (facts) => this.passwordCaller(secret, facts) };
     const ofToken = sharedSecretKey === null ? null : keyPairOf(key);
-    const caller = (facts: DoorFacts): Caller => this.passwordCaller(key, facts);
+    const caller = (facts: DoorConnection): Caller => this.passwordCaller(key, facts);
     return { isPublic: false, signs: 'requests', secretKey: ofToken === null ? sharedSecretKey : ofToken.secretKey, caller };
   }
 
   /** A caller whose request was signed with the secret key of this token. */
-  #tokenIdCaller(id: string, { door, clientIp, organization }: DoorFacts): Caller {
+  #tokenIdCaller(id: string, { door, clientIp, organization }: DoorConnection): Caller {
     const token = this.#registry.token(id);
-    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
+    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticatedError();
     return this.#tokenCaller(token, { organization: organization ?? undefined, door, clientIp: clientIp ?? undefined });
   }
 
@@ -153,7 +153,7 @@ export class Authenticator {
    * A caller of a compatibility door that sends its password in the clear: the bootstrap secret, which makes everybody one principal,
    * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
    */
-  passwordCaller(password: string, { door, clientIp, organization }: DoorFacts): Caller {
+  passwordCaller(password: string, { door, clientIp, organization }: DoorConnection): Caller {
     if (isSharedSecret(this.#parts.settings, password)) return this.#sharedCaller({ door, clientIp, organization });
     const named = organization ?? undefined;
     const authorization = `Bearer ${password}`;
@@ -166,22 +166,22 @@ export class Authenticator {
    */
   scram(random: Random): ScramExchange {
     const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
-    if (secret === null || secret === '') throw unauthenticated();
+    if (secret === null || secret === '') throw unauthenticatedError();
     this.#scramSecret ??= scramSecret(secret, random.fill(new Uint8Array(16)));
     return new ScramExchange(this.#scramSecret, random);
   }
 
   /** A caller that came to the end of such an exchange. Throws REL_UNAUTHENTICATED for one that did not, REL_INVALID for a malformed path. */
-  provenCaller(exchange: ScramExchange, facts: DoorFacts): Caller {
-    if (!exchange.proven) throw unauthenticated();
+  provenCaller(exchange: ScramExchange, facts: DoorConnection): Caller {
+    if (!exchange.proven) throw unauthenticatedError();
     return this.#sharedCaller(facts);
   }
 
   /** Where there are many tenants the bootstrap secret speaks for none of them but at the relational door: registry tokens name theirs. */
-  #sharedCaller({ door, clientIp, organization }: DoorFacts): Caller {
-    if (this.#parts.settings.SERVICE_TENANCY_MODE === 'multi' && door !== 'relational') throw unauthenticated();
+  #sharedCaller({ door, clientIp, organization }: DoorConnection): Caller {
+    if (this.#parts.settings.SERVICE_TENANCY_MODE === 'multi' && door !== 'relational') throw unauthenticatedError();
     return {
-      ...untenanted('shared-secret', 'shared-secret', door),
+      ...tenantlessCaller('shared-secret', 'shared-secret', door),
       path: parseOrganization(organization ?? undefined),
       clientIp,
     };
@@ -220,7 +220,7 @@ const noSecretKey = secretKeyOf({ secretHash: '' });
 
 function bearer(authorization: string | undefined): string {
   const word = bearerWord(authorization);
-  if (word === null) throw unauthenticated();
+  if (word === null) throw unauthenticatedError();
   return word;
 }
 

@@ -82,17 +82,17 @@ export function draftRotation(current: TokenRecord, ids: Ids, random: Random): D
 /** The record of a valid token. Throws REL_UNAUTHENTICATED, in the same words whatever is wrong. */
 export function verifyToken(token: string, directory: TokenDirectory, nowNs: bigint): TokenRecord {
   const id = tokenId(token);
-  if (id === null) throw unauthenticated();
+  if (id === null) throw unauthenticatedError();
   const record = directory.token(id);
   // Hashed and compared even when there is no such token: how long a refusal takes must not tell which ids exist.
   const given = hash('sha256', token, 'buffer');
   const expected = record === undefined ? noDigest : Buffer.from(record.secretHash, 'hex');
   const same = expected.length === given.length && timingSafeEqual(given, expected);
-  if (!same || record === undefined || nowNs >= record.expiresAt) throw unauthenticated();
+  if (!same || record === undefined || nowNs >= record.expiresAt) throw unauthenticatedError();
   return record;
 }
 
-export const unauthenticated = (): ServiceError => new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
+export const unauthenticatedError = (): ServiceError => new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
 
 const noDigest = Buffer.alloc(32);
 

@@ -1,7 +1,7 @@
 /** Local development without credentials: allowed only while every one of the specification's conditions holds. */
 import type { Settings } from '../../config.ts';
 
-export interface OpenDevelopmentFacts {
+export interface OpenDevelopmentConditions {
   readonly settings: Pick<
     Settings,
     'SERVICE_OPEN_DEV_ALLOWED' | 'SERVICE_BEARER_TOKEN' | 'SERVICE_ADMIN_TOKEN' | 'SERVICE_PROFILE'
@@ -11,7 +11,7 @@ export interface OpenDevelopmentFacts {
 }
 
 /** Checked at each request: the first registered token ends the mode. Source: specification, "Authentication" 5. */
-export function openDevelopment(facts: OpenDevelopmentFacts): boolean {
+export function openDevelopment(facts: OpenDevelopmentConditions): boolean {
   const { settings, registeredTokens, boundToLoopback } = facts;
   return (
     settings.SERVICE_OPEN_DEV_ALLOWED &&

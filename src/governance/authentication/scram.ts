@@ -5,7 +5,7 @@
 import { createHash, createHmac, pbkdf2Sync, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import { unauthenticated } from './bearer-tokens.ts';
+import { unauthenticatedError } from './bearer-tokens.ts';
 
 export const scramMechanism = 'SCRAM-SHA-256';
 const iterations = 4_096;
@@ -44,10 +44,10 @@ export class ScramExchange {
 
   /** Client-first-message in, server-first-message out. Throws REL_INVALID for what is none. */
   challenge(clientFirst: string): string {
-    if (this.#state.at !== 'start') throw malformed();
+    if (this.#state.at !== 'start') throw malformedError();
     this.#state = { at: 'failed' };
     const match = /^(([nyp])(?:=[^,]*)?,(?:a=[^,]*)?,)(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/s.exec(clientFirst);
-    if (!match) throw malformed();
+    if (!match) throw malformedError();
     const [, header, flag, bare, clientNonce] = match;
     if (flag === 'p')
       throw new ServiceError('REL_INVALID', `channel binding was not offered: the mechanism is ${scramMechanism}`);
@@ -61,18 +61,18 @@ export class ScramExchange {
   verify(clientFinal: string): string {
     const state = this.#state;
     this.#state = { at: 'failed' };
-    if (state.at !== 'challenged') throw malformed();
+    if (state.at !== 'challenged') throw malformedError();
     const match = /^(c=([A-Za-z0-9+/=]+),r=([^,]+)(?:,.*)?),p=([A-Za-z0-9+/=]+)$/s.exec(clientFinal);
-    if (!match) throw malformed();
+    if (!match) throw malformedError();
     const [, withoutProof, binding, nonce, given] = match;
-    if (Buffer.from(binding!, 'base64').toString() !== state.header || nonce !== state.nonce) throw malformed();
+    if (Buffer.from(binding!, 'base64').toString() !== state.header || nonce !== state.nonce) throw malformedError();
     const { storedKey, serverKey } = this.#secret;
     const said = `${state.said},${withoutProof!}`;
     const proof = Buffer.from(given!, 'base64');
-    if (proof.length !== 32) throw malformed();
+    if (proof.length !== 32) throw malformedError();
     const signature = hmac(storedKey, said);
     for (let i = 0; i < proof.length; i++) proof[i]! ^= signature[i]!;
-    if (!timingSafeEqual(sha256(proof), storedKey)) throw unauthenticated();
+    if (!timingSafeEqual(sha256(proof), storedKey)) throw unauthenticatedError();
     this.#state = { at: 'proven' };
     return `v=${hmac(serverKey, said).toString('base64')}`;
   }
@@ -80,4 +80,4 @@ export class ScramExchange {
 
 const hmac = (key: Uint8Array, text: string): Buffer => createHmac('sha256', key).update(text).digest();
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
-const malformed = (): ServiceError => new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);
+const malformedError = (): ServiceError => new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);

@@ -5,7 +5,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import type { Settings } from '../../config.ts';
-import { unauthenticated } from './bearer-tokens.ts';
+import { unauthenticatedError } from './bearer-tokens.ts';
 
 type SecretSettings = Pick<Settings, 'SERVICE_PROFILE' | 'SERVICE_ADMIN_TOKEN' | 'SERVICE_BEARER_TOKEN'>;
 
@@ -15,7 +15,7 @@ export function verifyAdmin(settings: SecretSettings, presented: string | null):
   if (expected === null && settings.SERVICE_PROFILE !== 'free') {
     throw new ServiceError('REL_UNAVAILABLE', 'the admin surface is closed: SERVICE_ADMIN_TOKEN is not set');
   }
-  if (!sameSecret(expected, presented)) throw unauthenticated();
+  if (!sameSecret(expected, presented)) throw unauthenticatedError();
 }
 
 /** For doors that carry no registry token. */

@@ -111,7 +111,7 @@ function complete({ by, credential, date, signedHeaders, signature, payload, exp
 }
 
 /** Whether the secret made this signature of this request, and the request is of now. */
-export function verified(request: SignedRequest, signature: Signature, secret: string, nowNs: bigint): Verdict {
+export function verifySignature(request: SignedRequest, signature: Signature, secret: string, nowNs: bigint): Verdict {
   const key = signingKey(secret, signature.scope);
   const digest = sha256(canonicalRequest(request, signature));
   const expected = hmac(key, `${algorithm}\n${signature.date}\n${signature.scope}\n${digest}`);

@@ -52,7 +52,7 @@ export interface TypeGrant {
 export interface Grant {
   readonly key: string;
   /** Rows of the caller's own tenant. */
-  of(type: TypeDefinition): TypeGrant;
+  grantFor(type: TypeDefinition): TypeGrant;
   /** Tenants whose rows agreements share, in codepoint order. */
   readonly sharing: readonly SharingTenant[];
 }
@@ -61,5 +61,5 @@ export interface Grant {
 export interface SharingTenant {
   readonly tenant: string;
   readonly types: ReadonlySet<string>;
-  of(type: TypeDefinition): TypeGrant;
+  grantFor(type: TypeDefinition): TypeGrant;
 }

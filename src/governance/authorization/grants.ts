@@ -72,7 +72,7 @@ export class Grants {
     if (set === null && agreements.length === 0) {
       return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
     }
-    return this.#viewOf(granted, set, agreements).at(now);
+    return this.#viewOf(granted, set, agreements).grantAt(now);
   }
 
   /**
@@ -86,7 +86,7 @@ export class Grants {
     const policies = set.for(asker);
     const key = `of then ${set.digest} ${askerKey(asker)}`;
     const about = { key, path: caller.path, visiting: null, action: readAs(action), policies, masks: policies, shared: [] };
-    return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).at(now);
+    return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).grantAt(now);
   }
 
   #viewOf(granted: Granted, set: PolicySet | null, agreements: readonly AgreementRecord[]): CallerView {
@@ -190,7 +190,7 @@ function plainGrant(key: string, roles: readonly string[]): Grant {
   return {
     key,
     sharing: [],
-    of: remembered((type) => {
+    grantFor: memoize((type) => {
       if (!Object.values(type.properties).some(({ masked }) => masked)) return openGrant;
       const { masks } = policies.masks(type, 0n);
       return masks.size === 0 ? openGrant : grantOf([{ ...ownLane, masks }]);
@@ -225,7 +225,7 @@ export const openGrant: TypeGrant = { allowed: true, lanes: [ownLane], masked: n
 
 type Shared = readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];
 
-interface ViewParts {
+interface ViewInput {
   readonly key: string;
   readonly path: string | null;
   /** Another tenant's path, whose rows alone are asked for: those that agreements share. */
@@ -244,7 +244,7 @@ let views = 0;
 
 /** The view of one caller with one set of statements, while policies and agreements stay as they are: only the clock is left. */
 class CallerView {
-  readonly #parts: ViewParts;
+  readonly #parts: ViewInput;
   /** Where policies ask for the time, decisions come and go: grants are then identified by what was decided, in order. */
   readonly #id = ++views;
   #decided = 0;
@@ -252,11 +252,11 @@ class CallerView {
   readonly #decisions = new Map<string | null, Map<TypeDefinition, { readonly decision: string; readonly grant: TypeGrant }>>();
   #last: { readonly grant: Grant; readonly from: bigint; readonly until: bigint } | null = null;
 
-  constructor(parts: ViewParts) {
+  constructor(parts: ViewInput) {
     this.#parts = parts;
   }
 
-  at(now: bigint): Grant {
+  grantAt(now: bigint): Grant {
     const last = this.#last;
     if (last !== null && last.from <= now && now < last.until) return last.grant;
     const { shared, isTimed, key } = this.#parts;
@@ -267,7 +267,7 @@ class CallerView {
     const builder = (owner: string | null): ((type: TypeDefinition) => TypeGrant) => {
       const own = ofTenant(owner);
       const build = (type: TypeDefinition): TypeGrant => this.#typeGrant(type, owner === tenant, own, now);
-      return isTimed ? (type) => this.#settled(owner, type, build(type)) : build;
+      return isTimed ? (type) => this.#reuseEqual(owner, type, build(type)) : build;
     };
     const builders = new Map(
       [tenant, ...inForce.map(({ agreement }) => tenantOf(agreement.assigner))].map((owner) => [owner, builder(owner)]),
@@ -275,12 +275,12 @@ class CallerView {
     for (const [owner, decided] of this.#decisions) for (const type of decided.keys()) builders.get(owner)?.(type);
     const grant: Grant = {
       key: isTimed ? `${key} ${ids} ${this.#id}.${this.#decided}` : `${key} ${ids}`,
-      of: remembered(builders.get(tenant)!),
+      grantFor: memoize(builders.get(tenant)!),
       sharing: [...builders]
         .flatMap(([owner, build]): SharingTenant[] => {
           if (owner === null || owner === tenant) return [];
           const types = new Set(ofTenant(owner).flatMap(({ agreement }) => agreement.types));
-          return [{ tenant: owner, types, of: remembered(build) }];
+          return [{ tenant: owner, types, grantFor: memoize(build) }];
         })
         .sort((a, b) => compareText(a.tenant, b.tenant)),
     };
@@ -291,7 +291,7 @@ class CallerView {
   }
 
   /** Returns the earlier grant if the decision is the same: caches identify a grant by object. */
-  #settled(owner: string | null, type: TypeDefinition, made: TypeGrant): TypeGrant {
+  #reuseEqual(owner: string | null, type: TypeDefinition, made: TypeGrant): TypeGrant {
     const decision = decisionOf(made);
     const decided = this.#decisions.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
     this.#decisions.set(owner, decided);
@@ -422,7 +422,7 @@ function sharedMasks(
   return masks;
 }
 
-function remembered(build: (type: TypeDefinition) => TypeGrant): (type: TypeDefinition) => TypeGrant {
+function memoize(build: (type: TypeDefinition) => TypeGrant): (type: TypeDefinition) => TypeGrant {
   const known = new WeakMap<TypeDefinition, TypeGrant>();
   return (type) => {
     let grant = known.get(type);

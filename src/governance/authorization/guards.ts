@@ -25,7 +25,7 @@ export interface Opening extends Pick<Stated, 'breakGlass' | 'accessScopeRef'> {
 /** Answers from the policies in force. */
 export interface Permits {
   /** Whether an installed permit that names the reason opens a type; see `opensByPolicy`. */
-  permitted(opening: Opening, type: string): boolean;
+  permitsOpening(opening: Opening, type: string): boolean;
 }
 
 export class Guards {
@@ -73,7 +73,7 @@ export class Guards {
   #glass(type: string): 'no reason' | 'no right' | null {
     const { caller, breakGlass } = this.#opening;
     if (breakGlass === null) return 'no reason';
-    return caller.roles.includes('break-glass') || this.#permits.permitted(this.#opening, type) ? null : 'no right';
+    return caller.roles.includes('break-glass') || this.#permits.permitsOpening(this.#opening, type) ? null : 'no right';
   }
 
   #checkScope(type: string): void {

@@ -24,8 +24,8 @@ import {
   type Rule,
 } from './policy.ts';
 
-export interface JudgeParts {
-  readonly policies: Pick<Policies, 'current' | 'at'>;
+export interface JudgeDependencies {
+  readonly policies: Pick<Policies, 'current' | 'setAt'>;
   readonly branches: { idOf(branch: string, tenant: string | null): number | undefined };
   readonly catalog: Pick<Catalog, 'on' | 'protection'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -42,9 +42,9 @@ export type About = Omit<PolicyRequest, 'caller' | 'purpose'>;
 export class Judge implements Permits {
   readonly policies: PoliciesInForce;
   readonly rules: readonly Rule[];
-  readonly #parts: JudgeParts;
+  readonly #parts: JudgeDependencies;
 
-  constructor(parts: JudgeParts) {
+  constructor(parts: JudgeDependencies) {
     this.#parts = parts;
     this.rules = [...defaultRules, ...parts.rules];
     this.policies = new PoliciesInForce(parts.policies);
@@ -58,7 +58,7 @@ export class Judge implements Permits {
     const { policies } = this;
     if (policies.digest === '') return decide(this.rules, request);
     return decideInstalled(this.rules, request, {
-      policies: () => policies.of(judged.caller, judged),
+      policies: () => policies.policiesFor(judged.caller, judged),
       now: this.#parts.clock.now(),
       typeOf: (name) => this.#types(judged.caller)?.type(name),
     });
@@ -80,9 +80,9 @@ export class Judge implements Permits {
     return new Guards(judged, protection, this);
   }
 
-  permitted(judged: Judged, name: string): boolean {
+  permitsOpening(judged: Judged, name: string): boolean {
     const { caller, action } = judged;
-    const policies = this.policies.of(caller, judged);
+    const policies = this.policies.policiesFor(caller, judged);
     const type = this.#types(caller)?.type(name);
     if (policies === null || type === undefined) return false;
     return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());

@@ -19,14 +19,14 @@ export interface Stated {
 }
 
 export class PoliciesInForce {
-  readonly #policies: Pick<Policies, 'current' | 'at'>;
+  readonly #policies: Pick<Policies, 'current' | 'setAt'>;
   /** By identity of what the log holds; sets of earlier positions are asked for rarely, and go with it. */
   readonly #sets = new WeakMap<PolicyTexts, PolicySet>();
   readonly #byDigest = new Map<string, PolicySet>();
   /** Each caller's latest policy set: the next question asks for the same one nearly always. */
   readonly #last = new WeakMap<Caller, { readonly set: PolicySet; readonly stated: Stated; readonly policies: CallerPolicies }>();
 
-  constructor(policies: Pick<Policies, 'current' | 'at'>) {
+  constructor(policies: Pick<Policies, 'current' | 'setAt'>) {
     this.#policies = policies;
   }
 
@@ -46,8 +46,8 @@ export class PoliciesInForce {
   }
 
   /** The set that entries below this position left. */
-  at(position: number): PolicySet | null {
-    const texts = this.#policies.at(position);
+  setAt(position: number): PolicySet | null {
+    const texts = this.#policies.setAt(position);
     if (texts === this.#policies.current) return this.current;
     if (texts.policies.length === 0) return null;
     let set = this.#byDigest.get(texts.digest);
@@ -59,7 +59,7 @@ export class PoliciesInForce {
   }
 
   /** The decision of the set in force for this caller; null while no policy is installed. */
-  of(caller: Caller, stated: Stated): CallerPolicies | null {
+  policiesFor(caller: Caller, stated: Stated): CallerPolicies | null {
     const set = this.current;
     if (set === null) return null;
     const last = this.#last.get(caller);

@@ -87,7 +87,7 @@ export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, 
   if (caller === null) return ruled;
   const { now } = installed;
   if (about === 'rows' && objectType !== null) {
-    const { rows, because } = caller.rows(action, installed.typeOf(objectType) ?? unregistered(objectType), now);
+    const { rows, because } = caller.rows(action, installed.typeOf(objectType) ?? unregisteredType(objectType), now);
     const allowed = rows !== 'none';
     return { allowed, because: because.map(ruleOf(allowed ? 'permit' : 'forbid')), installed: true };
   }
@@ -110,7 +110,7 @@ function runsTheStore({ credential }: Caller, { because }: Decision): boolean {
 }
 
 /** A type that a first write will register. */
-export function unregistered(name: string): TypeDefinition {
+export function unregisteredType(name: string): TypeDefinition {
   return { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 

@@ -55,7 +55,7 @@ export class MaskHash {
     this.#key = key;
   }
 
-  of(text: string, path: string | null): string {
+  hashOf(text: string, path: string | null): string {
     const tenant = path === null ? null : tenantOfPath(path);
     let key = this.#keys.get(tenant);
     if (key === undefined) {
@@ -142,7 +142,7 @@ function renderText(text: string, { kind }: CellMask, path: string | null, hash:
     case 'redact':
       return redacted;
     case 'hash':
-      return hash.of(text, path);
+      return hash.hashOf(text, path);
     case 'last4':
       return lastFour(text);
     case 'year':

@@ -24,7 +24,7 @@ export class RowBits {
     this.#bits = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ byteLength }) => byteLength });
   }
 
-  known({ identity }: SettledCells, condition: RowCondition): Int32Array | undefined {
+  find({ identity }: SettledCells, condition: RowCondition): Int32Array | undefined {
     return this.#bits.get(this.#key(identity, condition));
   }
 

@@ -12,7 +12,7 @@ import { sees, type Caller } from '../caller.ts';
 import type { ExhibitDesk, GovernedSnapshot, LinkEntry, PinnedGrant } from '../gate-contract.ts';
 import type { Beginning } from '../tenancy/earlier-tenant.ts';
 
-export interface ExhibitDeskParts {
+export interface ExhibitDeskDependencies {
   readonly caller: Caller;
   readonly beginning: Beginning;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
@@ -29,9 +29,9 @@ export interface ExhibitDeskParts {
 }
 
 export class GovernedExhibits implements ExhibitDesk {
-  readonly #parts: ExhibitDeskParts;
+  readonly #parts: ExhibitDeskDependencies;
 
-  constructor(parts: ExhibitDeskParts) {
+  constructor(parts: ExhibitDeskDependencies) {
     this.#parts = parts;
   }
 
@@ -52,11 +52,11 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 
   checkReplay(types: Iterable<string>): void {
-    for (const type of types) if (!this.#parts.mayReplay(type)) throw refused();
+    for (const type of types) if (!this.#parts.mayReplay(type)) throw refusal();
   }
 
   async entry(exhibit: ExhibitView, link: ExhibitLink): Promise<LinkEntry> {
-    if (!this.mayReplay(link)) throw refused();
+    if (!this.mayReplay(link)) throw refusal();
     for await (const { body } of this.#parts.log.read(link.leaf)) {
       assert(body.kind === 'exhibit' && body.exhibit === exhibit.id && body.link === link.link, 'a link lies where it was put');
       const { resultHash: _, recipe, ...rest } = body;
@@ -70,7 +70,7 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 
   pin(grant: PinnedGrant, action: 'query' | 'search' = 'query'): GovernedSnapshot {
-    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refused();
+    if (!sees(this.#parts.caller.path, grant.path) || !this.#parts.mayReplay(null)) throw refusal();
     return this.#parts.govern(this.#parts.snapshotOf(grant.instant, grant.branch, grant.path), grant, action);
   }
 
@@ -83,5 +83,5 @@ export class GovernedExhibits implements ExhibitDesk {
   }
 }
 
-const refused = (): ServiceError =>
+const refusal = (): ServiceError =>
   new ServiceError('REL_ACL', 'replay is denied: the recipe ran under a path that yours does not cover, or no rule permits it');

@@ -72,7 +72,7 @@ export class InvocationDesks {
     const judged: Judged = { ...asked, action: 'query', caller: { ...caller, branch: paths.branch } };
     try {
       const governed = grantedSnapshot(this.#core, paths, judged, time);
-      return governed.masked(type).size === 0 && governed.rows.provenanceOf(type, systemFrom) !== undefined;
+      return governed.masksOf(type).size === 0 && governed.rows.provenanceOf(type, systemFrom) !== undefined;
     } catch (error) {
       if (error instanceof ServiceError) return false;
       throw error;
@@ -94,7 +94,7 @@ export class InvocationDesks {
         this.#asked.basis = grant.instant;
         return pinnedSnapshot(this.#core, paths, caller, grant, action);
       },
-      policyDigestAt: (position) => this.#core.judge.policies.at(position)?.digest ?? '',
+      policyDigestAt: (position) => this.#core.judge.policies.setAt(position)?.digest ?? '',
       openRecipe: (stored) => this.#core.parts.recipes.open(stored),
     });
   }

@@ -11,7 +11,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { type EntryContext, splitParts } from '../../log/entries/entry.ts';
-import type { EntryPlace } from '../../log/files/log-reader.ts';
+import type { EntryLocator } from '../../log/files/log-reader.ts';
 import type { LogProofs, SignedHead, StoredEntry } from '../../log/log-store.ts';
 import { proveRow, type RowProof, rowsOfKey } from '../../log/row-proof.ts';
 import { statementOf } from '../../log/entries/statement-root.ts';
@@ -67,7 +67,7 @@ export class GovernedProofs implements ProofReader {
 
   async entry(asked: ProofRequest): Promise<EntryProof> {
     const { proofs, origin } = this.#sources;
-    const request = this.#positioned(asked);
+    const request = this.#withPosition(asked);
     const stored = await this.#find(request);
     const { facts, leaf } = stored;
     const row = request.row === undefined ? null : await this.#row(stored, request);
@@ -87,7 +87,7 @@ export class GovernedProofs implements ProofReader {
   }
 
   /** An instant names a position as well as its number does. */
-  #positioned(request: ProofRequest): ProofRequest {
+  #withPosition(request: ProofRequest): ProofRequest {
     if (request.systemFrom === undefined) return request;
     const position = this.#sources.positionAt(request.systemFrom);
     if (position < 0) throw notFound();
@@ -100,7 +100,7 @@ export class GovernedProofs implements ProofReader {
     return stored;
   }
 
-  #place({ position, leaf, branch }: ProofRequest): EntryPlace {
+  #place({ position, leaf, branch }: ProofRequest): EntryLocator {
     if (branch !== undefined) {
       const fork = this.#sources.forkOf(branch);
       if (fork === undefined) throw notFound();

@@ -21,14 +21,14 @@ import { type AccessPaths, pathColumn, type RowBlock } from '../../projections/a
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { Embeddings } from '../../projections/embeddings/projection.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { untenanted } from '../caller.ts';
+import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { JobRunner, JobWork } from '../jobs/job-runner.ts';
-import { onceAMinute } from '../jobs/once-a-minute.ts';
+import { onceAMinute } from '../jobs/minute-rounds.ts';
 import { textColumns, vectorColumns } from './embedded-columns.ts';
 import type { Embedder } from './embedder.ts';
 
-export interface EmbeddingDeskParts {
+export interface EmbeddingDeskDependencies {
   /** Null: nothing is embedded. */
   readonly embedder: Embedder | null;
   readonly gate: Pick<GateContract, 'invoke'>;
@@ -64,7 +64,7 @@ interface Wanted {
 }
 
 /** How far a branch was looked through, and under which definition. */
-interface Place {
+interface BranchProgress {
   readonly definition: TypeDefinition;
   readonly masked: string;
   readonly after: bigint;
@@ -77,17 +77,17 @@ interface Pending {
 }
 
 export class EmbeddingDesk {
-  readonly #parts: EmbeddingDeskParts;
+  readonly #parts: EmbeddingDeskDependencies;
   readonly #wanted = new Map<string, Wanted>();
   /** By type and branch. */
-  readonly #places = new Map<string, Place>();
+  readonly #places = new Map<string, BranchProgress>();
   readonly #running = new Map<string, Promise<void>>();
   /** Types whose job was cancelled, and until when they are left alone. */
   readonly #cancelled = new Map<string, bigint>();
   #failures = 0;
   #quietUntil = 0n;
 
-  constructor(parts: EmbeddingDeskParts) {
+  constructor(parts: EmbeddingDeskDependencies) {
     this.#parts = parts;
   }
 
@@ -114,7 +114,7 @@ export class EmbeddingDesk {
   }
 
   /** Resolves once nothing runs. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running.values());
   }
 
@@ -153,10 +153,10 @@ export class EmbeddingDesk {
     }
     if (!isDue) return;
     // The tenant's administrators see the job.
-    const caretaker = { ...untenanted('annals', 'operator', 'internal'), tenant, path: tenant };
+    const caretaker = { ...tenantlessCaller('annals', 'operator', 'internal'), tenant, path: tenant };
     const run = (work: JobWork): Promise<void> => {
       const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
-      return gate.invoke(untenanted('annals', 'operator', 'internal'), request, async (invocation) => {
+      return gate.invoke(tenantlessCaller('annals', 'operator', 'internal'), request, async (invocation) => {
         let done = 0;
         for (const branch of branches) {
           for await (const pending of this.#pendingOn(branch, tenant, type, true)) {
@@ -185,7 +185,7 @@ export class EmbeddingDesk {
     { signal }: JobWork,
   ): Promise<void> {
     const { embedder, branch, type, columns } = about;
-    const asked = await this.#asked(
+    const asked = await this.#askModel(
       embedder,
       rows.map(({ text }) => text),
       signal,
@@ -203,7 +203,7 @@ export class EmbeddingDesk {
   }
 
   /** null of a text that the model gives nothing for, where it gives something for others. Throws where it does not answer. */
-  async #asked(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly (Float32Array | null)[]> {
+  async #askModel(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly (Float32Array | null)[]> {
     try {
       const found = await orDown(embedder.embedAll(texts, signal));
       const each = found ?? (await oneByOne(embedder, texts, signal));

@@ -8,7 +8,7 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { PathCodes } from '../../projections/access-paths.ts';
 import type { StoredTexts, TextVector } from '../../projections/rows/erasure/stored-texts.ts';
 
-export interface BlobSweepParts {
+export interface BlobSweepDependencies {
   readonly blobs: Blobs;
   readonly rows: {
     readonly scopes: PathCodes;
@@ -22,10 +22,10 @@ export const named = { type: 'ObjectStoreObject', column: 'body' } as const;
 const cellsPerTurn = 4_096;
 
 export class BlobSweep {
-  readonly #parts: BlobSweepParts;
+  readonly #parts: BlobSweepDependencies;
   #running: Promise<void> | null = null;
 
-  constructor(parts: BlobSweepParts) {
+  constructor(parts: BlobSweepDependencies) {
     this.#parts = parts;
   }
 

@@ -20,8 +20,8 @@ export class ErasedWords {
     this.#since = new Map(known);
   }
 
-  /** Restores the words from the result of `saved`. */
-  static restored(saved: string): ErasedWords {
+  /** Restores the words from the result of `savedState`. */
+  static fromSaved(saved: string): ErasedWords {
     return new ErasedWords(JSON.parse(saved) as [string, number][]);
   }
 
@@ -29,7 +29,7 @@ export class ErasedWords {
     return this.#since.size === 0;
   }
 
-  saved(): string {
+  savedState(): string {
     return JSON.stringify([...this.#since]);
   }
 

@@ -5,12 +5,12 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Retention } from '../../projections/retention/projection.ts';
-import { untenanted } from '../caller.ts';
+import { tenantlessCaller } from '../caller.ts';
 import type { GateContract } from '../gate-contract.ts';
 import type { ErasureDesk } from './erasure-desk.ts';
-import { onceAMinute } from '../jobs/once-a-minute.ts';
+import { onceAMinute } from '../jobs/minute-rounds.ts';
 
-export interface ErasureChoresParts {
+export interface ErasureChoresDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
   readonly desk: Pick<ErasureDesk, 'resume'>;
   readonly retention: Pick<Retention, 'due'>;
@@ -20,12 +20,12 @@ export interface ErasureChoresParts {
 
 /** Rows that are removed in one round, at most. */
 const dueMax = 10_000;
-const caretaker = untenanted('annals', 'operator', 'internal');
+const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class ErasureChores {
-  readonly #parts: ErasureChoresParts;
+  readonly #parts: ErasureChoresDependencies;
 
-  constructor(parts: ErasureChoresParts) {
+  constructor(parts: ErasureChoresDependencies) {
     this.#parts = parts;
   }
 

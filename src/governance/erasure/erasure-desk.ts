@@ -27,23 +27,23 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import { checkText, tenantOf } from '../../log/values/value.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure, Erasures } from '../../projections/erasures/projection.ts';
-import { untenanted } from '../caller.ts';
+import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import type { RemovedSource } from '../../projections/rows/checks/removal.ts';
 import type { DerivedVersions, RemovedRow } from '../../projections/rows/erasure/derived-versions.ts';
 import type { RemovedKeys } from '../../projections/removed-keys/projection.ts';
-import type { StandingVersions } from '../../projections/rows/erasure/standing-versions.ts';
+import type { LiveVersionDigests } from '../../projections/rows/erasure/version-digests.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
-import type { ToldTexts } from '../../projections/rows/erasure/subject-texts.ts';
+import type { TextSink } from '../../projections/rows/erasure/subject-texts.ts';
 import type { SubjectVersions } from '../../projections/rows/erasure/subject-versions.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tlogProof } from './tlog-proof.ts';
 import { mayErase } from './may-erase.ts';
 import { ErasedWords } from './erased-words.ts';
-import { keysIn, type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
+import { keysIn, type MentionDependencies, type Mentions, mentionsOf } from './mentions.ts';
 import { Reason } from './reason.ts';
 import {
   commitmentOf,
@@ -59,7 +59,7 @@ import {
 } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
-import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
+import { type ScanTarget, CommitmentTarget, TextTarget } from './scan-target.ts';
 import { Rounds } from './rounds.ts';
 import type { BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
@@ -76,31 +76,31 @@ export interface ErasedState extends BranchesRead {
     /** Every text in cells of versions is said. */
     cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void>;
     /** Reports keys and texts of versions. */
-    textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
+    textsOf(versions: readonly ErasedVersions[], told: TextSink): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
     expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void>;
     /** The erasure that was expected is given up. */
     expectNoErasure(): void;
     /** Which versions of types stand, before and without those that are to be erased. */
-    standing(): Pick<StandingVersions, 'expect' | 'digests'>;
+    standing(): Pick<LiveVersionDigests, 'expect' | 'digests'>;
     /** All stored texts under these paths. */
     texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
     /** Wipes bytes that erased versions left in memory. */
     wipe(): Generator<undefined, void>;
   };
-  readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
+  readonly erasures: Pick<Erasures, 'find' | 'ofCommitment' | 'standing'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
-  readonly openEntries: MentionParts['openEntries'];
+  readonly openEntries: MentionDependencies['openEntries'];
   readonly embeddings: {
     countOf(positions: Iterable<number>): number;
     entriesOf(positions: Iterable<number>): readonly number[];
   };
-  readonly views: MentionParts['views'];
-  readonly removedKeys: MentionParts['removedKeys'] & Pick<RemovedKeys, 'sources'>;
+  readonly views: MentionDependencies['views'];
+  readonly removedKeys: MentionDependencies['removedKeys'] & Pick<RemovedKeys, 'sources'>;
   readonly tenants: Pick<Tenants, 'tenant'>;
 }
 
-export interface ErasureDeskParts {
+export interface ErasureDeskDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
   readonly log: Pick<LogStore, 'read' | 'proofs' | 'redact'>;
   readonly state: ErasedState;
@@ -169,13 +169,13 @@ const subjectLengthMax = 1_024;
 /** Findings from before the intent, for the scan alone. */
 type Looked = Pick<Intended, 'links'>;
 const nothing: Looked = { links: new Set() };
-const caretaker = untenanted('annals', 'operator', 'internal');
+const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 const sliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
 const keyLengthMin = 4;
 
 export class ErasureDesk {
-  readonly #parts: ErasureDeskParts;
+  readonly #parts: ErasureDeskDependencies;
   readonly #stores: TextStore[] = [];
   readonly #running = new Map<string, Promise<void>>();
   /** Each writes files of the log anew: erasures that run beside each other share them. */
@@ -189,7 +189,7 @@ export class ErasureDesk {
   #closing = false;
   #sliceStartMs = 0;
 
-  constructor(parts: ErasureDeskParts) {
+  constructor(parts: ErasureDeskDependencies) {
     this.#parts = parts;
     this.#redactions = new Rounds((positions, yieldTurn) =>
       parts.log.redact(
@@ -223,22 +223,22 @@ export class ErasureDesk {
     }
     const salt = saltOf(this.#parts.hmacKey, tenant, subject);
     const commitment = commitmentOf(salt, subject);
-    const known = this.#known(invocation, tenant, commitment);
+    const known = this.#erasuresOf(invocation, tenant, commitment);
     const intended = await this.#intend(invocation, { subject, reason, tenant, commitment, known: known.length > 0 }, permit);
     const last = intended?.erasure ?? known.at(-1);
     assert(last, 'what is not known was intended');
     const types = last.counts.map(({ type }) => type).join(',');
     invocation.describe({ rowCount: versionsIn(last), ...(types !== '' && { objectType: types }) });
 
-    const sought = new SoughtText(subject);
-    const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
+    const sought = new TextTarget(subject);
+    const standing = this.#erasuresOf(invocation, tenant, commitment).filter(({ completed }) => completed === null);
     // An earlier erasure names other mentions: only this one's own scan may skip the mentions found here.
-    const found = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
+    const findingsFor = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
     if (certify) for (const { id } of standing) this.#awaited.add(id);
-    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, found(id))));
+    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, findingsFor(id))));
     if (certify) await ended;
     else ended.catch((error: unknown) => this.#sayWaiting(error));
-    const { id, completed } = this.#parts.state.erasures.of(last.id)!;
+    const { id, completed } = this.#parts.state.erasures.find(last.id)!;
     return {
       id,
       versions: versionsIn(last),
@@ -251,7 +251,7 @@ export class ErasureDesk {
 
   /** The receipt of an erasure that was completed. */
   async receipt(id: string): Promise<Envelope> {
-    const erasure = this.#parts.state.erasures.of(id);
+    const erasure = this.#parts.state.erasures.find(id);
     assert(erasure?.completed, 'there is a receipt of what was completed');
     const { leaf, position, time } = erasure.completed;
     const { proofs } = this.#parts.log;
@@ -269,7 +269,7 @@ export class ErasureDesk {
       if (this.#closing) return;
       if (this.#waiting.has(id)) continue;
       try {
-        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment), nothing);
+        await this.#finish(id, new CommitmentTarget(this.#parts.hmacKey, tenant, commitment), nothing);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         this.#sayWaiting(error);
@@ -282,7 +282,7 @@ export class ErasureDesk {
     this.#closing = true;
   }
 
-  #known(invocation: Invocation, tenant: string | null, commitment: string): readonly Erasure[] {
+  #erasuresOf(invocation: Invocation, tenant: string | null, commitment: string): readonly Erasure[] {
     const { erasures, tenants } = this.#parts.state;
     const since = beginningOf(tenants, invocation.caller)?.time ?? 0n;
     return erasures.ofCommitment(commitment).filter((erasure) => erasure.tenant === tenant && erasure.intended.time >= since);
@@ -307,14 +307,14 @@ export class ErasureDesk {
     // Derived rows may repeat words of other rows beside theirs.
     await this.#inSlices(rows.cellsOf(found.versions, (text, position) => words.add(text, position)));
     const names = new Set([subject]);
-    const told = (text: string): void => reason.free(text);
+    const freeText = (text: string): void => reason.free(text);
     const key = (text: string): void => {
-      told(text);
+      freeText(text);
       if (text.length >= keyLengthMin) names.add(text);
     };
     const concerns = (text: string): boolean => reason.has(text);
     const cellsIn = new LettersInARow(reason.folded);
-    const of = { cell: told, concerns, cellsIn };
+    const of = { cell: freeText, concerns, cellsIn };
     for (let letters = keysIn(tenant, reason.folded, state); ; ) {
       await this.#inSlices(rows.textsOf(early, { ...of, key, keysIn: letters }));
       // A write meanwhile may hold keys that were passed over.
@@ -332,7 +332,7 @@ export class ErasureDesk {
 
       // One turn from here to the append: the rows found are the rows erased, and later rows are another erasure's.
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
-      atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
+      atOnce(rows.textsOf(late, { ...of, key: freeText, keysIn: cellsIn }));
       atOnce(rows.cellsOf(late, (text, position) => words.add(text, position)));
       atOnce(derived.find(late, this.#removedSince(tenant, found.end), found.end));
       const versions = together(together(found.versions, late), derived.versions);
@@ -345,12 +345,12 @@ export class ErasureDesk {
       const id = `ers_${ids.next()}`;
       const retired = [...live, ...mentions.keys];
       const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-      const statement = intentText(standing.digests(versions), words.isEmpty ? null : this.#parts.seals.seal(words.saved()));
+      const statement = intentText(standing.digests(versions), words.isEmpty ? null : this.#parts.seals.seal(words.savedState()));
       // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
       const made = derived.versions.flatMap(({ positions }) => positions);
       const texts = [...mentions.positions, ...made, ...state.embeddings.entriesOf(made)];
       const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
-      const placed = state.erasures.of(id);
+      const placed = state.erasures.find(id);
       if (placed !== undefined) keys.retire(retired);
       await durable;
       assert(placed, 'an intent that is on disk was placed');
@@ -406,7 +406,7 @@ export class ErasureDesk {
     this.#sliceStartMs = this.#parts.clock.monotonicMs();
   }
 
-  #finish(id: string, sought: Sought, looked: Looked): Promise<void> {
+  #finish(id: string, sought: ScanTarget, looked: Looked): Promise<void> {
     let run = this.#running.get(id);
     if (run === undefined) {
       run = this.#run(id, sought, looked).finally(() => {
@@ -418,19 +418,19 @@ export class ErasureDesk {
     return run;
   }
 
-  #run(id: string, sought: Sought, { links }: Looked): Promise<void> {
+  #run(id: string, sought: ScanTarget, { links }: Looked): Promise<void> {
     const { gate, ids } = this.#parts;
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
     const nextStep = (): Promise<void> => this.#nextStep(id);
     return gate.invoke(caretaker, request, async (invocation) => {
       const { state, keys, derived, log, seals, backupsBefore, bodies } = this.#parts;
-      const erasure = state.erasures.of(id);
+      const erasure = state.erasures.find(id);
       assert(erasure, 'an erasure that is run was intended');
       if (erasure.completed !== null) return;
       await keys.destroy(erasure.keys, id);
       await nextStep();
       // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
-      const texts = await this.#unsealed(erasure.mentions, nextStep);
+      const texts = await this.#findUnsealed(erasure.mentions, nextStep);
       if (texts.length > 0) await this.#redactions.join(texts, nextStep);
       for (const store of this.#stores) store.forget?.();
       await nextStep();
@@ -452,7 +452,7 @@ export class ErasureDesk {
         stores: this.#stores,
         bodies,
         links,
-        words: this.#opened(sealed),
+        words: this.#openWords(sealed),
         staleFiles: () => derived.stale(),
         yieldTurn: nextStep,
       });
@@ -483,13 +483,13 @@ export class ErasureDesk {
   }
 
   /** Where a run was cut off between its scan and its end, the words were looked for already, and are gone. */
-  #opened(sealed: string | null): ErasedWords {
+  #openWords(sealed: string | null): ErasedWords {
     const saved = sealed === null ? null : this.#parts.seals.open(sealed);
-    return saved === null ? new ErasedWords() : ErasedWords.restored(saved);
+    return saved === null ? new ErasedWords() : ErasedWords.fromSaved(saved);
   }
 
   /** The positions among these, ascending, whose texts are not covered by a key of their own. */
-  async #unsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
+  async #findUnsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
     const found: number[] = [];
     for (const position of positions) {
       await nextStep();

@@ -12,11 +12,11 @@ export function mayErase(check: RowCheck | undefined, state: BranchesRead, erase
     erased.every(({ type: name, positions }) => {
       const [type, versions] = [types.type(name), rows.versions(name)];
       if (type === undefined || versions === undefined) return true;
-      const test = check.of(type);
+      const test = check.testFor(type);
       if (test === null) return true;
       const keys = new Map<number, Set<string>>();
       for (const position of positions) {
-        const version = versions.at(position);
+        const version = versions.versionAt(position);
         if (version < 0) continue;
         const path = versions.pathOf(version);
         const own = keys.get(path) ?? new Set();
@@ -28,7 +28,7 @@ export function mayErase(check: RowCheck | undefined, state: BranchesRead, erase
 }
 
 function passes(
-  test: NonNullable<ReturnType<RowCheck['of']>>,
+  test: NonNullable<ReturnType<RowCheck['testFor']>>,
   type: TypeDefinition,
   keys: readonly string[],
   path: string | null,

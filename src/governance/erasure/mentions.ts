@@ -22,7 +22,7 @@ export interface Mentions {
   readonly links: ReadonlySet<number>;
 }
 
-export interface MentionParts {
+export interface MentionDependencies {
   readonly log: Pick<LogStore, 'read'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
   readonly openEntries: { all(): Iterable<OpenEntry> };
@@ -53,12 +53,12 @@ export function keysIn(tenant: string | null, reason: string, held: TextsHeld): 
   return letters;
 }
 
-type TextsHeld = Pick<MentionParts, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
+type TextsHeld = Pick<MentionDependencies, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
 
 /** Whether an organisation path belongs to the tenant: other tenants' texts are theirs. */
 type Owns = (path: string | null) => boolean;
 
-export async function mentionsOf(tenant: string | null, names: Names, parts: MentionParts): Promise<Mentions> {
+export async function mentionsOf(tenant: string | null, names: Names, parts: MentionDependencies): Promise<Mentions> {
   const { exhibits, openEntries, views, removedKeys, log, seals, yieldTurn } = parts;
   const owns: Owns = (path) => tenantOf(path) === tenant;
   const positions = new Set([...views.mentioning(names, owns), ...removedKeys.mentioning(names, owns)]);

@@ -10,18 +10,18 @@ import type { Finding } from '../../log/verify/verify.ts';
 import { bodyNamed } from '../writing/large-bodies.ts';
 import { named } from './blob-sweep.ts';
 
-export interface MissingBodiesParts {
-  /** As `LargeBodiesParts` has it. */
+export interface MissingBodiesDependencies {
+  /** As `LargeBodiesDependencies` has it. */
   readonly key: Uint8Array;
   readonly address: (name: BlobName) => string;
 }
 
 export class MissingBodies {
-  readonly #parts: MissingBodiesParts;
+  readonly #parts: MissingBodiesDependencies;
   /** By position of the row, what it names and the leaf it stands in. */
   readonly #named = new Map<number, { readonly address: string; readonly leaf: number }>();
 
-  constructor(parts: MissingBodiesParts) {
+  constructor(parts: MissingBodiesDependencies) {
     this.#parts = parts;
   }
 

@@ -1,6 +1,6 @@
 /** Texts of an entry of an open kind, in which a subject may be found. */
 import type { Json } from '../../log/values/canonical-json.ts';
-import { isEmbedded } from '../../log/entries/embedded.ts';
+import { isEmbedded } from '../../log/entries/embedded-vectors.ts';
 import type { OpenBody } from '../../log/entries/entry.ts';
 
 /** JSON as it stands, and its texts without their escapes; bytes as if they were text. */

@@ -12,7 +12,7 @@ import { createHmac } from 'node:crypto';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import type { NoteSigner } from '../../log/tree/checkpoint-note.ts';
 import { KeyedHash, sha256Hex } from '../../log/bytes/sha256.ts';
-import type { StandingDigests } from '../../projections/rows/erasure/standing-versions.ts';
+import type { StandingDigests } from '../../projections/rows/erasure/version-digests.ts';
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
 
@@ -79,7 +79,7 @@ export interface ErasureStatement {
 }
 
 /** Where the completion's entry is, and the proof of it. */
-export interface CompletionPlace {
+export interface CompletionProof {
   readonly position: number;
   /** RFC 3339 with nanoseconds: the time of the entry. */
   readonly issuedAt: string;
@@ -127,7 +127,7 @@ export function statementText(statement: ErasureStatement): string {
   return canonicalJson(statement as unknown as Json);
 }
 
-export function receiptOf(statement: string, { position, issuedAt, proof }: CompletionPlace, signer: NoteSigner): Envelope {
+export function receiptOf(statement: string, { position, issuedAt, proof }: CompletionProof, signer: NoteSigner): Envelope {
   const said = JSON.parse(statement) as { readonly [name: string]: Json };
   const payload = Buffer.from(canonicalJson({ ...said, complete_seq: position, issued_at: issuedAt, proof }), 'utf8');
   const sig = Buffer.from(signer.sign(preAuthenticated(receiptType, payload))).toString('base64');
@@ -164,8 +164,8 @@ export function commitmentTest(hmacKey: Uint8Array, tenant: string | null, commi
   const scope = saltScope(tenant);
   const wanted = Buffer.from(commitment, 'hex');
   return (text) => {
-    commitments.rekey(salts.of(scope + text));
-    return wanted.equals(commitments.of(text));
+    commitments.rekey(salts.digest(scope + text));
+    return wanted.equals(commitments.digest(text));
   };
 }
 

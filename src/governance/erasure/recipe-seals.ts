@@ -10,7 +10,7 @@ import { isSealedText, openText, sealText } from '../../log/keys/sealed-text.ts'
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
 import type { RemovalSeals } from '../../projections/decision.ts';
 
-export interface RecipeSealsParts {
+export interface RecipeSealsDependencies {
   readonly keys: Pick<SubjectKeys, 'sealing' | 'opening' | 'idsOf'>;
   readonly ids: { next(): string };
   readonly random: Random;
@@ -20,9 +20,9 @@ export interface RecipeSealsParts {
 const scope = '';
 
 export class RecipeSeals implements RemovalSeals {
-  readonly #parts: RecipeSealsParts;
+  readonly #parts: RecipeSealsDependencies;
 
-  constructor(parts: RecipeSealsParts) {
+  constructor(parts: RecipeSealsDependencies) {
     this.#parts = parts;
   }
 

@@ -5,9 +5,9 @@
 import type { Clock } from '../../clock.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { Redactions } from '../../projections/redactions/projection.ts';
-import { onceAMinute } from '../jobs/once-a-minute.ts';
+import { onceAMinute } from '../jobs/minute-rounds.ts';
 
-export interface RedactionChoreParts {
+export interface RedactionChoreDependencies {
   readonly log: Pick<LogStore, 'redact'>;
   readonly redactions: Pick<Redactions, 'next'>;
   readonly clock: Clock;
@@ -17,9 +17,9 @@ export interface RedactionChoreParts {
 }
 
 export class RedactionChore {
-  readonly #parts: RedactionChoreParts;
+  readonly #parts: RedactionChoreDependencies;
 
-  constructor(parts: RedactionChoreParts) {
+  constructor(parts: RedactionChoreDependencies) {
     this.#parts = parts;
   }
 

@@ -12,7 +12,7 @@ import type { Erasure } from '../../projections/erasures/projection.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { covers } from '../caller.ts';
-import { isEmbedded, withoutVectors } from '../../log/entries/embedded.ts';
+import { isEmbedded, withoutVectors } from '../../log/entries/embedded-vectors.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
 import { referredTo } from '../writing/large-bodies.ts';
 import { named, textAt } from './blob-sweep.ts';
@@ -20,11 +20,11 @@ import type { ErasedWords, WordSearch } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
-import type { Sought } from './sought.ts';
+import type { ScanTarget } from './scan-target.ts';
 import { branchesNow, type BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
 
-export interface ScanParts {
+export interface ScanDependencies {
   readonly state: BranchesRead & {
     readonly rows: {
       readonly scopes: PathCodes;
@@ -55,7 +55,7 @@ export interface ScanResult {
   readonly lookedAt: Readonly<Record<string, number>>;
 }
 
-export async function residualScan(erasure: Erasure, sought: Sought, parts: ScanParts): Promise<ScanResult> {
+export async function residualScan(erasure: Erasure, sought: ScanTarget, parts: ScanDependencies): Promise<ScanResult> {
   const scan = new Scan(parts);
   const { keys, versions, mentions, tenant, intended } = erasure;
   scan.keys(keys);
@@ -73,7 +73,7 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
 }
 
 class Scan {
-  readonly #parts: ScanParts;
+  readonly #parts: ScanDependencies;
   readonly #hits = new Map<string, ResidualHit>();
   /** By hash, the earliest position of a sentence that a body repeats. */
   readonly #bodies = new Map<string, number>();
@@ -89,7 +89,7 @@ class Scan {
     stores: 0,
   };
 
-  constructor(parts: ScanParts) {
+  constructor(parts: ScanDependencies) {
     this.#parts = parts;
   }
 
@@ -137,7 +137,7 @@ class Scan {
     };
     let dropped: ReadonlySet<number> | null = null;
     return rows.filter((row) => {
-      const key = keys?.of(row) ?? null;
+      const key = keys?.keyIdOf(row) ?? null;
       if (key !== null) return isOpen(key);
       dropped ??= droppedRows(stored);
       return !dropped.has(row);
@@ -152,7 +152,7 @@ class Scan {
       let found = 0;
       for (const position of positions) {
         this.#looked['versions']!++;
-        if ((versions?.at(position) ?? -1) >= 0) found++;
+        if ((versions?.versionAt(position) ?? -1) >= 0) found++;
         if (this.#looked['versions']! % 1024 === 0) await this.#parts.yieldTurn();
       }
       if (found > 0) this.#hit('rows', type, found);
@@ -173,7 +173,7 @@ class Scan {
   }
 
   /** Scans recipes and notes on all exhibits of the tenant, including those since the mentions were found. */
-  async exhibits(tenant: string | null, sought: Sought): Promise<void> {
+  async exhibits(tenant: string | null, sought: ScanTarget): Promise<void> {
     const { state, log, seals, yieldTurn, links: known } = this.#parts;
     for (const { id, links } of state.exhibits.all()) {
       for (const { leaf, path } of links) {
@@ -189,7 +189,7 @@ class Scan {
   }
 
   /** Entries of kinds that no reader of this release knows, since the mentions were found too. */
-  async openEntries(tenant: string | null, sought: Sought): Promise<void> {
+  async openEntries(tenant: string | null, sought: ScanTarget): Promise<void> {
     const { state, log, yieldTurn, links: known } = this.#parts;
     for (const { leaf, path } of state.openEntries.all()) {
       if (tenantOf(path) !== tenant) continue;
@@ -202,7 +202,7 @@ class Scan {
   }
 
   /** Rows of others that say the subject in a cell of their own; its own that came after the intent are for another erasure. */
-  async cells(tenant: string | null, sought: Sought, intended: bigint): Promise<void> {
+  async cells(tenant: string | null, sought: ScanTarget, intended: bigint): Promise<void> {
     const { state, yieldTurn } = this.#parts;
     const paths = pathsOf(tenant, state.rows.scopes);
     let [of, testOf] = ['', sought.column('string')];
@@ -213,7 +213,8 @@ class Scan {
       const perTurn = texts.of === 'json' ? Math.min(sought.cellsPerTurn, jsonPerTurn) : sought.cellsPerTurn;
       for (let from = 0; from < texts.length; from += perTurn) {
         const end = Math.min(texts.length, from + perTurn);
-        for (let row = from; row < end; row++) if (says(row) && texts.stands(row)) this.#said(texts, name, row, sought, intended);
+        for (let row = from; row < end; row++)
+          if (says(row) && texts.stands(row)) this.#countHit(texts, name, row, sought, intended);
         this.#looked['cells']! += end - from;
         await yieldTurn();
       }
@@ -271,13 +272,13 @@ class Scan {
     return since;
   }
 
-  #said({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: Sought, intended: bigint): void {
+  #countHit({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: ScanTarget, intended: bigint): void {
     const subject = subjectOf(row);
     if (subject === null || !sought.is(String(subject))) this.#hit('cells', name, 1);
     else if (systemFrom(row) < intended) this.#hit('rows', type, 1);
   }
 
-  texts(tenant: string | null, sought: Sought): void {
+  texts(tenant: string | null, sought: ScanTarget): void {
     for (const store of this.#parts.stores) {
       this.#looked['stores']!++;
       for (const { where, what, count } of store.search?.(sought, tenant) ?? []) this.#hit(where, what, count);

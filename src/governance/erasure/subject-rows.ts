@@ -3,12 +3,12 @@ import { mainBranch } from '../../log/entries/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { BranchRows } from '../../projections/rows/tables/branch-rows.ts';
-import { type RowsOf, rowsOf } from '../../projections/rows/projection.ts';
+import { type RowsScope, rowsOf } from '../../projections/rows/projection.ts';
 
 export interface BranchesRead {
   readonly branches: Pick<Branches, 'list'>;
   readonly catalog: { on(branch: number, tenant: string | null): CatalogReader };
-  readonly rows: { on(of: RowsOf): BranchRows };
+  readonly rows: { on(of: RowsScope): BranchRows };
 }
 
 /** A branch that stands, as all of it is now. */

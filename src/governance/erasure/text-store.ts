@@ -1,10 +1,10 @@
 /** Stores of texts beside log and projections: caches, loaded lookup tables, replies that can still be fetched. */
 import type { ResidualHit } from './receipt.ts';
-import type { Sought } from './sought.ts';
+import type { ScanTarget } from './scan-target.ts';
 
 export interface TextStore {
   /** Lets go of everything that may come from removed rows: it is made anew on the next request. */
   forget?(): void;
   /** Where the text is held still. Of the tenant: others’ are not looked at. */
-  search?(sought: Sought, tenant: string | null): readonly ResidualHit[];
+  search?(sought: ScanTarget, tenant: string | null): readonly ResidualHit[];
 }

@@ -86,20 +86,20 @@ interface LaneState {
   readonly waiting: Waiting[];
 }
 
-export interface JobRunnerParts {
+export interface JobRunnerDependencies {
   readonly now: () => bigint;
   readonly newId: () => string;
 }
 
 export class JobRunner {
-  readonly #parts: JobRunnerParts;
+  readonly #parts: JobRunnerDependencies;
   /** In the order in which they were asked for. */
   readonly #jobs = new Map<string, Job>();
   readonly #ended: string[] = [];
   readonly #lanes = new Map<JobLane, LaneState>();
   #draining = false;
 
-  constructor(parts: JobRunnerParts) {
+  constructor(parts: JobRunnerDependencies) {
     this.#parts = parts;
   }
 
@@ -139,12 +139,12 @@ export class JobRunner {
 
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
   find(id: string, caller: Caller): JobView {
-    return this.#found(id, caller).view;
+    return this.#requireJob(id, caller).view;
   }
 
   /** Ends with REL_CANCELLED as soon as it can; its effects so far stay. REL_CONFLICT for one that has ended. */
   cancel(id: string, caller: Caller): JobView {
-    const { view, ending } = this.#found(id, caller);
+    const { view, ending } = this.#requireJob(id, caller);
     if (view.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${view.state}`);
     ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
     return view;
@@ -158,7 +158,7 @@ export class JobRunner {
     }
   }
 
-  #found(id: string, caller: Caller): Job {
+  #requireJob(id: string, caller: Caller): Job {
     const job = this.#jobs.get(id);
     if (job === undefined || !isShownTo(caller, job.caller)) throw new ServiceError('REL_NOT_FOUND', 'no such job');
     return job;

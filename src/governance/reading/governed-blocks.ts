@@ -62,7 +62,7 @@ export class GovernedBlocks implements Iterator<GovernedBlock, void> {
   }
 }
 
-const everyCell: Showing = { bits: null, masked: () => undefined };
+const everyCell: Showing = { bits: null, maskedCells: () => undefined };
 
 function leave(block: StoredBlock, columns: readonly Vector[]): GovernedBlock {
   if (block.indexes === undefined) return { ...block, columns };

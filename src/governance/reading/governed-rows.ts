@@ -38,12 +38,12 @@ export interface Reading {
   readonly hash: MaskHash;
 }
 
-export interface GovernedRowsParts {
+export interface GovernedRowsDependencies {
   readonly rows: RowReader<StoredBlock>;
   /** Scope of the caller's own path. */
   readonly scope: Scope;
   /** The guards of a type, the grant on its rows, and its tenant's definition. */
-  readonly granted: (type: string) => Pick<RowSource, 'guards' | 'grant' | 'type'>;
+  readonly sourceOf: (type: string) => Pick<RowSource, 'guards' | 'grant' | 'type'>;
   readonly reading: Reading;
   /** Instant of the snapshot. */
   readonly instant: bigint;
@@ -54,20 +54,20 @@ const uncounted = 10_000;
 const segmentRows = 65_536;
 
 export class GovernedRows implements RowReader<GovernedBlock> {
-  readonly #parts: GovernedRowsParts;
+  readonly #parts: GovernedRowsDependencies;
 
-  constructor(parts: GovernedRowsParts) {
+  constructor(parts: GovernedRowsDependencies) {
     this.#parts = parts;
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    this.#checked({ type, columns, time: everything });
+    this.#check({ type, columns, time: everything });
     return this.#parts.rows.prepare?.(type, columns) ?? null;
   }
 
   /** Where a condition or a mask hides anything, everything that is shown is looked at. */
   canBeNear({ type, column, time }: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean {
-    const { grant } = this.#checked({ type, columns: [column], time });
+    const { grant } = this.#check({ type, columns: [column], time });
     return grant === openGrant && this.#parts.rows.near !== undefined;
   }
 
@@ -79,7 +79,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
 
   scan(request: ScanRequest): Iterator<GovernedBlock, void> {
     const { rows, scope } = this.#parts;
-    const { grant, type } = this.#checked(request);
+    const { grant, type } = this.#check(request);
     const asked = askedOf(request.columns);
     if (grant !== openGrant || asked.shown) return this.#throughLanes(request, grant, type);
     const blocks = rows.scan(within(request, asked.withPath, scope.codes));
@@ -105,7 +105,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
 
   estimate(request: ScanRequest): ScanEstimate {
     const { rows, scope, instant } = this.#parts;
-    const { grant, type } = this.#checked(request);
+    const { grant, type } = this.#check(request);
     if (grant === openGrant) return rows.estimate(within(request, request.columns, scope.codes));
     const lanes = this.#lanes(request, grant);
     const zones = visibleZones(request.zones ?? [], grant);
@@ -133,7 +133,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
 
   provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
     refuseClassified(name);
-    const { rows, scope, granted } = this.#parts;
+    const { rows, scope, sourceOf: granted } = this.#parts;
     const { guards, grant, type } = granted(name);
     guards.check(name, []);
     if (grant === openGrant) return rows.provenanceOf(name, systemFrom, scope.codes);
@@ -150,12 +150,12 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     return noPathCodes;
   }
 
-  #checked(request: ScanRequest): { readonly grant: TypeGrant; readonly type: TypeDefinition } {
+  #check(request: ScanRequest): { readonly grant: TypeGrant; readonly type: TypeDefinition } {
     refuseClassified(request.type);
     assert(!request.columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(request.paths === undefined, 'only the gate says which paths a scan may show');
     assert(request.further === undefined, 'further columns are the gate’s own');
-    const found = this.#parts.granted(request.type);
+    const found = this.#parts.sourceOf(request.type);
     found.guards.check(request.type, askedOf(request.columns).names);
     if (found.grant.allowed) return found;
     throw new ServiceError('REL_ACL', `no policy permits reading ${request.type}, and no agreement shares it`);
@@ -217,17 +217,17 @@ const everything = { system: 'all', valid: 'all' } as const;
 /** A `system_from` as provenance names versions by it. */
 const versionName = /^[0-9a-f]{16}$/;
 
-interface Asked {
+interface RequestedColumns {
   readonly withPath: readonly string[];
   /** Columns of the type. */
   readonly names: readonly string[];
   readonly shown: boolean;
 }
 
-const known = new WeakMap<readonly string[], Asked>();
+const known = new WeakMap<readonly string[], RequestedColumns>();
 
 /** Scans of one plan name the same columns. */
-function askedOf(columns: readonly string[]): Asked {
+function askedOf(columns: readonly string[]): RequestedColumns {
   let asked = known.get(columns);
   if (asked === undefined) {
     const shown = columns.some((column) => shownOf(column) !== null);

@@ -41,7 +41,8 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
   const rows = new VisibleRows({ types, scope, reading, instant: paths.instant });
   const covers = (lane: Lane, path: string | null): boolean =>
     lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
-  const mayShow = (type: string, path: string | null): boolean => types.of(type).grant.lanes.some((lane) => covers(lane, path));
+  const mayShow = (type: string, path: string | null): boolean =>
+    types.typeNamed(type).grant.lanes.some((lane) => covers(lane, path));
   // A view of a path is visible to the paths below it.
   const views = paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0));
   const epochs = `${paths.branchId}.${paths.protectionEpoch}`;
@@ -63,21 +64,21 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     catalog: new GovernedCatalog(paths.catalog, types, views),
     protection: paths.protection,
     protectionEpoch: paths.protectionEpoch,
-    masked: (type) => types.of(type).grant.masked,
-    hides: (type, column) => types.of(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
+    masksOf: (type) => types.typeNamed(type).grant.masked,
+    hides: (type, column) => types.typeNamed(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
     offers: (type) => types.offers(type),
     notices: (type, columns) => types.notices(type, columns),
-    seenBy: (type) => (types.of(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
-    shares: (type) => types.of(type).sources.some((source) => source.paths.tenant !== paths.tenant),
+    seenBy: (type) => (types.typeNamed(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
+    shares: (type) => types.typeNamed(type).sources.some((source) => source.paths.tenant !== paths.tenant),
     mayShow,
     rows,
     stored: rows,
-    embedded: (type, model, instant, texts) => {
-      const { sources, grant: granted } = types.of(type);
+    embeddingsOf: (type, model, instant, texts) => {
+      const { sources, grant: granted } = types.typeNamed(type);
       if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
       return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
     },
-    recalled: (type, rows, instant) => {
+    recallsOf: (type, rows, instant) => {
       const reader = paths.recalls(instant);
       return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
     },
@@ -89,7 +90,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     erasing: (names) =>
       erasing(
         paths.erasures,
-        [...names].map((name) => types.of(name).definition.name),
+        [...names].map((name) => types.typeNamed(name).definition.name),
         mayShow,
       ),
     textLanguage: paths.textLanguage,
@@ -103,7 +104,7 @@ function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: Gove
   return () => {
     if (erasures.count === count) return false;
     for (const type of types) {
-      for (const [path, last] of erasures.of(type)) if (last > count && mayShow(type, path)) return true;
+      for (const [path, last] of erasures.pathsOf(type)) if (last > count && mayShow(type, path)) return true;
     }
     return false;
   };
@@ -114,7 +115,7 @@ const recallSalt = 'recall/1';
 
 /** The id of a row in access records: without the store's key it leads to no row. */
 function saltedId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
-  return hash.of(JSON.stringify([recallSalt, branch, path, type, key]), path);
+  return hash.hashOf(JSON.stringify([recallSalt, branch, path, type, key]), path);
 }
 
 /** Part of the plan-cache key: plans of an earlier tenant of the same path used its views. */
@@ -170,7 +171,7 @@ function governRemovals(
 ): RemovalReader {
   return {
     removedAfter: (name, instant) => {
-      const { sources } = types.of(name);
+      const { sources } = types.typeNamed(name);
       return sources.flatMap(({ declared, guards, grant }, i) => {
         if (i > 0 && isClosed(guards, declared.name, [])) return [];
         guards.check(declared.name, []);

@@ -21,7 +21,7 @@ export function grantedSnapshot(
   now: bigint,
   right?: CedarAction,
 ): GovernedSnapshot {
-  const { grant, guardsOf } = granted(core, judged, now, right);
+  const { grant, guardsOf } = grantAndGuards(core, judged, now, right);
   const { caller, purpose, breakGlass, accessScopeRef } = judged;
   const beginning = beginningOf(core.parts.projections.tenants, caller);
   return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, core.reading);
@@ -29,11 +29,11 @@ export function grantedSnapshot(
 
 /** The types of such a snapshot alone, for callers that read no row. */
 export function grantedTypes(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): VisibleTypes {
-  const { grant, guardsOf } = granted(core, judged, now);
+  const { grant, guardsOf } = grantAndGuards(core, judged, now);
   return new VisibleTypes({ paths, grant, visiting: judged.caller.sharedFrom !== null, guardsOf });
 }
 
-function granted({ judge, grants }: Granting, judged: Judged, now: bigint, right?: CedarAction): Granted {
+function grantAndGuards({ judge, grants }: Granting, judged: Judged, now: bigint, right?: CedarAction): Granted {
   const { caller, action } = judged;
   return {
     grant: grants.grantFor({ caller, action, stated: judged, now, ...(right && { right }) }),
@@ -60,7 +60,7 @@ export function pinnedSnapshot(
   const { judge, grants, reading } = core;
   const { principal, path, branch, roles, attributes, door, clientIp, instant, masked } = pinned;
   const { purpose, breakGlass, accessScopeRef } = pinned;
-  const set = judge.policies.at(paths.position);
+  const set = judge.policies.setAt(paths.position);
   if ((set?.digest ?? '') !== pinned.policyDigest) {
     throw new ServiceError('REL_UNPROCESSABLE', 'the policy set at the basis of the recipe is not the one that it names');
   }

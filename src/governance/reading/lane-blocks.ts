@@ -60,7 +60,10 @@ export class LaneBlocks implements Iterator<GovernedBlock, void> {
       if (!indexes) return { done: false, value: { ...visible, placed } };
       const isWhole = indexes.base === 0 && block.count === indexes.rows;
       const bits = isWhole ? (judged?.bits ?? null) : null;
-      const texts = new VisibleTexts(visible, placed, indexes, { bits, masked: (column) => this.#masked(visible, column) });
+      const texts = new VisibleTexts(visible, placed, indexes, {
+        bits,
+        maskedCells: (column) => this.#maskedColumn(visible, column),
+      });
       return { done: false, value: { ...visible, placed, texts } };
     }
     return { done: false, value: this.#nothing() };
@@ -72,7 +75,7 @@ export class LaneBlocks implements Iterator<GovernedBlock, void> {
   }
 
   /** A column of which some lane masks cells, as it leaves: without one, all of them are taken for masked. */
-  #masked({ columns }: RowBlock, column: string): Vector | undefined {
+  #maskedColumn({ columns }: RowBlock, column: string): Vector | undefined {
     const { plan, lanes } = this.#scan;
     if (lanes.every(({ masks }) => !masks.has(column))) return undefined;
     const number = plan.own.findIndex(({ name, shown }) => name === column && !shown);
@@ -161,7 +164,7 @@ class JudgedBlock {
     const { lanes, history, byKey, plan } = this.#scan;
     const { rows } = lanes[lane]!;
     assert(rows !== 'none', 'a lane without rows is none');
-    const tests: Passed[] = rows === null ? [] : [this.#passed(rows)];
+    const tests: Passed[] = rows === null ? [] : [this.#evaluate(rows)];
     const past = history[lane]!;
     assert(past !== 'nothing', 'a lane with nothing to show is not asked');
     if (past !== 'all') tests.push(this.#past(past));
@@ -187,7 +190,7 @@ class JudgedBlock {
     return 'flags' in passed ? passed.flags : flagsAt(passed.bits, this.#block, this.#block.count);
   }
 
-  #passed(condition: RowCondition): Passed {
+  #evaluate(condition: RowCondition): Passed {
     this.#known ??= new Map();
     let passed = this.#known.get(condition);
     if (passed === undefined) this.#known.set(condition, (passed = this.#ask(condition)));
@@ -200,7 +203,7 @@ class JudgedBlock {
     assert(further !== undefined, 'a block of a scan under lanes has further columns');
     const { cells } = further;
     if (cells !== undefined) {
-      let known = bits.known(cells, condition);
+      let known = bits.find(cells, condition);
       if (known === undefined && count * learntAtOnce >= cells.length) known = bits.learn(cells, condition);
       if (known !== undefined) return cells.rows === null ? { bits: known } : { flags: flagsAt(known, cells.rows, count) };
     }
@@ -228,7 +231,7 @@ class JudgedBlock {
   #without({ when }: CellMask): Passed {
     const flags = new Uint8Array(this.#block.count);
     if (when === null) return { flags };
-    const masked = this.#flagsOf(this.#passed(when));
+    const masked = this.#flagsOf(this.#evaluate(when));
     for (let k = 0; k < flags.length; k++) flags[k] = 1 - masked[k]!;
     return { flags };
   }
@@ -304,13 +307,13 @@ class JudgedBlock {
       if (masks.every((mask) => mask === null)) return vector;
       const [one] = masks;
       if (!column.shown && only >= 0 && one !== null && one!.when === null) return { kind: 'null' };
-      return this.#masked(column, vector, laneOf, only);
+      return this.#maskColumn(column, vector, laneOf, only);
     });
   }
 
-  #masked(column: LaneColumn, vector: Vector, laneOf: (place: number) => number, only: number): Vector {
+  #maskColumn(column: LaneColumn, vector: Vector, laneOf: (place: number) => number, only: number): Vector {
     const conditions = column.masks.map((mask, lane) =>
-      mask === null || mask.when === null || (only >= 0 && lane !== only) ? null : this.#passed(mask.when),
+      mask === null || mask.when === null || (only >= 0 && lane !== only) ? null : this.#evaluate(mask.when),
     );
     const maskAt = (k: number): CellMask | null => {
       const lane = laneOf(k);

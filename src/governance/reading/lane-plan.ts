@@ -32,11 +32,11 @@ export function lanePlan(grant: TypeGrant, columns: readonly string[], typeOf: (
   let known = plans.get(grant);
   if (known === undefined) plans.set(grant, (known = new WeakMap()));
   let plan = known.get(columns);
-  if (plan === undefined) known.set(columns, (plan = made(grant, columns, typeOf)));
+  if (plan === undefined) known.set(columns, (plan = makePlan(grant, columns, typeOf)));
   return plan;
 }
 
-function made({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+function makePlan({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
   const names = columns.map((column) => shownOf(column) ?? column);
   const sources = [...new Set(names)];
   const own = columns.map((column, i): LaneColumn => {

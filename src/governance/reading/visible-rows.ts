@@ -21,7 +21,7 @@ import type { Scope } from './path-scopes.ts';
 import type { GovernedBlock } from '../search/visible-texts.ts';
 import { isAlike, openSources, type RowSource, type VisibleType, type VisibleTypes } from './visible-types.ts';
 
-export interface VisibleRowsParts {
+export interface VisibleRowsDependencies {
   readonly types: VisibleTypes;
   /** Scope of the caller's own path. */
   readonly scope: Scope;
@@ -30,14 +30,14 @@ export interface VisibleRowsParts {
 }
 
 export class VisibleRows implements RowReader<GovernedBlock> {
-  readonly #parts: VisibleRowsParts;
+  readonly #parts: VisibleRowsDependencies;
 
-  constructor(parts: VisibleRowsParts) {
+  constructor(parts: VisibleRowsDependencies) {
     this.#parts = parts;
   }
 
   prepare(type: string, columns: readonly string[]): Preparation | null {
-    const found = this.#parts.types.of(type);
+    const found = this.#parts.types.typeNamed(type);
     const begun = openSources(found, columns).flatMap((source) => {
       const alike = columns.filter((column) => isAlike(found.definition, source.declared, column));
       return this.#rowsOf(source).prepare(source.declared.name, alike) ?? [];
@@ -62,7 +62,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
 
   /** Where the rows are one tenant's, as they are declared there. */
   #nearIn({ type, column }: Pick<NearRequest, 'type' | 'column'>): GovernedRows | null {
-    const found = this.#parts.types.of(type);
+    const found = this.#parts.types.typeNamed(type);
     const [source, ...others] = openSources(found, [column]);
     if (source === undefined || others.length > 0) return null;
     if (type !== source.declared.name || !isAlike(found.definition, source.declared, column)) return null;
@@ -70,7 +70,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
   }
 
   scan(request: ScanRequest): Iterator<GovernedBlock, void> {
-    const found = this.#parts.types.of(request.type);
+    const found = this.#parts.types.typeNamed(request.type);
     const sources = openSources(found, request.columns.map(columnOf));
     const [first] = sources;
     if (sources.length === 1) return this.#scanOne(found, first!, request);
@@ -95,7 +95,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
   }
 
   estimate(request: ScanRequest): ScanEstimate {
-    const found = this.#parts.types.of(request.type);
+    const found = this.#parts.types.typeNamed(request.type);
     const sources = openSources(found, request.columns.map(columnOf));
     const estimates = sources.map((source) => {
       const alike = (column: string): boolean => isAlike(found.definition, source.declared, columnOf(column));
@@ -110,7 +110,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
   }
 
   provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
-    for (const source of openSources(this.#parts.types.of(name), [])) {
+    for (const source of openSources(this.#parts.types.typeNamed(name), [])) {
       const found = this.#rowsOf(source).provenanceOf(source.declared.name, systemFrom);
       if (found !== undefined) return found;
     }
@@ -124,7 +124,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
 
   #rowsOf(source: RowSource): GovernedRows {
     const { scope, reading, instant } = this.#parts;
-    return new GovernedRows({ rows: source.paths.rows, scope, granted: () => source, reading, instant });
+    return new GovernedRows({ rows: source.paths.rows, scope, sourceOf: () => source, reading, instant });
   }
 }
 

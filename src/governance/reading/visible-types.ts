@@ -12,7 +12,7 @@ import { isClassified, refuseClassified } from '../authorization/egress.ts';
 import type { Grant, TypeGrant } from '../authorization/grant.ts';
 import { joinedGrant } from '../authorization/grants.ts';
 import type { Guards } from '../authorization/guards.ts';
-import { unregistered } from '../authorization/policy.ts';
+import { unregisteredType } from '../authorization/policy.ts';
 
 /** Rows of one tenant's type. */
 export interface RowSource {
@@ -32,7 +32,7 @@ export interface VisibleType {
   readonly grant: TypeGrant;
 }
 
-export interface VisibleTypesParts {
+export interface VisibleTypesDependencies {
   readonly paths: AccessPaths;
   readonly grant: Grant;
   /** Another tenant's path is named, whose rows alone are asked for. */
@@ -41,11 +41,11 @@ export interface VisibleTypesParts {
 }
 
 export class VisibleTypes {
-  readonly #parts: VisibleTypesParts;
+  readonly #parts: VisibleTypesDependencies;
   readonly #known = new Map<string, VisibleType | undefined>();
   readonly #guards: Guards;
 
-  constructor(parts: VisibleTypesParts) {
+  constructor(parts: VisibleTypesDependencies) {
     this.#parts = parts;
     this.#guards = parts.guardsOf(parts.paths);
   }
@@ -59,14 +59,14 @@ export class VisibleTypes {
   }
 
   /** A name that is no type yet stands for rows of its own. */
-  of(name: string): VisibleType {
-    return this.find(name) ?? visible([this.#own(unregistered(name))])!;
+  typeNamed(name: string): VisibleType {
+    return this.find(name) ?? visible([this.#own(unregisteredType(name))])!;
   }
 
   /** Goes through all types that can be named, in the order of their names: those that only others share included. */
   definitions(): readonly TypeDefinition[] {
     const { paths, grant, visiting } = this.#parts;
-    const own = visiting ? [] : unclassified(paths.catalog.types());
+    const own = visiting ? [] : dropClassified(paths.catalog.types());
     const names = new Set(grant.sharing.flatMap(({ types }) => [...types]).filter((name) => !isClassified(name)));
     if (!visiting) for (const { name } of own) names.delete(name);
     if (names.size === 0) return own;
@@ -116,30 +116,30 @@ export class VisibleTypes {
     const { paths, visiting } = this.#parts;
     const declared = visiting ? undefined : paths.catalog.type(name);
     const own = declared === undefined ? [] : [this.#own(declared)];
-    const sources = [...own, ...this.#shared(name)];
+    const sources = [...own, ...this.#sharedSources(name)];
     if (sources.length > 0) return visible(sources);
     const parts = splitTypeName(name);
     if (parts === null) return undefined;
     refuseClassified(parts.type);
-    if (parts.tenant !== paths.tenant) return visible(this.#shared(parts.type, parts.tenant));
+    if (parts.tenant !== paths.tenant) return visible(this.#sharedSources(parts.type, parts.tenant));
     const named = visiting ? undefined : paths.catalog.type(parts.type);
     return named && visible([this.#own(named)]);
   }
 
   #own(declared: TypeDefinition): RowSource {
     const { paths, grant } = this.#parts;
-    const type = masked(paths, declared);
-    return { paths, declared, type, grant: grant.of(type), guards: this.#guards };
+    const type = maskDeclared(paths, declared);
+    return { paths, declared, type, grant: grant.grantFor(type), guards: this.#guards };
   }
 
-  #shared(name: string, only?: string): RowSource[] {
+  #sharedSources(name: string, only?: string): RowSource[] {
     const { paths, grant, guardsOf } = this.#parts;
-    return grant.sharing.flatMap(({ tenant, types, of }) => {
+    return grant.sharing.flatMap(({ tenant, types, grantFor: of }) => {
       if (!types.has(name) || (only !== undefined && tenant !== only)) return [];
       const theirs = paths.of(tenant);
       const declared = theirs.catalog.type(name);
       if (declared === undefined) return [];
-      const type = masked(theirs, declared);
+      const type = maskDeclared(theirs, declared);
       const shared = of(type);
       return shared.allowed ? [{ paths: theirs, declared, type, grant: shared, guards: guardsOf(theirs) }] : [];
     });
@@ -149,7 +149,7 @@ export class VisibleTypes {
 const withoutClassified = new WeakMap<readonly TypeDefinition[], readonly TypeDefinition[]>();
 
 /** One list for all who ask of the same list: a tenant may have 10,000 types. */
-function unclassified(types: readonly TypeDefinition[]): readonly TypeDefinition[] {
+function dropClassified(types: readonly TypeDefinition[]): readonly TypeDefinition[] {
   let left = withoutClassified.get(types);
   if (left === undefined) withoutClassified.set(types, (left = types.filter(({ name }) => !isClassified(name))));
   return left;
@@ -189,7 +189,7 @@ export function isClosed(guards: Guards, type: string, columns: readonly string[
 }
 
 /** A column that any definition of the lineage declares masked is, whatever the branch, or the catalog of then, says. */
-function masked({ protection }: TenantPaths, declared: TypeDefinition): TypeDefinition {
+function maskDeclared({ protection }: TenantPaths, declared: TypeDefinition): TypeDefinition {
   const { masked: names } = protection(declared.name);
   return names.size === 0 ? declared : withMasked(declared, names);
 }

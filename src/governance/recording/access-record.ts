@@ -51,11 +51,11 @@ export function accessRecord(happened: Happened): AccessRecord {
     path: caller.path,
     door: caller.door,
     action: happened.action,
-    purpose: shown(happened.purpose, limits.identifierLength),
-    objectType: shown(happened.objectType, objectTypesLengthMax),
+    purpose: clipText(happened.purpose, limits.identifierLength),
+    objectType: clipText(happened.objectType, objectTypesLengthMax),
     decision,
     code,
-    template: shown(happened.template, templateLengthMax),
+    template: clipText(happened.template, templateLengthMax),
     literalDigest: happened.literalDigest,
     basis: happened.basis,
     rowCount: happened.rowCount,
@@ -64,8 +64,8 @@ export function accessRecord(happened: Happened): AccessRecord {
   };
   if (happened.breakGlass !== null || happened.accessScopeRef !== null)
     record.stated = {
-      breakGlass: shown(happened.breakGlass, statedLengthMax),
-      accessScopeRef: shown(happened.accessScopeRef, statedLengthMax),
+      breakGlass: clipText(happened.breakGlass, statedLengthMax),
+      accessScopeRef: clipText(happened.accessScopeRef, statedLengthMax),
     };
   if (statements.length > 0) record.statements = statements.map(statementRecord);
   if (recalled !== null && recalled.ids.length > 0) record.recalled = recalled;
@@ -73,7 +73,7 @@ export function accessRecord(happened: Happened): AccessRecord {
 }
 
 function statementRecord({ template, objectType, ...others }: StatementRecord): StatementRecord {
-  return { ...others, template: shown(template, templateLengthMax), objectType: shown(objectType, objectTypesLengthMax) };
+  return { ...others, template: clipText(template, templateLengthMax), objectType: clipText(objectType, objectTypesLengthMax) };
 }
 
 function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'code'> {
@@ -83,7 +83,7 @@ function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'co
   return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
 }
 
-function shown(text: string | null, lengthMax: number): string | null {
+function clipText(text: string | null, lengthMax: number): string | null {
   if (text === null) return null;
   const cut = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
   return cut.toWellFormed();

@@ -67,7 +67,7 @@ export class LiteralDigest {
   }
 
   /** Hex. Lengths are hashed too: ('ab', 'c') and ('a', 'bc') differ. */
-  of(literals: readonly string[]): string {
+  digestOf(literals: readonly string[]): string {
     let text = '';
     for (const literal of literals) text += `${literal.length}:${literal}`;
     this.#reserve(blockBytes + text.length * 3);

@@ -3,7 +3,7 @@ import type { Judged } from '../authorization/judge.ts';
 import { actionOf, answers, partsOf, touchesRows, typeNamed, typesMigrated } from '../actions.ts';
 import type { Caller } from '../caller.ts';
 import type { Command, Outcome } from '../../projections/command.ts';
-import type { Action, InvocationFacts, InvocationRequest } from '../gate-contract.ts';
+import type { Action, InvocationDetails, InvocationRequest } from '../gate-contract.ts';
 
 /** The act in an access record, beside who did it and how it ended. */
 export interface RecordedAct {
@@ -24,7 +24,7 @@ export class Described {
   readonly time: bigint;
   /** The instant of what was read last; 0 where nothing was. */
   basis = 0n;
-  readonly #facts: { -readonly [K in keyof InvocationFacts]: InvocationFacts[K] } = {};
+  readonly #facts: { -readonly [K in keyof InvocationDetails]: InvocationDetails[K] } = {};
   /** By type, rows that were written so far; 0 for what was submitted and is not written, or not yet. */
   readonly #written = new Map<string | null, number>();
   /** The kind of the last submitted command; null: none that changes anything. */
@@ -38,7 +38,7 @@ export class Described {
     this.time = time;
   }
 
-  describe(facts: InvocationFacts): void {
+  describe(facts: InvocationDetails): void {
     Object.assign(this.#facts, facts);
     this.#judgedAs = null;
   }
@@ -105,7 +105,7 @@ export class Described {
     return call === undefined ? null : { action: 'ingest', ...call, rowCount: this.#written.get(call.objectType) ?? 0 };
   }
 
-  get facts(): InvocationFacts {
+  get facts(): InvocationDetails {
     return this.#facts;
   }
 

@@ -11,7 +11,7 @@ const termsAtOnce = 256;
 const kept = new WeakMap<TextIndex, Map<string, Stems>>();
 
 /** Must finish before `termsOfStem` is called. */
-export function* stemmed(index: TextIndex, language: string): Generator<undefined, void> {
+export function* stemTerms(index: TextIndex, language: string): Generator<undefined, void> {
   let languages = kept.get(index);
   if (!languages) kept.set(index, (languages = new Map()));
   if (languages.has(language)) return;
@@ -30,6 +30,6 @@ export function* stemmed(index: TextIndex, language: string): Generator<undefine
 export function termsOfStem(index: TextIndex, language: string, stem: string): readonly number[] {
   const known = kept.get(index)?.get(language);
   if (known) return known.get(stem) ?? [];
-  for (const _ of stemmed(index, language)) continue;
+  for (const _ of stemTerms(index, language)) continue;
   return termsOfStem(index, language, stem);
 }

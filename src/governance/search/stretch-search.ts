@@ -3,7 +3,7 @@
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
-import { PLACES, type TextIndex, type WidePlace } from '../../projections/rows/indexes/text/text-index.ts';
+import { PLACES, type TextIndex, type OrdinalRange } from '../../projections/rows/indexes/text/text-index.ts';
 import type { BestScores } from './best-scores.ts';
 import type { Condition, TextQuery } from './text-query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
@@ -485,7 +485,7 @@ export class StretchSearch {
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        const wide: WidePlace[] = [];
+        const wide: OrdinalRange[] = [];
         for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places, wide);
         if (terms.length > 1) places.sort((a, b) => a - b);
         ends = withWide(ends === null ? places : following(ends, places), wide, ends);
@@ -506,11 +506,11 @@ function figuresOf(index: TextIndex, shown: Int32Array): FieldFigures {
   let known = figuresKnown.get(shown);
   if (known === undefined) figuresKnown.set(shown, (known = new WeakMap()));
   let figures = known.get(index);
-  if (figures === undefined) known.set(index, (figures = summed(index, shown)));
+  if (figures === undefined) known.set(index, (figures = sumLengths(index, shown)));
   return figures;
 }
 
-function summed({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
+function sumLengths({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
   let [held, total] = [0, 0];
   for (let word = 0; word < shown.length; word++) {
     for (let left = shown[word]!; left !== 0; left &= left - 1) {
@@ -535,7 +535,7 @@ function following(before: readonly number[], places: readonly number[]): number
 }
 
 /** These ordinals, and the last ones of words that come right after one of `before`; ascending. */
-function withWide(ends: readonly number[], wide: readonly WidePlace[], before: readonly number[] | null): readonly number[] {
+function withWide(ends: readonly number[], wide: readonly OrdinalRange[], before: readonly number[] | null): readonly number[] {
   if (wide.length === 0) return ends;
   const known = before && new Set(before);
   const more = wide.filter(({ first }) => known === null || (first % PLACES !== 0 && known.has(first - 1)));

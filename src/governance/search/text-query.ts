@@ -137,9 +137,9 @@ class Parser {
         return leaves.length === 0 ? any(leaves) : { ...any(leaves), shape: 'rarest' };
       }
       case 'FUZZY':
-        return any(this.#kept(this.#termsOf(text, (term) => this.#term(term))).flatMap(leavesIn));
+        return any(this.#withoutStopWords(this.#termsOf(text, (term) => this.#term(term))).flatMap(leavesIn));
       case 'STEMMED':
-        return any(this.#kept(this.#termsOf(text, (term) => this.#stemmed(term))).flatMap(leavesIn));
+        return any(this.#withoutStopWords(this.#termsOf(text, (term) => this.#stemLeaf(term))).flatMap(leavesIn));
       case 'SUFFIX':
       case 'INFIX': {
         const kind = mode === 'SUFFIX' ? 'end' : 'part';
@@ -155,7 +155,7 @@ class Parser {
   }
 
   #words(text: string): readonly Word[] {
-    return this.#kept(words(text).flatMap((word) => this.#word(word)));
+    return this.#withoutStopWords(words(text).flatMap((word) => this.#word(word)));
   }
 
   /** Each run of letters by itself, with its parts. */
@@ -171,7 +171,7 @@ class Parser {
   }
 
   /** Without stop words, unless there are no others. */
-  #kept(all: readonly Word[]): readonly Word[] {
+  #withoutStopWords(all: readonly Word[]): readonly Word[] {
     const { stopWords } = this.#options.rules;
     if (stopWords.size === 0) return all;
     const isKept = (leaf: Leaf): boolean => !stopWords.has(this.#wordOf.get(leaf) ?? '');
@@ -205,7 +205,7 @@ class Parser {
           negated = true;
         } else {
           const isInside = negated !== isNegated;
-          const own = piece === '(' ? (at++, group(depth + 1, isInside)) : this.#sought(piece, leaves, scores, !isInside);
+          const own = piece === '(' ? (at++, group(depth + 1, isInside)) : this.#conditionFor(piece, leaves, scores, !isInside);
           if (piece === '(' && pieces[at] !== ')')
             throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match is not closed');
           if (own !== null) {
@@ -231,7 +231,7 @@ class Parser {
   }
 
   /** All parts of a word, or the word. */
-  #sought(piece: string, leaves: Leaf[], scores: boolean[], isScoring: boolean): Condition | null {
+  #conditionFor(piece: string, leaves: Leaf[], scores: boolean[], isScoring: boolean): Condition | null {
     const add = (leaf: Leaf): number => (scores.push(isScoring), leaves.push(leaf) - 1);
     const each = this.#word(piece).map((word) => conditionOf(word, add));
     return each.length === 0 ? null : each.length === 1 ? each[0]! : { all: each };
@@ -259,7 +259,7 @@ class Parser {
     return this.#withSynonyms(text, (term, isOwn) => ({ kind: 'term', text: term, edits: isOwn ? this.#edits(term) : 0 }));
   }
 
-  #stemmed(text: string): Leaf {
+  #stemLeaf(text: string): Leaf {
     const { language, indexed } = this.#options.rules;
     const other = language === indexed ? null : language;
     return this.#withSynonyms(text, (term) => ({ kind: 'stem', text: this.#stem(term), language: other }));

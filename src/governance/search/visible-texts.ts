@@ -8,7 +8,7 @@ import type { PlacedRows, RowBlock } from '../../projections/access-paths.ts';
 import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import type { StoredIndexes } from '../../projections/stored-block.ts';
-import { stemmed } from './other-stems.ts';
+import { stemTerms } from './other-stems.ts';
 import { type Field, StretchSearch } from './stretch-search.ts';
 import type { TextQuery } from './text-query.ts';
 
@@ -23,7 +23,7 @@ export interface Showing {
   /** Bits of the rows of the block, where they are at hand: the same array whenever the same rows are shown. */
   readonly bits: Int32Array | null;
   /** A column of which some cells may be masked, as it leaves: NULL where they are; undefined for other columns. */
-  masked(column: string): Vector | undefined;
+  maskedCells(column: string): Vector | undefined;
 }
 
 export class VisibleTexts {
@@ -60,7 +60,7 @@ export class VisibleTexts {
     for (const column of columns) {
       const index = this.#stored.index(column);
       if (index === null || index.rows !== rows) return null;
-      const masked = this.#showing.masked(column);
+      const masked = this.#showing.maskedCells(column);
       if (masked === undefined && visible === undefined)
         visible = isAll ? null : isCut ? this.#bits(count, null) : (this.#showing.bits ?? this.#bits(count, null));
       fields.set(column, { index, shown: masked === undefined ? visible! : this.#bits(count, masked) });
@@ -102,7 +102,7 @@ export class SearchableTexts {
 
   /** Finds the stems of all terms in another language than that of the indexes, in steps. */
   *stem(language: string): Generator<undefined, void> {
-    for (const { index } of this.#fields.values()) yield* stemmed(index, language);
+    for (const { index } of this.#fields.values()) yield* stemTerms(index, language);
   }
 }
 
@@ -118,10 +118,10 @@ export function* indexTexts(
   { selection, first, count }: Pick<RowBlock, 'selection' | 'first' | 'count'>,
   language: string,
 ): Generator<unknown, SearchableTexts> {
-  const at = (k: number): number => (selection === null ? first + k : selection[k]!);
+  const rowAt = (k: number): number => (selection === null ? first + k : selection[k]!);
   const fields = new Map<string, Field>();
   for (const { name, type, vector } of columns) {
-    fields.set(name, { index: yield* textIndexOf(chosenCells(vector, type, count, at), language), shown: null });
+    fields.set(name, { index: yield* textIndexOf(chosenCells(vector, type, count, rowAt), language), shown: null });
   }
   return new SearchableTexts(fields);
 }

@@ -42,16 +42,16 @@ function lowerOf(licensed: number, lowered: number): number {
 
 function licenceIn(text: string, settings: LicenceSettings): Licence {
   const { SERVICE_PROFILE: profile, SERVICE_LICENSE_GRACE_DAYS: graceDays } = settings;
-  if (profile === 'free') throw refused('the free profile has limits of its own: set SERVICE_PROFILE to server or cluster');
+  if (profile === 'free') throw refusal('the free profile has limits of its own: set SERVICE_PROFILE to server or cluster');
   const { signature, ...signed } = membersOf(text);
   checkSignature(signed, signature, publicKeyOf(settings));
   const { tier, max_tenants, storage_max_gb, capabilities, expires_unix_secs, licensee, ...more } = signed;
   const [unknown] = Object.keys(more);
-  if (unknown !== undefined) throw refused(`this version does not know the member ${JSON.stringify(unknown)}`);
-  if (tier !== profile) throw refused(`its tier is ${JSON.stringify(tier)}, but SERVICE_PROFILE is ${profile}`);
-  if (typeof licensee !== 'string' || licensee === '') throw refused('it names no licensee');
+  if (unknown !== undefined) throw refusal(`this version does not know the member ${JSON.stringify(unknown)}`);
+  if (tier !== profile) throw refusal(`its tier is ${JSON.stringify(tier)}, but SERVICE_PROFILE is ${profile}`);
+  if (typeof licensee !== 'string' || licensee === '') throw refusal('it names no licensee');
   if (!Array.isArray(capabilities) || !capabilities.every((each) => typeof each === 'string')) {
-    throw refused('capabilities must be a list of strings');
+    throw refusal('capabilities must be a list of strings');
   }
   const tenantsMax = wholeNumber('max_tenants', max_tenants, 1_000_000);
   const storageBytesMax = wholeNumber('storage_max_gb', storage_max_gb, 9_000_000) * bytesPerGb;
@@ -74,7 +74,7 @@ function termOf(expires: Json | undefined, graceDays: number): Pick<Licence, 'ex
 
 function wholeNumber(name: string, value: Json | undefined, max: number): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > max) {
-    throw refused(`${name} must be a whole number from 0 to ${max}`);
+    throw refusal(`${name} must be a whole number from 0 to ${max}`);
   }
   return value;
 }
@@ -84,9 +84,9 @@ function membersOf(text: string): Record<string, Json> {
   try {
     value = JSON.parse(text) as Json;
   } catch {
-    throw refused('it is not JSON');
+    throw refusal('it is not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused('it is not a JSON object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refusal('it is not a JSON object');
   return { ...(value as Record<string, Json>) };
 }
 
@@ -96,7 +96,7 @@ function checkSignature(signed: Record<string, Json>, signature: Json | undefine
   const key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
   const bytes = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
   if (bytes.length !== 64 || !crypto.verify(null, Buffer.from(canonicalOf(signed)), key, bytes)) {
-    throw refused('its signature does not match the licence key');
+    throw refusal('its signature does not match the licence key');
   }
 }
 
@@ -104,7 +104,7 @@ function canonicalOf(signed: Record<string, Json>): string {
   try {
     return canonicalJson(signed);
   } catch {
-    throw refused('it holds values that JSON cannot represent');
+    throw refusal('it holds values that JSON cannot represent');
   }
 }
 
@@ -117,6 +117,6 @@ function publicKeyOf(settings: LicenceSettings): Uint8Array {
   return parseKey(name, readSettingFile(name, path));
 }
 
-function refused(why: string): ConfigError {
+function refusal(why: string): ConfigError {
   return new ConfigError(`SERVICE_LICENSE_FILE: ${why}`);
 }

@@ -14,7 +14,7 @@ const pathBytesMax = 512;
  */
 export function parseOrganization(header: string | readonly string[] | undefined): string | null {
   if (header === undefined) return null;
-  if (typeof header !== 'string') throw malformed('was sent more than once');
+  if (typeof header !== 'string') throw malformedError('was sent more than once');
   checkOrganization(header);
   return header;
 }
@@ -22,14 +22,14 @@ export function parseOrganization(header: string | readonly string[] | undefined
 /** Throws REL_INVALID unless `path` can name an organisation. */
 export function checkOrganization(path: string): void {
   checkText(path, 'the organisation path');
-  if (Buffer.byteLength(path) > pathBytesMax) throw malformed(`is longer than ${pathBytesMax} bytes`);
+  if (Buffer.byteLength(path) > pathBytesMax) throw malformedError(`is longer than ${pathBytesMax} bytes`);
   for (let i = 0; i < path.length; i++) {
     const unit = path.charCodeAt(i);
-    if (unit < 0x20 || unit === 0x7f) throw malformed('holds a control character');
-    if (unit === 0x2c) throw malformed('holds a comma, or was sent more than once');
+    if (unit < 0x20 || unit === 0x7f) throw malformedError('holds a control character');
+    if (unit === 0x2c) throw malformedError('holds a comma, or was sent more than once');
   }
   for (const segment of path.split('/')) {
-    if (segment.trim() !== segment || segment === '') throw malformed('has an empty or padded segment');
+    if (segment.trim() !== segment || segment === '') throw malformedError('has an empty or padded segment');
   }
 }
 
@@ -54,4 +54,4 @@ export function foreignOrganization(): ServiceError {
   return new ServiceError('REL_XORG', 'tenant mismatch: the organisation header names a path outside the tenant of the token');
 }
 
-const malformed = (why: string): ServiceError => new ServiceError('REL_INVALID', `the organisation path ${why}`);
+const malformedError = (why: string): ServiceError => new ServiceError('REL_INVALID', `the organisation path ${why}`);

@@ -21,17 +21,17 @@ export const optionalDoors = [
 
 export type OptionalDoor = (typeof optionalDoors)[number];
 
-export interface BootFacts {
+export interface BootConditions {
   /** Doors that this build can open. */
   readonly builtDoors: readonly OptionalDoor[];
 }
 
 /** Every reason not to start, in a fixed order; empty when there is none. */
-export function bootRefusals(settings: Settings, facts: BootFacts): string[] {
+export function bootRefusals(settings: Settings, facts: BootConditions): string[] {
   return rules.flatMap((rule) => rule(settings, facts));
 }
 
-type BootRule = (settings: Settings, facts: BootFacts) => readonly string[];
+type BootRule = (settings: Settings, facts: BootConditions) => readonly string[];
 
 const isServer = (settings: Settings): boolean => settings.SERVICE_PROFILE !== 'free';
 
@@ -112,7 +112,7 @@ function tenancy(settings: Settings): readonly string[] {
 }
 
 /** About doors that are asked for by name; those that merely follow the bearer token stay off where they can't open. */
-function doorRefusals(door: OptionalDoor, settings: Settings, facts: BootFacts): readonly string[] {
+function doorRefusals(door: OptionalDoor, settings: Settings, facts: BootConditions): readonly string[] {
   const name = `SERVICE_${door}_ENABLE` as const;
   if (settings[name] !== true) return [];
   if (!facts.builtDoors.includes(door)) return [`${name}=true: this version has no such door`];

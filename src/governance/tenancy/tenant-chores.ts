@@ -7,12 +7,12 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { isEnded, stateAt } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { untenanted } from '../caller.ts';
+import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { purgeTenant } from './purge-steps.ts';
-import { onceAMinute } from '../jobs/once-a-minute.ts';
+import { onceAMinute } from '../jobs/minute-rounds.ts';
 
-export interface TenantChoresParts {
+export interface TenantChoresDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
   readonly tenants: Pick<Tenants, 'purging' | 'agreements'>;
   readonly clock: Clock;
@@ -20,12 +20,12 @@ export interface TenantChoresParts {
   readonly yieldTurn: () => Promise<void>;
 }
 
-const caretaker = untenanted('annals', 'operator', 'internal');
+const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class TenantChores {
-  readonly #parts: TenantChoresParts;
+  readonly #parts: TenantChoresDependencies;
 
-  constructor(parts: TenantChoresParts) {
+  constructor(parts: TenantChoresDependencies) {
     this.#parts = parts;
   }
 

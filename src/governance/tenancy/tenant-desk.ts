@@ -14,14 +14,14 @@ import type { Caller } from '../caller.ts';
 import type { AgreementView, LicenceView, OwnTenant, TenantDesk, TenantUsage, TenantView } from '../desk-contract.ts';
 import { checkAgreementTerms } from './agreement-terms.ts';
 import type { Licence } from './licence.ts';
-import { usageOf, type Period, type UsageParts } from './usage.ts';
+import { usageOf, type Period, type UsageDependencies } from './usage.ts';
 
-export interface TenantDeskParts {
+export interface TenantDeskDependencies {
   readonly caller: Caller;
   readonly tenants: Pick<Tenants, 'tenant' | 'tenants' | 'standing' | 'agreement' | 'agreementsOf'>;
   /** Whether the rules let the caller look after this part of the registry. */
   readonly may: (part: RegistryPart) => boolean;
-  readonly usage: UsageParts;
+  readonly usage: UsageDependencies;
   readonly licence: Licence;
   /** The catalog of main, which agreements are about. */
   /** A type as the organisation of a path means it. */
@@ -33,9 +33,9 @@ export interface TenantDeskParts {
 }
 
 export class GovernedTenants implements TenantDesk {
-  readonly #parts: TenantDeskParts;
+  readonly #parts: TenantDeskDependencies;
 
-  constructor(parts: TenantDeskParts) {
+  constructor(parts: TenantDeskDependencies) {
     this.#parts = parts;
   }
 
@@ -48,7 +48,7 @@ export class GovernedTenants implements TenantDesk {
     return this.all().filter(({ manner }) => manner === null);
   }
 
-  recorded(id: string): TenantView {
+  tenantRecord(id: string): TenantView {
     this.checkRunsStore();
     const tenant = this.#parts.tenants.tenant(id);
     if (tenant === undefined) throw unknownTenant();
@@ -101,7 +101,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   agreement(tenant: string, id: string): AgreementView {
-    return this.#view(this.#known(tenant, id), tenant);
+    return this.#view(this.#requireAgreement(tenant, id), tenant);
   }
 
   proposal(tenant: string, id: string, terms: AgreementTerms): ProposeAgreement {
@@ -111,7 +111,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   amendment(tenant: string, id: string, terms: AgreementTerms): ChangeAgreement {
-    const { record } = this.#known(tenant, id);
+    const { record } = this.#requireAgreement(tenant, id);
     if (tenantOf(record.assigner) !== tenant)
       throw new ServiceError('REL_ACL', 'only the assigner may set the terms of an agreement');
     checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
@@ -119,7 +119,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   move(tenant: string, id: string, to: AgreementState): MoveAgreement | null {
-    const { record } = this.#known(tenant, id);
+    const { record } = this.#requireAgreement(tenant, id);
     if (to === 'expired') throw new ServiceError('REL_INVALID', 'an agreement expires by itself');
     if (stateAt(record, this.#parts.now) === to) return null;
     return { kind: 'move-agreement', id, to, side: this.#sideOf(tenant, record, to) };
@@ -159,7 +159,7 @@ export class GovernedTenants implements TenantDesk {
   }
 
   /** REL_NOT_FOUND for an agreement of others as for none, and for one that an earlier tenant of this id made. */
-  #known(tenant: string, id: string): KnownAgreement {
+  #requireAgreement(tenant: string, id: string): KnownAgreement {
     this.reach(tenant);
     const { tenants } = this.#parts;
     if (!tenants.agreementsOf(tenant).some((agreement) => agreement.id === id)) {

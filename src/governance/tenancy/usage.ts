@@ -17,7 +17,7 @@ export interface Period {
   readonly until: bigint;
 }
 
-export interface UsageParts {
+export interface UsageDependencies {
   /** Records of every tenant. */
   readonly audit: Pick<AuditReader, 'all'>;
   readonly branches: (tenant: string) => Iterable<BranchNow>;
@@ -51,13 +51,17 @@ export interface UsageSubject {
   readonly since: bigint | null;
 }
 
-export async function usageOf(parts: UsageParts, subjects: readonly UsageSubject[], period: Period): Promise<TenantUsage[]> {
+export async function usageOf(
+  parts: UsageDependencies,
+  subjects: readonly UsageSubject[],
+  period: Period,
+): Promise<TenantUsage[]> {
   const counted = await countRecords(parts.audit, subjects, period);
   return subjects.map(({ tenant }) => ({
     tenant,
     ...period,
     ...counted.get(tenant)!,
-    ...held(parts.branches(tenant), tenant),
+    ...measureHeld(parts.branches(tenant), tenant),
   }));
 }
 
@@ -67,7 +71,7 @@ const asking: ReadonlySet<string> = answers;
 const writing: ReadonlySet<string> = new Set(['ingest', 'delete', 'remove']);
 
 async function countRecords(
-  audit: UsageParts['audit'],
+  audit: UsageDependencies['audit'],
   subjects: readonly UsageSubject[],
   period: Period,
 ): Promise<ReadonlyMap<string, Counts>> {
@@ -96,7 +100,7 @@ type Held = Pick<TenantUsage, 'rowsStored' | 'storedBytes'>;
 const sampleMax = 1_024;
 const everything = { system: 'all', valid: 'all' } as const;
 
-export function held(branches: Iterable<BranchNow>, tenant: string): Held {
+export function measureHeld(branches: Iterable<BranchNow>, tenant: string): Held {
   const sum = { rowsStored: 0, storedBytes: 0 };
   for (const { paths, fork } of branches) {
     const codes = codesOf(paths.rows, tenant);

@@ -18,7 +18,7 @@ import type { PrivateBranch } from '../../projections/private-branch.ts';
 import { partsOf } from '../actions.ts';
 import { bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { Caller } from '../caller.ts';
-import type { StatementFacts, Transaction } from '../gate-contract.ts';
+import type { StatementDetails, Transaction } from '../gate-contract.ts';
 import type { Place } from '../waiting-line.ts';
 
 /** A command that waits for the commit. */
@@ -39,7 +39,7 @@ interface Step {
   readonly drafts: readonly EntryDraft[];
   readonly rows: number;
   readonly bytes: number;
-  readonly statement: StatementFacts;
+  readonly statement: StatementDetails;
 }
 
 interface Begun {
@@ -61,7 +61,7 @@ export interface ForkedState {
   removals(path: string | null): number;
 }
 
-interface Parts {
+interface TransactionDependencies {
   readonly state: ForkedState;
   readonly basis: () => Basis;
   readonly nowMs: () => number;
@@ -118,7 +118,7 @@ export class OpenTransaction implements Transaction {
   readonly id: string;
   readonly caller: Caller;
   readonly openedMs: number;
-  readonly #parts: Parts;
+  readonly #parts: TransactionDependencies;
   #usedMs: number;
   /** From the first statement on. */
   #begun: Begun | null = null;
@@ -133,7 +133,7 @@ export class OpenTransaction implements Transaction {
   /** Rows in which it met a conflict. */
   #met: ReadonlySet<string> | null = null;
 
-  constructor(id: string, caller: Caller, parts: Parts) {
+  constructor(id: string, caller: Caller, parts: TransactionDependencies) {
     this.id = id;
     this.caller = caller;
     this.#parts = parts;
@@ -150,7 +150,7 @@ export class OpenTransaction implements Transaction {
     this.#usedMs = this.#parts.nowMs();
     const begun = this.#begun;
     if (begun !== null && begun.removals !== this.#parts.state.removals(path))
-      throw this.#ended(stale('rows were removed for good since the transaction began'));
+      throw this.#endWith(stale('rows were removed for good since the transaction began'));
   }
 
   /** See `Transaction`. */
@@ -175,7 +175,7 @@ export class OpenTransaction implements Transaction {
   checkIdle(): void {
     const { nowMs, bounds } = this.#parts;
     if (!this.#isOver && nowMs() - this.#usedMs > bounds.idleMs)
-      this.#ended(
+      this.#endWith(
         new ServiceError('REL_TIMEOUT', `the transaction was idle for more than ${bounds.idleMs / 1000} s`, {
           reason: 'idle-transaction',
         }),
@@ -193,7 +193,7 @@ export class OpenTransaction implements Transaction {
 
   /** See `Transaction`. */
   fix(): Basis {
-    return this.#entered().basis;
+    return this.#enter().basis;
   }
 
   get usedMs(): number {
@@ -232,7 +232,7 @@ export class OpenTransaction implements Transaction {
 
   /** The data that its caller reads in it, ungoverned. */
   paths(): AccessPaths {
-    const { basis, branch } = this.#entered();
+    const { basis, branch } = this.#enter();
     const { state } = this.#parts;
     return branch.over(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
   }
@@ -247,11 +247,11 @@ export class OpenTransaction implements Transaction {
       before,
     }: {
       readonly checks: WriteChecks;
-      readonly statement: StatementFacts;
+      readonly statement: StatementDetails;
       readonly before: (decision: Decision, at: PrivateBranch['next']) => void;
     },
   ): Decision {
-    const { branch } = this.#entered();
+    const { branch } = this.#enter();
     const bytes = partsOf(command).reduce((sum, part) => sum + (part.kind === 'put-rows' ? bytesOfRows(part.rows) : 0), 0);
     let rows = 0;
     const at = branch.next;
@@ -354,7 +354,7 @@ export class OpenTransaction implements Transaction {
   }
 
   /** Rows that must be unchanged at the commit since its basis: those it wrote, left as they were, or locked. */
-  touched(): Iterable<TouchedRows> {
+  touchedRows(): Iterable<TouchedRows> {
     const touched = new Touched(this.#locked);
     for (const { command, drafts } of this.#steps) {
       const types = new Set(partsOf(command).map((part) => ('type' in part ? part.type : null)));
@@ -364,7 +364,7 @@ export class OpenTransaction implements Transaction {
     return touched.rows();
   }
 
-  #entered(): Begun {
+  #enter(): Begun {
     this.#checkOpen();
     if (this.#begun !== null) return this.#begun;
     const basis = this.#parts.basis();
@@ -385,7 +385,7 @@ export class OpenTransaction implements Transaction {
     if (this.#isOver) throw this.#over ?? new ServiceError('REL_NOT_FOUND', 'no such transaction');
   }
 
-  #ended(by: ServiceError): ServiceError {
+  #endWith(by: ServiceError): ServiceError {
     this.#over = by;
     this.#end(null);
     return by;

@@ -18,7 +18,7 @@ export interface TransactionsBounds extends TransactionBounds {
 
 export const transactionBounds: TransactionsBounds = { rowsMax: 100_000, bytesMax: 64 * 2 ** 20, idleMs: 60_000, openMax: 1_000 };
 
-interface Parts {
+interface TransactionsDependencies {
   readonly state: ForkedState;
   readonly basis: () => Basis;
   readonly clock: Pick<Clock, 'monotonicMs'>;
@@ -30,12 +30,12 @@ interface Parts {
 }
 
 export class Transactions {
-  readonly #parts: Parts;
+  readonly #parts: TransactionsDependencies;
   readonly #open = new Map<string | null, Set<OpenTransaction>>();
   /** By id, those that met others: their clients may name them when they begin again. */
   readonly #ended = new LRUCache<string, OpenTransaction>({ max: endedMax });
 
-  constructor(parts: Parts) {
+  constructor(parts: TransactionsDependencies) {
     this.#parts = parts;
   }
 

@@ -12,7 +12,7 @@ import {
   type TypeDefinition,
 } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
-import type { Appended, Durability, NextPlace } from '../../log/log-store.ts';
+import type { Appended, Durability, NextPosition } from '../../log/log-store.ts';
 import type { BranchRecord } from '../../projections/branches/projection.ts';
 import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Command, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
@@ -24,7 +24,7 @@ import type { About } from '../authorization/judge.ts';
 import { administers } from '../authorization/policy.ts';
 import type { PolicyRequest } from '../authorization/policy.ts';
 import type { Described } from '../recording/description.ts';
-import type { ExhibitDesk, StatementFacts, SubmitOptions } from '../gate-contract.ts';
+import type { ExhibitDesk, StatementDetails, SubmitOptions } from '../gate-contract.ts';
 import type { Core, GateSettings } from '../gate-core.ts';
 import type { PolicyDesk } from '../desk-contract.ts';
 import { grantedTypes } from '../reading/granted-snapshot.ts';
@@ -38,7 +38,7 @@ import { sourceTypes } from '../../projections/rows/checks/source-seals.ts';
 import { joinRows, typesBehindRows } from '../../projections/rows/writes/join-rows.ts';
 import { netEffect } from '../../projections/rows/writes/net-effect.ts';
 import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand } from '../transactions/transaction.ts';
-import { writtenRows } from './written-rows.ts';
+import { writtenRows } from './rows-to-write.ts';
 
 /** Desks that check commands on exhibits and policies. */
 interface Desks {
@@ -87,7 +87,7 @@ export class GovernedWrites {
   }
 
   /** Resolves once all have ended; null when none is under way. */
-  ended(): Promise<void> | null {
+  whenEnded(): Promise<void> | null {
     return this.#underWay === 0 ? null : new Promise((resolve) => (this.#allEnded = resolve));
   }
 
@@ -144,7 +144,7 @@ export class GovernedWrites {
     if (stores) this.#admitStored(command);
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     for (const part of partsOf(command)) {
-      this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#named(part) });
+      this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#subjectOf(part) });
       this.#checkKept(part);
       this.#checkGuards(part);
       this.#checkSources(part);
@@ -187,7 +187,7 @@ export class GovernedWrites {
     options: SubmitOptions,
   ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
     const { log, settings } = this.#core.parts;
-    const deciding = (next: NextPlace) => this.#decideAll(transaction, next);
+    const deciding = (next: NextPosition) => this.#decideAll(transaction, next);
     return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next, isSameTurn) => {
       transaction.enter(this.#asked.caller);
       for (const { command } of transaction.steps) {
@@ -213,14 +213,14 @@ export class GovernedWrites {
   #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<Placed> {
     const { projections, clock } = this.#core.parts;
     const rows = command.kind === 'put-rows' ? weightOf(command) : command.keys.length;
-    const deciding = (next: NextPlace) => {
+    const deciding = (next: NextPosition) => {
       this.#admit(command, false);
       const checks = writeChecks(this.#core.judge, this.#asked.judged, command, clock.now());
       return projections.decideInSteps(command, this.#context(), next, checks);
     };
     return this.#settleInTurns(rows, deciding, (decision, next) => {
       this.#admit(command, true);
-      return this.#appended(decision, next, options);
+      return this.#appendDecision(decision, next, options);
     });
   }
 
@@ -231,8 +231,8 @@ export class GovernedWrites {
    */
   async #settleInTurns<D, P>(
     rows: number,
-    decide: (next: NextPlace) => Generator<undefined, D>,
-    place: (decided: D, next: NextPlace, isSameTurn: boolean) => P,
+    decide: (next: NextPosition) => Generator<undefined, D>,
+    place: (decided: D, next: NextPosition, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
     // Small writes are decided in the calling turn, even if the caller is gone by then.
@@ -267,7 +267,7 @@ export class GovernedWrites {
   }
 
   /** So many rows a step. */
-  *#decideAll(transaction: OpenTransaction, next: NextPlace): Generator<undefined, Settled> {
+  *#decideAll(transaction: OpenTransaction, next: NextPosition): Generator<undefined, Settled> {
     const { projections } = this.#core.parts;
     const { caller } = this.#asked;
     transaction.enter(caller);
@@ -277,7 +277,7 @@ export class GovernedWrites {
     let looked = 0;
     const isWritten = projections.writtenSince(branch, tenantOf(path), basis?.position ?? next.position);
     const conflicting: ConflictingRow[] = [];
-    for (const { type, path: of, keys } of transaction.touched()) {
+    for (const { type, path: of, keys } of transaction.touchedRows()) {
       for (const key of keys) {
         if (isWritten(type, of, key)) conflicting.push({ type, path: of, key });
         if (++looked % rowsPerTurn > 0) continue;
@@ -292,13 +292,13 @@ export class GovernedWrites {
     if (types.length > 0) decided = yield* this.#decideSteps(steps, next, types);
     const drafts = netEffect(decided.drafts, next);
     const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
-    return { outcome: summed(decided.outcomes, next, positions), drafts: joinRows(drafts) };
+    return { outcome: sumOutcomes(decided.outcomes, next, positions), drafts: joinRows(drafts) };
   }
 
   /** Steps one after the other, behind definitions of types. */
   *#decideSteps(
     steps: OpenTransaction['steps'],
-    next: NextPlace,
+    next: NextPosition,
     types: readonly EntryDraft[],
   ): Generator<undefined, { readonly outcomes: readonly Decision['outcome'][]; readonly drafts: readonly EntryDraft[] }> {
     const { projections, clock } = this.#core.parts;
@@ -366,10 +366,10 @@ export class GovernedWrites {
       removalSeals: this.#core.parts.recipes,
       ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
     };
-    return this.#appended(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
+    return this.#appendDecision(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
   }
 
-  #appended({ drafts, outcome, receiptLeaf }: Decision, next: NextPlace, options: SubmitOptions): Placed {
+  #appendDecision({ drafts, outcome, receiptLeaf }: Decision, next: NextPosition, options: SubmitOptions): Placed {
     const { log, settings } = this.#core.parts;
     options.before?.(outcome, () => writtenRows(drafts, next, this.#asked.caller.path, (type) => this.#reads(type)));
     // A command that changed nothing still rests on what was written before it.
@@ -390,10 +390,10 @@ export class GovernedWrites {
     tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
   }
 
-  #append(drafts: readonly EntryDraft[], at: NextPlace, options: SubmitOptions, settings: GateSettings): Promise<Durability> {
+  #append(drafts: readonly EntryDraft[], at: NextPosition, options: SubmitOptions, settings: GateSettings): Promise<Durability> {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
-    this.#core.writes.placed(drafts, appended);
+    this.#core.writes.onPlaced(drafts, appended);
     this.#placed = true;
     return appended.acknowledged;
   }
@@ -431,7 +431,7 @@ export class GovernedWrites {
 
   #masksOf(type: string): ReadonlyMap<string, MaskKind> {
     const { judged, time } = this.#asked;
-    return grantedTypes(this.#core, this.#paths(), { ...judged, action: 'query' }, time).of(type).grant.masked;
+    return grantedTypes(this.#core, this.#paths(), { ...judged, action: 'query' }, time).typeNamed(type).grant.masked;
   }
 
   #paths(): AccessPaths {
@@ -465,7 +465,7 @@ export class GovernedWrites {
   }
 
   /** The subject of a command that is about neither a type nor the store. */
-  #named(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
+  #subjectOf(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
     const registry = registryPart(command, this.#core.parts.projections.tenants);
     return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
   }
@@ -534,7 +534,7 @@ function unconditional(command: WaitingCommand): WaitingCommand {
 }
 
 /** As many as a record has room for; of the others, one digest. */
-function firstStatements(statements: readonly StatementFacts[]): readonly StatementFacts[] {
+function firstStatements(statements: readonly StatementDetails[]): readonly StatementDetails[] {
   if (statements.length <= statementsMax) return statements;
   const others = statements.slice(statementsMax - 1);
   const literals = others.flatMap((each) => [each.template ?? '', ...(each.literals ?? [])]);
@@ -559,7 +559,7 @@ const bytesOfLongRow = 4_096;
 const decidingNs = [10_000, 40_000, 160_000] as const;
 
 /** Adds up the outcomes of all steps of a commit. */
-function summed(steps: readonly Decision['outcome'][], next: NextPlace, positions: number): Decision['outcome'] {
+function sumOutcomes(steps: readonly Decision['outcome'][], next: NextPosition, positions: number): Decision['outcome'] {
   const changed = positions > 0;
   return {
     kind: 'batch',

@@ -19,7 +19,7 @@ export interface BodyDesk {
   /** The cell that refers to the body, for the row of this key on the caller's own path. */
   refer(body: StoredBody, row: Pick<BodyRow, 'type' | 'key'>): string;
   /** The body that a cell of this row refers to. Throws REL_UNPROCESSABLE if the reference was made for another row. */
-  named(cell: string, row: BodyRow): StoredBody;
+  bodyOf(cell: string, row: BodyRow): StoredBody;
   /** Throws REL_STORAGE where it is gone. It goes on when the invocation is over. */
   open(body: StoredBody): Promise<BlobReader>;
 }
@@ -37,7 +37,7 @@ export interface StoredBody extends BlobName {
 export type BodyWriter = BlobWriter;
 export type { Part };
 
-export interface LargeBodiesParts {
+export interface LargeBodiesDependencies {
   readonly blobs: Blobs;
   /** 32 bytes. */
   readonly key: Uint8Array;
@@ -60,14 +60,14 @@ export interface BodyAdmission {
 const admittedBytes = 1 << 20;
 
 export class LargeBodies implements BodyDesk {
-  readonly #parts: LargeBodiesParts;
+  readonly #parts: LargeBodiesDependencies;
   readonly #path: string | null;
   readonly #admission: BodyAdmission;
   /** By address, what gives back the bytes that were let in for it; null: none were. */
   readonly #held: (readonly [address: string, giveBack: (() => void) | null])[] = [];
   readonly #referred = new Set<string>();
 
-  constructor(parts: LargeBodiesParts, path: string | null, admission: BodyAdmission) {
+  constructor(parts: LargeBodiesDependencies, path: string | null, admission: BodyAdmission) {
     this.#parts = parts;
     this.#path = path;
     this.#admission = admission;
@@ -125,7 +125,7 @@ export class LargeBodies implements BodyDesk {
     return `body:1:${sha256}:${size}:${macOf(this.#parts.key, sha256, size, { type, key, path: this.#path }).toString('hex')}`;
   }
 
-  named(cell: string, row: BodyRow): StoredBody {
+  bodyOf(cell: string, row: BodyRow): StoredBody {
     const body = bodyNamed(this.#parts.key, cell, row);
     if (body === null)
       throw new ServiceError('REL_UNPROCESSABLE', 'the row’s body reference is invalid: it was made for another row');

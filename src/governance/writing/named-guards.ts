@@ -5,7 +5,7 @@
  */
 import type { Command } from '../../projections/command.ts';
 import { notInForce } from '../../projections/retention/commands.ts';
-import type { Kept, Retention } from '../../projections/retention/projection.ts';
+import type { RetentionRule, Retention } from '../../projections/retention/projection.ts';
 
 /** Where a command is submitted: the caller's path, and the fork of the branch. */
 export interface KeptScope {
@@ -14,16 +14,16 @@ export interface KeptScope {
 }
 
 /** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
-export function keptNamed(command: Command, retention: Pick<Retention, 'of'>, scope: KeptScope): Kept | null {
+export function keptNamed(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
-  const kept = retention.of(command.id);
+  const kept = retention.find(command.id);
   if (kept === undefined || !isOwn(command.kind, kept, scope)) {
     throw notInForce();
   }
   return kept;
 }
 
-function isOwn(kind: 'release-retention' | 'expire-retention', kept: Kept, { path, fork }: KeptScope): boolean {
+function isOwn(kind: 'release-retention' | 'expire-retention', kept: RetentionRule, { path, fork }: KeptScope): boolean {
   if (kind === 'expire-retention') return path === null || path === kept.path;
   return path === kept.path && fork === kept.fork;
 }

@@ -4,7 +4,7 @@
  * can tell one tenant when another one writes. A notice says neither how many rows nor where.
  */
 import { type EntryDraft, rowBodiesOf } from '../../log/entries/entry.ts';
-import { settled } from '../../log/disk-room.ts';
+import { finalOutcome } from '../../log/disk-room.ts';
 import type { Appended } from '../../log/log-store.ts';
 import type { WriteScope } from '../gate-contract.ts';
 
@@ -42,12 +42,12 @@ export class VisibleWrites {
   }
 
   /** Called for every append, in the turn in which it was placed. */
-  placed(drafts: readonly EntryDraft[], appended: Appended): void {
+  onPlaced(drafts: readonly EntryDraft[], appended: Appended): void {
     if (this.#listeners.size === 0) return;
     const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));
     if (concerned.length === 0) return;
     // An entry that failed to become durable never becomes visible either.
-    settled(appended).then(
+    finalOutcome(appended).then(
       () => this.#tell(concerned),
       () => undefined,
     );

@@ -51,16 +51,16 @@ export function rowCheck(
   now: bigint,
   unknown?: ReadonlySet<string>,
 ): RowCheck | undefined {
-  const policies = judge.policies.of(judged.caller, judged);
+  const policies = judge.policies.policiesFor(judged.caller, judged);
   if (policies === null) return undefined;
-  const decided = (type: TypeDefinition): RowDecision => {
+  const decideType = (type: TypeDefinition): RowDecision => {
     const decision = policies.rows(cedarActionOf[action].action, type, now);
     return unknown === undefined ? decision : decideEarly(decision, type, unknown);
   };
   return {
-    of: (type) => decided(type).rows,
+    testFor: (type) => decideType(type).rows,
     refuse: (type) => {
-      const why = decided(type).because.map((id) => `the policy ${id} forbids it`);
+      const why = decideType(type).because.map((id) => `the policy ${id} forbids it`);
       throw new ServiceError('REL_ACL', `${action} is denied: ${why.join('; ') || 'no policy permits it'}`);
     },
   };

@@ -63,14 +63,14 @@ export function openArtefact(bytes: Uint8Array, publicKeys: readonly Uint8Array[
   const signed = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
   const message = attempt(() => signedBytes(rest));
   if (!publicKeys.some((key) => verifySignature(key, message, signed))) {
-    throw refused('is not signed by a key of this log, or was edited since');
+    throw refusal('is not signed by a key of this log, or was edited since');
   }
   const artefact = readArtefact(rest);
   const head = attempt(() => openCheckpoint(artefact.head, artefact.origin, publicKeys));
   if (head.size !== artefact.tree_size || hexOf(head.root) !== artefact.root) {
-    throw refused('has a signed head of another tree');
+    throw refusal('has a signed head of another tree');
   }
-  if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refused('has digests of more leaves than it holds');
+  if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refusal('has digests of more leaves than it holds');
   return artefact;
 }
 
@@ -92,11 +92,11 @@ function attempt<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    throw refused(`does not read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw refusal(`does not read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
 }
 
-export function refused(what: string, cause?: unknown): ServiceError {
+export function refusal(what: string, cause?: unknown): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `the backup ${what}`, { cause });
 }
 
@@ -108,13 +108,13 @@ function readDocument(bytes: Uint8Array): Fields {
   try {
     document = JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch (cause) {
-    throw refused('is no JSON document', cause);
+    throw refusal('is no JSON document', cause);
   }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw refused('is without members');
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw refusal('is without members');
   const { schema_version: version } = document as Fields;
-  if (typeof version !== 'number') throw refused('is without a schema_version');
+  if (typeof version !== 'number') throw refusal('is without a schema_version');
   if (version !== ARTEFACT_VERSION) {
-    throw refused(`is of schema_version ${version}; this version reads ${ARTEFACT_VERSION}`);
+    throw refusal(`is of schema_version ${version}; this version reads ${ARTEFACT_VERSION}`);
   }
   return document as Fields;
 }
@@ -122,13 +122,13 @@ function readDocument(bytes: Uint8Array): Fields {
 function readArtefact(fields: Fields): Artefact {
   const text = (name: string): string => {
     const value = fields[name];
-    if (typeof value !== 'string') throw refused(`is without ${name}`);
+    if (typeof value !== 'string') throw refusal(`is without ${name}`);
     return value;
   };
   const number = (name: string): number => count(fields[name], name);
   const files = readFiles(fields['files'], /^log\/(\d{8}(\.[1-9]\d{0,8})?\.log|manifest|checkpoint)$/);
   const names = new Set(files.map(({ name }) => name));
-  if (!names.has('log/manifest') || !names.has('log/checkpoint')) throw refused('is without a manifest and a head');
+  if (!names.has('log/manifest') || !names.has('log/checkpoint')) throw refusal('is without a manifest and a head');
   return {
     schema_version: ARTEFACT_VERSION,
     id: text('id'),
@@ -153,8 +153,8 @@ function readFiles(value: unknown, pattern: RegExp): CopiedFile[] {
   const seen = new Set<string>();
   return readList(value, 'files').map((item) => {
     const { name, length, sha256 } = (item ?? {}) as Fields;
-    if (typeof name !== 'string' || !pattern.test(name) || seen.has(name)) throw refused('lists a file with an invalid name');
-    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) throw refused('lists a file without a digest');
+    if (typeof name !== 'string' || !pattern.test(name) || seen.has(name)) throw refusal('lists a file with an invalid name');
+    if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) throw refusal('lists a file without a digest');
     seen.add(name);
     return { name, length: count(length, name), sha256 };
   });
@@ -162,18 +162,18 @@ function readFiles(value: unknown, pattern: RegExp): CopiedFile[] {
 
 function readDigests(value: unknown): Readonly<Record<string, string>> | null {
   if (value === null) return null;
-  if (typeof value !== 'object') throw refused('is without projections');
+  if (typeof value !== 'object') throw refusal('is without projections');
   const digests = Object.entries(value as Fields);
-  if (!digests.every(([, digest]) => typeof digest === 'string')) throw refused('has a malformed digest');
+  if (!digests.every(([, digest]) => typeof digest === 'string')) throw refusal('has a malformed digest');
   return Object.fromEntries(digests) as Record<string, string>;
 }
 
 function readList(value: unknown, name: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw refused(`is without ${name}`);
+  if (!Array.isArray(value)) throw refusal(`is without ${name}`);
   return value;
 }
 
 function count(value: unknown, name: string): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw refused(`has a malformed ${name}`);
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw refusal(`has a malformed ${name}`);
   return value as number;
 }

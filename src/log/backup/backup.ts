@@ -47,7 +47,7 @@ export async function captureBackup(options: BackupOptions): Promise<Artefact> {
   try {
     await disk.makeDirectory(target);
     await clearUnfinished(options);
-    return await copied(options, id, home);
+    return await copyLog(options, id, home);
   } catch (cause) {
     await removeTree(disk, home).catch(() => undefined);
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -77,7 +77,7 @@ async function clearUnfinished({ disk, target, capture }: BackupOptions): Promis
   }
 }
 
-async function copied(options: BackupOptions, id: string, home: string): Promise<Artefact> {
+async function copyLog(options: BackupOptions, id: string, home: string): Promise<Artefact> {
   const { disk, directory, target, capture, keyring } = options;
   const { manifest, openLength, head } = capture;
   const { files, blobs } = await options.copy({

@@ -44,12 +44,12 @@ export class FileCopier {
   }
 
   /** The bytes of all files are on the disk. */
-  async synced(): Promise<void> {
+  async sync(): Promise<void> {
     await this.#syncedBut(0);
   }
 
   /** Resolves when no file is in use any more. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await Promise.allSettled(this.#unsynced);
   }
 
@@ -73,18 +73,18 @@ export async function copyAndRead<C, R>(
   read: (behind: Disk) => Promise<R>,
 ): Promise<[C, R]> {
   const front = new CopyFront(files.map(({ name, length }) => ({ path: `${to}/${name}`, length })));
-  const copied = async (): Promise<C> => {
+  const copyFiles = async (): Promise<C> => {
     try {
       const result = await copyAll((file) => copier.copy(file, (bytes) => front.advance(bytes)));
-      await copier.synced();
+      await copier.sync();
       return result;
     } catch (error) {
       front.fail(error);
-      await copier.settled();
+      await copier.whenIdle();
       throw error;
     }
   };
-  const [copying, reading] = await Promise.allSettled([copied(), read(front.behind(disk))]);
+  const [copying, reading] = await Promise.allSettled([copyFiles(), read(front.behind(disk))]);
   // A file that could not be copied could not be read either: the copy's error is the cause.
   if (copying.status === 'rejected') throw copying.reason;
   if (reading.status === 'rejected') throw reading.reason;

@@ -9,10 +9,10 @@
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, refused } from './backup-artefact.ts';
+import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, refusal } from './backup-artefact.ts';
 import type { Disk } from '../disk/disk.ts';
 import { type CommittedEntry, rowBodiesOf } from '../entries/entry.ts';
-import type { OpenBeside } from '../files/frame-opener.ts';
+import type { BackgroundOpening } from '../files/frame-opener.ts';
 import { copyAndRead, FileCopier } from './file-copier.ts';
 import { type CopyOptions, removeTree } from '../disk/file-copy.ts';
 import type { Keyring } from '../keys/keys.ts';
@@ -37,7 +37,7 @@ export interface RestoreOptions {
   /** Begins to rebuild what is derived: gets every entry, in order, the next one when it is done with the one before. */
   readonly rebuild: (artefact: Artefact, keyring: Keyring) => (entry: CommittedEntry) => void | Promise<void>;
   /** Opens bodies beside the calling thread, which then does not share its turns. */
-  readonly openBeside?: OpenBeside;
+  readonly openBeside?: BackgroundOpening;
 }
 
 /** The findings of reading the whole backup. */
@@ -136,8 +136,8 @@ async function clear(disk: Disk, target: string): Promise<void> {
 
 async function checkLength({ disk, source }: RestoreOptions, { name, length }: CopiedFile): Promise<void> {
   const size = await disk.size(`${source}/${name}`);
-  if (size === undefined) throw refused(`lists ${name}, which is missing`);
-  if (size !== length) throw refused(`lists ${name} with ${length} bytes; it has ${size}`);
+  if (size === undefined) throw refusal(`lists ${name}, which is missing`);
+  if (size !== length) throw refusal(`lists ${name} with ${length} bytes; it has ${size}`);
 }
 
 /** Keys that don't open the backup are refused before any of it is read. */
@@ -191,9 +191,9 @@ class Restoring {
     const copier = new FileCopier({ ...this.#copying, from, to });
     try {
       for (const file of others) compare(file, (await copier.copy(file)).sha256);
-      await copier.synced();
+      await copier.sync();
     } catch (error) {
-      await copier.settled();
+      await copier.whenIdle();
       throw error;
     }
     const copyAll = async (copy: (file: CopiedFile) => Promise<CopiedFile>): Promise<number> => {
@@ -237,9 +237,9 @@ class Restoring {
     // A verification that was aborted reports no finding: let the abort arrive first.
     await yieldTurn();
     const [finding] = report.findings;
-    if (finding) throw refused(`does not hold what it says: ${finding.place}: ${finding.what}`);
+    if (finding) throw refusal(`does not hold what it says: ${finding.place}: ${finding.what}`);
     if (report.logId !== artefact.log_id || report.leaves !== artefact.tree_size || report.root !== artefact.root) {
-      throw refused(
+      throw refusal(
         `gives ${report.leaves} leaves with root ${report.root}, not ${artefact.tree_size} with root ${artefact.root}`,
       );
     }
@@ -256,7 +256,7 @@ const filesOf = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files
 const isOfLog = ({ name }: CopiedFile): boolean => placeOfName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
 
 function compare({ name, sha256 }: CopiedFile, found: string): void {
-  if (found !== sha256) throw refused(`lists ${name} with another checksum than it has`);
+  if (found !== sha256) throw refusal(`lists ${name} with another checksum than it has`);
 }
 
 /** Keys kept from before an erasure bring back what it destroyed, so the records of it are followed once more. */
@@ -266,7 +266,7 @@ async function eraseAgain(
 ): Promise<Pick<Restored, 'erased' | 'erasedAbsent'>> {
   const { subjects } = keyring;
   for (const [id, receipt] of erasing) if (opens(keyring, id)) await subjects.destroy([id], receipt);
-  const erased = [...new Set([...subjects.destroyed().map(({ id }) => id), ...erasing.keys()])];
+  const erased = [...new Set([...subjects.tombstones().map(({ id }) => id), ...erasing.keys()])];
   return { erased, erasedAbsent: !erased.some((id) => opens(keyring, id)) };
 }
 

@@ -98,7 +98,7 @@ export class Blobs {
         await writer.flush();
         const name = { scope, sha256: hash.digest('hex') };
         const foot = Buffer.alloc(FOOT_BYTES);
-        foot.set(wrapped(this.#wrapKey(dataKey, name), seal));
+        foot.set(wrap(this.#wrapKey(dataKey, name), seal));
         foot.writeBigUInt64LE(BigInt(writer.size), WRAPPED_BYTES);
         const address = this.address(name);
         mac.update(foot.subarray(0, -MAC_BYTES)).update(Buffer.from(address, 'hex'));
@@ -173,7 +173,7 @@ export class Blobs {
     const file = await disk.open(path, 'read');
     try {
       const { dataKey, prefix, foot, size } = await frameOf(file);
-      const key = unwrapped(this.#wrapKey(dataKey, name), prefix, foot.subarray(0, WRAPPED_BYTES));
+      const key = unwrap(this.#wrapKey(dataKey, name), prefix, foot.subarray(0, WRAPPED_BYTES));
       const seal = { key, prefix };
       return {
         size,
@@ -366,12 +366,12 @@ export interface Part {
 }
 
 /** The wrapping key belongs to one content alone, so a nonce of the blob's own keeps wrapped keys apart. */
-function wrapped(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
+function wrap(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
   const cipher = createCipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix));
   return Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
 }
 
-function unwrapped(wrapKey: Uint8Array, prefix: Uint8Array, bytes: Uint8Array): Buffer {
+function unwrap(wrapKey: Uint8Array, prefix: Uint8Array, bytes: Uint8Array): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix), { authTagLength: 16 });
   decipher.setAuthTag(bytes.subarray(32));
   try {
@@ -404,7 +404,7 @@ export async function checkBlob(
     if (await beginsWith(file, firstBlobMagic)) {
       const bytes = Buffer.alloc(await file.size());
       await readFully(file, bytes, 0);
-      if (!isFirstBlob(bytes, address, (id) => keyring.open(id))) throw damaged(file);
+      if (!isFirstBlob(bytes, address, (id) => keyring.open(id))) throw damagedError(file);
       return true;
     }
     const { dataKey, foot, length } = await frameOf(file);
@@ -417,7 +417,7 @@ export async function checkBlob(
       at += part.length;
     }
     mac.update(Buffer.from(address, 'hex'));
-    if (!timingSafeEqual(mac.digest(), foot.subarray(-MAC_BYTES))) throw damaged(file);
+    if (!timingSafeEqual(mac.digest(), foot.subarray(-MAC_BYTES))) throw damagedError(file);
     return true;
   } finally {
     await file.close();
@@ -439,13 +439,13 @@ interface Frame {
 
 async function frameOf(file: DiskFile): Promise<Frame> {
   const length = await file.size();
-  if (length < HEAD_BYTES + FOOT_BYTES) throw damaged(file);
+  if (length < HEAD_BYTES + FOOT_BYTES) throw damagedError(file);
   const head = Buffer.alloc(HEAD_BYTES);
   const foot = Buffer.alloc(FOOT_BYTES);
   await readFully(file, head, 0);
   await readFully(file, foot, length - FOOT_BYTES);
   const size = Number(foot.readBigUInt64LE(WRAPPED_BYTES));
-  if (!head.subarray(0, 4).equals(magic) || HEAD_BYTES + sealedBytes(size) + FOOT_BYTES !== length) throw damaged(file);
+  if (!head.subarray(0, 4).equals(magic) || HEAD_BYTES + sealedBytes(size) + FOOT_BYTES !== length) throw damagedError(file);
   return { dataKey: head.readUInt32LE(4), prefix: head.subarray(8), foot, size, length };
 }
 
@@ -455,4 +455,4 @@ function pathOf(directory: string, address: string): string {
 }
 
 const macKey = (dataKey: KeyObject): Buffer => createHmac('sha256', dataKey).update('blob mac').digest();
-const damaged = (file: DiskFile): ServiceError => new ServiceError('REL_STORAGE', `${file.path} is damaged`);
+const damagedError = (file: DiskFile): ServiceError => new ServiceError('REL_STORAGE', `${file.path} is damaged`);

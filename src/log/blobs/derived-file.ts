@@ -239,7 +239,7 @@ export class DerivedFile {
         if (count === 0) throw new DerivedFileError(this.name, 'it ends early');
         read += count;
       }
-      target.set(this.#opened(first + i, pieces[i]!, bytes), at);
+      target.set(this.#openPiece(first + i, pieces[i]!, bytes), at);
       at += plain;
     }
     return target;
@@ -268,7 +268,7 @@ export class DerivedFile {
     let at = 0;
     for (let i = 0; i < pieces.length; i++) {
       const [offset, stored, plain] = pieces[i]!;
-      target.set(this.#opened(first + i, pieces[i]!, await readAll(this.#file, this.name, offset, stored)), at);
+      target.set(this.#openPiece(first + i, pieces[i]!, await readAll(this.#file, this.name, offset, stored)), at);
       at += plain;
     }
     return target;
@@ -283,7 +283,7 @@ export class DerivedFile {
     return this.#chunks[chunk]!;
   }
 
-  #opened(number: number, [, , plain, how]: Piece, bytes: Buffer): Uint8Array {
+  #openPiece(number: number, [, , plain, how]: Piece, bytes: Buffer): Uint8Array {
     return unpack(this.name, this.#seal.open(this.name, number, plain, how, bytes), plain, how);
   }
 }

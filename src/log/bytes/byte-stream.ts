@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The error of a reader: no writer of this format makes these bytes. */
-export function malformed(what: string): ServiceError {
+export function malformedError(what: string): ServiceError {
   return new ServiceError('REL_STORAGE', `malformed bytes: ${what}`);
 }
 
@@ -180,7 +180,7 @@ export class ByteReader {
   u64(): number {
     const at = this.#advance(8);
     const high = this.#view.getUint32(at + 4, true);
-    if (high > 0x1f_ffff) throw malformed('an integer above 2^53');
+    if (high > 0x1f_ffff) throw malformedError('an integer above 2^53');
     return high * 4_294_967_296 + this.#view.getUint32(at, true);
   }
 
@@ -214,7 +214,7 @@ export class ByteReader {
     try {
       return decoder.decode(this.bytes.subarray(at, at + size));
     } catch {
-      throw malformed('text that is not UTF-8');
+      throw malformedError('text that is not UTF-8');
     }
   }
 
@@ -225,14 +225,14 @@ export class ByteReader {
   /** A byte that may only be 0 or 1. */
   flag(): boolean {
     const value = this.u8();
-    if (value > 1) throw malformed('a flag that is neither 0 nor 1');
+    if (value > 1) throw malformedError('a flag that is neither 0 nor 1');
     return value === 1;
   }
 
   /** A count of items that take at least `itemBytes` each: never more than what is left can hold. */
   count(itemBytes: number): number {
     const count = this.u32();
-    if (count * itemBytes > this.left) throw malformed('a count beyond the end');
+    if (count * itemBytes > this.left) throw malformedError('a count beyond the end');
     return count;
   }
 
@@ -240,16 +240,16 @@ export class ByteReader {
     const over = this.#at % size;
     if (over === 0) return;
     const at = this.#advance(size - over);
-    for (let i = at; i < this.#at; i++) if (this.bytes[i] !== 0) throw malformed('padding that is not zero');
+    for (let i = at; i < this.#at; i++) if (this.bytes[i] !== 0) throw malformedError('padding that is not zero');
   }
 
   end(): void {
-    if (this.left !== 0) throw malformed('bytes after the end');
+    if (this.left !== 0) throw malformedError('bytes after the end');
   }
 
   #advance(size: number): number {
     const at = this.#at;
-    if (size > this.bytes.length - at) throw malformed('the end came early');
+    if (size > this.bytes.length - at) throw malformedError('the end came early');
     this.#at = at + size;
     return at;
   }

@@ -54,7 +54,7 @@ export class KeyedHash {
     }
   }
 
-  of(text: string): Buffer {
+  digest(text: string): Buffer {
     // No character takes more than three bytes.
     if (BLOCK_BYTES + text.length * 3 > this.#inner.length) {
       const inner = Buffer.alloc(BLOCK_BYTES + text.length * 4);

@@ -7,7 +7,7 @@
  * body, since the field may change the meaning of the entry.
  */
 import { ServiceError } from '../../errors.ts';
-import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
+import { ByteReader, ByteWriter, malformedError } from './byte-stream.ts';
 
 /** Writes the value of one field; null: the field is absent. */
 export type FieldWriter = readonly [tag: number, write: ((target: ByteWriter) => void) | null];
@@ -30,7 +30,7 @@ export function readFields(source: ByteReader, read: (tag: number, field: ByteRe
   let last = 0;
   for (let left = source.u8(); left > 0; left--) {
     const tag = source.u8();
-    if (tag <= last) throw malformed('fields out of order');
+    if (tag <= last) throw malformedError('fields out of order');
     last = tag;
     const field = new ByteReader(source.raw(source.u32()));
     if (!read(tag, field)) {

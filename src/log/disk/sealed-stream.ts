@@ -88,7 +88,7 @@ export async function* readSealed(
     const start = index * FRAME_BYTES;
     const length = Math.min(FRAME_BYTES, size - start);
     await readFully(file, sealed.subarray(0, length + TAG_BYTES), offset + index * (FRAME_BYTES + TAG_BYTES));
-    const content = opened(seal, index, sealed.subarray(0, length), sealed.subarray(length, length + TAG_BYTES));
+    const content = openFrame(seal, index, sealed.subarray(0, length), sealed.subarray(length, length + TAG_BYTES));
     const end = Math.min(to, start + length);
     yield content.subarray(at - start, end - start);
     at = end;
@@ -100,7 +100,7 @@ export function sealedBytes(size: number): number {
   return size + Math.ceil(size / FRAME_BYTES) * TAG_BYTES;
 }
 
-function opened({ key, prefix }: StreamSeal, index: number, sealed: Uint8Array, tag: Uint8Array): Buffer {
+function openFrame({ key, prefix }: StreamSeal, index: number, sealed: Uint8Array, tag: Uint8Array): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(prefix, index), { authTagLength: TAG_BYTES });
   decipher.setAuthTag(tag);
   try {

@@ -7,7 +7,7 @@
  *   removal   keys []            the positions stay
  *   open      no bytes           its kind and position stay
  */
-import { isEmbedded } from './embedded.ts';
+import { isEmbedded } from './embedded-vectors.ts';
 import { type EntryBody, isOpen } from './entry.ts';
 
 const noBytes = new Uint8Array(0);

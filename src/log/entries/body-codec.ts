@@ -10,11 +10,11 @@
  * fixture.
  */
 import { assert } from '../../errors.ts';
-import { ByteReader, ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
 import { readFieldsOf, readOpen, writeFieldsOf, writeOpen } from './body-fields.ts';
 import { decodeEarlier } from './earlier-bodies.ts';
-import type { SealedVectors } from './embedded.ts';
+import type { SealedVectors } from './embedded-vectors.ts';
 import type { EntryBody, EntryKind, RowsBody } from './entry.ts';
 import { isOpen, isOpenKind, kindOf } from './entry.ts';
 import { decodeFixed, encodeFixed } from './fixed-fields.ts';
@@ -136,7 +136,7 @@ export function bytesOfParts(bytes: Uint8Array): readonly Uint8Array[] {
     return true;
   });
   source.end();
-  if (parts.length < 2) throw malformed('a body of fewer than two parts');
+  if (parts.length < 2) throw malformedError('a body of fewer than two parts');
   return parts;
 }
 
@@ -159,7 +159,7 @@ export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjec
   const source = new ByteReader(bytes);
   const version = source.u8();
   const kind = kindOfNumber.get(source.u8());
-  if (kind === undefined) throw malformed('an unknown entry kind');
+  if (kind === undefined) throw malformedError('an unknown entry kind');
   if (kind === 'rows') {
     if (version === FIELDS_VERSION) return decodeParts(bytes, subjects, checked);
     const rows = rowsOf(version, source, subjects, checked);
@@ -175,10 +175,10 @@ function decodeParts(bytes: Uint8Array, subjects: SubjectOpener, checked: boolea
   const parts = bytesOfParts(bytes).map((part) => {
     const source = new ByteReader(part);
     const version = source.u8();
-    if (source.u8() !== kindNumber.rows) throw malformed('a part of another kind than rows');
+    if (source.u8() !== kindNumber.rows) throw malformedError('a part of another kind than rows');
     const rows = rowsOf(version, source, subjects, checked);
     source.end();
-    if (rows.body.ops.length === 0) throw malformed('a part without rows');
+    if (rows.body.ops.length === 0) throw malformedError('a part without rows');
     return rows;
   });
   return { body: { kind: 'parts', parts: parts.map(({ body }) => body) }, parts };
@@ -200,7 +200,7 @@ function otherBody(kind: Exclude<EntryKind, 'rows'>, version: number, source: By
 }
 
 function unknownVersion(): Error {
-  return malformed('an unknown body version');
+  return malformedError('an unknown body version');
 }
 
 /** Ids of the keys that a body asks for, 16 bytes each. */
@@ -237,6 +237,6 @@ function rowsIn(part: Uint8Array): number {
 function subjectRows(part: Uint8Array): ByteReader | null {
   const source = new ByteReader(part);
   if (source.u8() !== SUBJECT_ROWS_VERSION) return null;
-  if (source.u8() !== kindNumber.rows) throw malformed('an unknown body version');
+  if (source.u8() !== kindNumber.rows) throw malformedError('an unknown body version');
   return source;
 }

@@ -9,7 +9,7 @@
  */
 import { assert } from '../../errors.ts';
 import { canonicalJson, type Json } from '../values/canonical-json.ts';
-import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type {
   AccessBody,
   AccessRecord,
@@ -21,7 +21,7 @@ import type {
   TypeDefinition,
 } from './entry.ts';
 import type { FixedBody } from './fixed-fields.ts';
-import { isEmbedded, readEmbedded, type SealedVectors, writeEmbedded } from './embedded.ts';
+import { isEmbedded, readEmbedded, type SealedVectors, writeEmbedded } from './embedded-vectors.ts';
 import { isShallow } from './record-codec.ts';
 import type { SubjectOpener } from './rows-codec.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
@@ -154,7 +154,7 @@ function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
         return true;
       case typeField.guard: {
         const flags = field.u8();
-        if (flags === 0 || flags > 3) throw malformed('an unknown guard of a type');
+        if (flags === 0 || flags > 3) throw malformedError('an unknown guard of a type');
         more.guard = { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 };
         return true;
       }
@@ -196,10 +196,10 @@ function writePairs(pairs: Readonly<Record<string, string>>, target: ByteWriter)
 
 function readPairs(field: ByteReader): Readonly<Record<string, string>> {
   const texts = someTexts(field);
-  if (texts.length % 2 !== 0) throw malformed('a name that stands for nothing');
+  if (texts.length % 2 !== 0) throw malformedError('a name that stands for nothing');
   const pairs: Record<string, string> = Object.create(null);
   for (let i = 0; i < texts.length; i += 2) {
-    if (i > 0 && texts[i]! <= texts[i - 2]!) throw malformed('names out of order');
+    if (i > 0 && texts[i]! <= texts[i - 2]!) throw malformedError('names out of order');
     pairs[texts[i]!] = texts[i + 1]!;
   }
   return pairs;
@@ -209,11 +209,11 @@ function withReferences(properties: TypeDefinition['properties'], field: ByteRea
   const entries = Object.entries(properties);
   let last = -1;
   const count = field.count(8);
-  if (count === 0) throw malformed('references of no property');
+  if (count === 0) throw malformedError('references of no property');
   for (let left = count; left > 0; left--) {
     const number = field.u32();
     const entry = entries[number];
-    if (entry === undefined || number <= last) throw malformed('a reference of no property, or out of order');
+    if (entry === undefined || number <= last) throw malformedError('a reference of no property, or out of order');
     last = number;
     const property: PropertyDefinition = { ...entry[1], references: field.text() };
     entries[number] = [entry[0], property];
@@ -266,7 +266,7 @@ function readRecordFields(plain: AccessBody, source: ByteReader): AccessBody {
       switch (tag) {
         case recordField.stated: {
           const stated = { breakGlass: field.optionalText(), accessScopeRef: field.optionalText() };
-          if (stated.breakGlass === null && stated.accessScopeRef === null) throw malformed('what is stated says nothing');
+          if (stated.breakGlass === null && stated.accessScopeRef === null) throw malformedError('what is stated says nothing');
           more.stated = stated;
           return true;
         }
@@ -305,7 +305,7 @@ function readStatements(field: ByteReader): readonly StatementRecord[] {
       rowCount: field.u64(),
     });
   }
-  if (statements.length === 0) throw malformed('a list of no statements');
+  if (statements.length === 0) throw malformedError('a list of no statements');
   return statements;
 }
 
@@ -328,10 +328,10 @@ export function writeOpen({ content }: OpenBody, target: ByteWriter, sealed: rea
 export function readOpen(kind: OpenBody['kind'], source: ByteReader, subjects: SubjectOpener): OpenBody {
   const form = source.u8();
   if (form === 2 && kind === 'embedding') return { kind, content: readEmbedded(source, subjects) };
-  if (form > 1) throw malformed('an open body of an unknown form');
+  if (form > 1) throw malformedError('an open body of an unknown form');
   if (form === 0) return { kind, content: source.raw(source.u32()).slice() };
   const content = source.text();
-  if (!isCanonical(content)) throw malformed('JSON in another spelling, or none');
+  if (!isCanonical(content)) throw malformedError('JSON in another spelling, or none');
   return { kind, content };
 }
 
@@ -352,6 +352,6 @@ function writeTexts(texts: readonly string[], field: ByteWriter): void {
 function someTexts(field: ByteReader): readonly string[] {
   const texts: string[] = [];
   for (let left = field.count(4); left > 0; left--) texts.push(field.text());
-  if (texts.length === 0) throw malformed('a list of nothing');
+  if (texts.length === 0) throw malformedError('a list of nothing');
   return texts;
 }

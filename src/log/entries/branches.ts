@@ -77,7 +77,7 @@ export class BranchTree {
   }
 
   /** The branch that an entry belongs to. */
-  of(entry: CommittedEntry): Branch {
+  branchOf(entry: CommittedEntry): Branch {
     const { branch: name, tenant } = entry.context;
     const branch = this.get(name, tenant);
     assert(branch, 'an entry belongs to a branch that stands');
@@ -85,7 +85,7 @@ export class BranchTree {
   }
 
   /** Branches whose rows a standing one reads, by rising id. */
-  kept(): readonly Branch[] {
+  keptBranches(): readonly Branch[] {
     return [...this.#kept.values()];
   }
 
@@ -114,7 +114,7 @@ export class BranchTree {
     return { forked: null, ended: standing, released: this.#release() };
   }
 
-  saved(): SavedBranches {
+  savedState(): SavedBranches {
     return {
       branches: [...this.#kept.values()].slice(1).map(({ id, name, tenant, source, shares }) => ({
         id,
@@ -128,7 +128,7 @@ export class BranchTree {
     };
   }
 
-  static restored(saved: SavedBranches): BranchTree {
+  static fromSaved(saved: SavedBranches): BranchTree {
     const tree = new BranchTree();
     for (const { standing, source: sourceId, tenant = null, ...rest } of saved.branches) {
       const source = tree.#kept.get(sourceId);

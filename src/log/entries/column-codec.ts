@@ -15,7 +15,7 @@
 import { isUtf8 } from 'node:buffer';
 import { endianness } from 'node:os';
 import { assert } from '../../errors.ts';
-import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type { Dictionary, NamedColumn, RowBatch, Vector } from '../values/columns.ts';
 import { type ColumnType, columnTypes } from '../values/value.ts';
 
@@ -37,13 +37,13 @@ export function encodeBatch(batch: RowBatch, target: ByteWriter): void {
  */
 export function decodeBatch(source: ByteReader, rowsMax: number, checked = false): RowBatch {
   const length = source.u32();
-  if (length > rowsMax) throw malformed('more rows than the entry has');
+  if (length > rowsMax) throw malformedError('more rows than the entry has');
   const columns: NamedColumn[] = [];
   const count = source.count(7);
   const names = new Set<string>();
   for (let i = 0; i < count; i++) {
     const column = decodeColumn(source, length, checked);
-    if (names.has(column.name)) throw malformed('a column twice');
+    if (names.has(column.name)) throw malformedError('a column twice');
     names.add(column.name);
     columns.push(column);
   }
@@ -133,25 +133,25 @@ function hasOne(nulls: Uint8Array, length: number): boolean {
 function decodeColumn(source: ByteReader, length: number, checked: boolean): NamedColumn {
   const name = source.text();
   const type = columnTypes[source.u8()];
-  if (type === undefined) throw malformed('an unknown column type');
+  if (type === undefined) throw malformedError('an unknown column type');
   const kind = source.u8();
   const hasNulls = source.flag();
   if (kind === kinds.null) {
-    if (hasNulls) throw malformed('a NULL column with a null map');
+    if (hasNulls) throw malformedError('a NULL column with a null map');
     return { name, type, vector: { kind: 'null' } };
   }
   checkLayout(type, kind);
   let nulls: Uint8Array | null = null;
   if (hasNulls) {
     nulls = source.raw(length);
-    if (!checked && checkBits(nulls) === 0) throw malformed('a null map without a NULL');
+    if (!checked && checkBits(nulls) === 0) throw malformedError('a null map without a NULL');
   }
   source.align(8);
   return { name, type, vector: decodeVector(source, kind, length, nulls, checked) };
 }
 
 export function checkLayout(type: ColumnType, kind: number): void {
-  if (!layouts[type].includes(kind)) throw malformed('a layout that its column type cannot have');
+  if (!layouts[type].includes(kind)) throw malformedError('a layout that its column type cannot have');
 }
 
 /** Which layouts each column type may rest in. */
@@ -180,19 +180,19 @@ function decodeVector(source: ByteReader, kind: number, length: number, nulls: U
     }
     case kinds.vec: {
       const dims = source.u32();
-      if (dims === 0) throw malformed('vectors of no dimension');
+      if (dims === 0) throw malformedError('vectors of no dimension');
       return { kind: 'vec', values: arrayOf(Float32Array, source.raw(length * dims * 4)), dims, nulls };
     }
     case kinds.text: {
       const size = source.u32();
-      if (source.u32() !== 0) throw malformed('padding that is not zero');
+      if (source.u32() !== 0) throw malformedError('padding that is not zero');
       const offsets = arrayOf(Uint32Array, source.raw((length + 1) * 4));
       const heap = source.raw(size);
       if (!checked) checkOffsets(offsets, heap);
       return { kind: 'text', offsets, heap, nulls };
     }
     default:
-      throw malformed('an unknown column layout');
+      throw malformedError('an unknown column layout');
   }
 }
 
@@ -200,21 +200,21 @@ function decodeVector(source: ByteReader, kind: number, length: number, nulls: U
 export function checkBits(bytes: Uint8Array): number {
   let seen = 0;
   for (let i = 0; i < bytes.length; i++) seen |= bytes[i]!;
-  if (seen > 1) throw malformed('a bit that is neither 0 nor 1');
+  if (seen > 1) throw malformedError('a bit that is neither 0 nor 1');
   return seen;
 }
 
 /** Every cell is a range of the heap and whole UTF-8: no cell can read outside, or turn into another on the way out. */
 export function checkOffsets(offsets: Uint32Array, heap: Uint8Array): void {
   let last = 0;
-  if (offsets[0] !== 0 || offsets[offsets.length - 1] !== heap.length) throw malformed('text offsets that miss the heap');
+  if (offsets[0] !== 0 || offsets[offsets.length - 1] !== heap.length) throw malformedError('text offsets that miss the heap');
   for (let i = 1; i < offsets.length; i++) {
     const offset = offsets[i]!;
-    if (offset < last || offset > heap.length) throw malformed('text offsets that fall');
-    if (offset < heap.length && (heap[offset]! & 0xc0) === 0x80) throw malformed('a text cell that splits a character');
+    if (offset < last || offset > heap.length) throw malformedError('text offsets that fall');
+    if (offset < heap.length && (heap[offset]! & 0xc0) === 0x80) throw malformedError('a text cell that splits a character');
     last = offset;
   }
-  if (!isUtf8(heap)) throw malformed('text that is not UTF-8');
+  if (!isUtf8(heap)) throw malformedError('text that is not UTF-8');
 }
 
 type NumberArray = Int32Array | Uint32Array | Float32Array | Float64Array | BigInt64Array;

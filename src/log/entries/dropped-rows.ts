@@ -32,12 +32,12 @@ export function withoutRows({ body, secrets }: Rows, path: string | null, rows: 
   }
   for (const hash of ordered.values()) assert(hash.length === HASH_BYTES, 'a leaf hash has 32 bytes');
   return {
-    body: { ...body, keys: emptied(body.keys, gone), cells: emptied(body.cells, gone), dropped: [...ordered.keys()] },
+    body: { ...body, keys: emptyRows(body.keys, gone), cells: emptyRows(body.cells, gone), dropped: [...ordered.keys()] },
     secrets: { salts: 'explicit', bytes: kept, dropped: ordered },
   };
 }
 
-function emptied({ length, columns }: RowBatch, rows: ReadonlySet<number>): RowBatch {
+function emptyRows({ length, columns }: RowBatch, rows: ReadonlySet<number>): RowBatch {
   const without = ({ vector, ...column }: NamedColumn): NamedColumn => ({
     ...column,
     vector: withoutCells(vector, length, rows),

@@ -6,7 +6,7 @@
  *       access: then of each record two optional texts, what it stated to open a guard
  *   4   type as in 2, branch as in 1: the name belongs to the tenant of the entry; view as in 1: the end of the view
  */
-import { type ByteReader, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, malformedError } from '../bytes/byte-stream.ts';
 import type { AccessBody, AccessRecord, PropertyDefinition, TypeBody } from './entry.ts';
 import { decodeFixed, type FixedBody, type FixedKind } from './fixed-fields.ts';
 
@@ -18,7 +18,7 @@ export function decodeEarlier(version: number, kind: FixedKind, source: ByteRead
   if (version === 1) return body;
   switch (body.kind) {
     case 'type':
-      return version === 4 ? { ...withGuard(body, source), own: true } : guarded(withGuard(body, source));
+      return version === 4 ? { ...withGuard(body, source), own: true } : requireGuard(withGuard(body, source));
     case 'access':
       return withStated(body, source);
     case 'branch':
@@ -34,16 +34,16 @@ function isOwned(kind: FixedKind): boolean {
   return kind === 'type' || kind === 'branch' || kind === 'view';
 }
 
-function guarded(body: TypeBody): TypeBody {
+function requireGuard(body: TypeBody): TypeBody {
   const { guard, properties } = body.definition;
   const references = Object.values(properties).some((property) => property.references !== undefined);
-  if (guard === undefined && !references) throw malformed('a guarded type without a guard');
+  if (guard === undefined && !references) throw malformedError('a guarded type without a guard');
   return body;
 }
 
 function withGuard({ definition }: TypeBody, source: ByteReader): TypeBody {
   const flags = source.u8();
-  if (flags > 3) throw malformed('an unknown guard of a type');
+  if (flags > 3) throw malformedError('an unknown guard of a type');
   const properties = Object.entries(definition.properties).map(([name, property]): [string, PropertyDefinition] => {
     const references = source.optionalText();
     return [name, references === null ? property : { ...property, references }];
@@ -61,6 +61,6 @@ function withStated({ records }: AccessBody, source: ByteReader): AccessBody {
     }),
   };
   if (body.records.every((record) => record.stated === undefined))
-    throw malformed('access records that state nothing, as if one did');
+    throw malformedError('access records that state nothing, as if one did');
   return body;
 }

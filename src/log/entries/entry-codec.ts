@@ -44,8 +44,8 @@ import {
 } from './body-sealer.ts';
 import { isBlank } from './blank-body.ts';
 import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
-import { ByteReader, ByteWriter, malformed } from '../bytes/byte-stream.ts';
-import { isEmbedded, type SealedVectors, sealedVectors } from './embedded.ts';
+import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
+import { isEmbedded, type SealedVectors, sealedVectors } from './embedded-vectors.ts';
 import {
   type CommittedEntry,
   type EntryBody,
@@ -81,7 +81,7 @@ const DIGEST_AT = ROWS_ROOT_AT + HASH_BYTES;
 
 assert(LEAF_FIXED === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
 
-export interface EntryPlace {
+export interface EntryPosition {
   readonly leaf: number;
   readonly position: number;
   readonly time: bigint;
@@ -95,7 +95,7 @@ export interface EncodedEntry {
 }
 
 /** The fields of a leaf, readable without opening its body. */
-export interface LeafFacts {
+export interface LeafFields {
   readonly kind: EntryKind;
   readonly leaf: number;
   readonly position: number;
@@ -190,14 +190,14 @@ export class EntrySealer {
   }
 
   /** Placed and linked in one turn. */
-  encode(draft: EntryDraft, place: EntryPlace, previousHash: Uint8Array): EncodedEntry {
+  encode(draft: EntryDraft, place: EntryPosition, previousHash: Uint8Array): EncodedEntry {
     const placed = this.place(draft, place);
     placed.link(previousHash);
     return placed;
   }
 
   /** Throws for what can't be encoded. A body that `bulk` is to seal is encoded only: nothing is started. */
-  place({ body, context }: EntryDraft, place: EntryPlace): PlacedEntry {
+  place({ body, context }: EntryDraft, place: EntryPosition): PlacedEntry {
     const positions = positionsOf(body);
     const bytes = this.#encodeLeaf(context, kindOf(body), place, positions);
     if (body.kind === 'parts') return this.#placeParts({ body, context }, bytes, place);
@@ -234,7 +234,7 @@ export class EntrySealer {
   #placeParts(
     { body, context }: EntryDraft & { readonly body: RowPartsBody },
     bytes: Uint8Array,
-    { leaf, position, time }: EntryPlace,
+    { leaf, position, time }: EntryPosition,
   ): PlacedEntry {
     const { path } = context;
     const entry = { context, body, leaf, position, positions: positionsOf(body), time };
@@ -276,7 +276,7 @@ export class EntrySealer {
   }
 
   /** Encodes the hashed part of a leaf: 0x00 and the leaf, without the fields that only sealing its body yields. */
-  #encodeLeaf(context: EntryContext, kind: EntryKind, place: EntryPlace, positions: number): Uint8Array {
+  #encodeLeaf(context: EntryContext, kind: EntryKind, place: EntryPosition, positions: number): Uint8Array {
     const leaf = this.#leaf;
     leaf.reset();
     leaf.u8(0);
@@ -349,18 +349,18 @@ export function leafHashOf(leaf: Uint8Array): Uint8Array {
 const leafPrefix = new Uint8Array(1);
 
 /** Where a leaf stands, nothing else of it looked at: for a search over many. */
-export function leafSpan(leaf: Uint8Array): Pick<LeafFacts, 'leaf' | 'position' | 'positions'> {
+export function leafSpan(leaf: Uint8Array): Pick<LeafFields, 'leaf' | 'position' | 'positions'> {
   const source = new ByteReader(leaf.subarray(2, LEAF_FIXED));
   return { leaf: source.u64(), position: source.u64(), positions: source.u32() };
 }
 
-export function decodeLeaf(bytes: Uint8Array): LeafFacts {
+export function decodeLeaf(bytes: Uint8Array): LeafFields {
   const source = new ByteReader(bytes);
-  if (bytes.length > LEAF_BYTES_MAX) throw malformed('a leaf over 64 KiB');
-  if (source.u8() !== LEAF_FORMAT) throw malformed('an unknown leaf format');
+  if (bytes.length > LEAF_BYTES_MAX) throw malformedError('a leaf over 64 KiB');
+  if (source.u8() !== LEAF_FORMAT) throw malformedError('an unknown leaf format');
   const kind = kindOfNumber.get(source.u8());
-  if (kind === undefined) throw malformed('an unknown entry kind');
-  const facts: LeafFacts = {
+  if (kind === undefined) throw malformedError('an unknown entry kind');
+  const facts: LeafFields = {
     kind,
     leaf: source.u64(),
     position: source.u64(),
@@ -392,7 +392,7 @@ export type BodyKeys = Pick<Keyring, 'open'> & { readonly subjects: SubjectOpene
  * recomputed too, which costs a microsecond a row; a redacted payload is always checked that way.
  */
 export function decodeEntry(
-  facts: LeafFacts,
+  facts: LeafFields,
   payload: Uint8Array,
   keyring: BodyKeys,
   check: { readonly redacted: boolean; readonly rows: boolean },
@@ -408,7 +408,7 @@ export interface OpenedEntry {
 
 /** The same, with what the leaves of its rows hide behind: for proofs of single rows. */
 export function decodeEntryWithSecrets(
-  facts: LeafFacts,
+  facts: LeafFields,
   payload: Uint8Array,
   keyring: BodyKeys,
   check: { readonly redacted: boolean; readonly rows: boolean },
@@ -417,8 +417,9 @@ export function decodeEntryWithSecrets(
   return decodeOpened(facts, openPayload(payload, keyring), check, keyring.subjects);
 }
 
-export function checkDigest(facts: LeafFacts, payload: Uint8Array, redacted: boolean): void {
-  if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest)) throw malformed('the payload does not match its digest');
+export function checkDigest(facts: LeafFields, payload: Uint8Array, redacted: boolean): void {
+  if (!redacted && !equalBytes(sha256(payload), facts.payloadDigest))
+    throw malformedError('the payload does not match its digest');
 }
 
 /** The data key that a payload names; null where there are too few bytes for one. */
@@ -428,7 +429,7 @@ export function payloadKey(bytes: Uint8Array, payload: number): number | null {
 }
 
 /** An entry of a body that `decodeOpened` has found in order. */
-export function entryOfChecked(facts: LeafFacts, plain: Uint8Array): CommittedEntry {
+export function entryOfChecked(facts: LeafFields, plain: Uint8Array): CommittedEntry {
   const { context, leaf, position, positions, time } = facts;
   return { context, body: decodeBody(plain, noSubjects, true).body, leaf, position, positions, time };
 }
@@ -438,26 +439,26 @@ export function entryOfChecked(facts: LeafFacts, plain: Uint8Array): CommittedEn
  * where they are sealed under a key that is destroyed, and nowhere else.
  */
 export function decodeOpened(
-  facts: LeafFacts,
+  facts: LeafFields,
   plain: Uint8Array,
   check: { readonly redacted: boolean; readonly rows: boolean },
   subjects: SubjectOpener,
 ): OpenedEntry {
   const { body, parts } = decodeBody(plain, subjects);
-  if (kindOf(body) !== facts.kind) throw malformed('a body of another kind than its leaf says');
-  if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
+  if (kindOf(body) !== facts.kind) throw malformedError('a body of another kind than its leaf says');
+  if (positionsOf(body) !== facts.positions) throw malformedError('a body of another length than its leaf says');
   if (check.redacted && parts.length === 0 && !isBlank(body) && !hasDropped(body))
-    throw malformed('a body from which nothing was dropped, marked as if it were');
+    throw malformedError('a body from which nothing was dropped, marked as if it were');
   if (!check.redacted && parts.some((part) => part.body.dropped && !part.sealed))
-    throw malformed('rows are missing from a whole payload');
+    throw malformedError('rows are missing from a whole payload');
   if (parts.length === 0 && !equalBytes(facts.rowsRoot, statementRoot(body)))
-    throw malformed('a root that is not of what the entry states');
+    throw malformedError('a root that is not of what the entry states');
   if (parts.length > 0 && (check.rows || check.redacted)) checkRoot(facts, parts);
   const { context, leaf, position, positions, time } = facts;
   return { entry: { context, body, leaf, position, positions, time }, parts };
 }
 
-function checkRoot({ positions, context, rowsRoot: stated }: LeafFacts, parts: readonly DecodedRows[]): void {
+function checkRoot({ positions, context, rowsRoot: stated }: LeafFields, parts: readonly DecodedRows[]): void {
   const isOne = parts.length === 1;
   const hashes = isOne && parts[0]!.sealed === null ? undefined : new Uint8Array(positions * HASH_BYTES);
   let at = 0;
@@ -468,7 +469,7 @@ function checkRoot({ positions, context, rowsRoot: stated }: LeafFacts, parts: r
     return { root: rowsRoot(body, context.path, saltsOfRows(secrets, rows), dropped, own), sealed, hashes: own };
   });
   const root = isOne ? checked[0]!.root : atOnce(rootOfHashes(hashes!));
-  if (!equalBytes(root, stated)) throw malformed('the rows do not give the root that their leaf commits to');
+  if (!equalBytes(root, stated)) throw malformedError('the rows do not give the root that their leaf commits to');
   for (const part of checked) if (part.sealed) checkSealedHashes(part.sealed, part.hashes!);
 }
 
@@ -483,17 +484,17 @@ function checkSealedHashes({ rows, hashes: stated }: SealedRows, hashes: Uint8Ar
   for (let i = 0, at = 0; i < rows.length; i++) {
     const from = rows[i]! * HASH_BYTES;
     for (let k = 0; k < HASH_BYTES; k++) {
-      if (hashes[from + k] !== stated[at++]) throw malformed('a sealed row of another hash than its body states');
+      if (hashes[from + k] !== stated[at++]) throw malformedError('a sealed row of another hash than its body states');
     }
   }
 }
 
 export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>): Uint8Array {
-  if (payload.length < PAYLOAD_EXTRA) throw malformed('a payload shorter than its frame');
+  if (payload.length < PAYLOAD_EXTRA) throw malformedError('a payload shorter than its frame');
   const head = new ByteReader(payload.subarray(0, PAYLOAD_HEAD));
-  if (head.u8() !== PAYLOAD_FORMAT) throw malformed('an unknown payload format');
+  if (head.u8() !== PAYLOAD_FORMAT) throw malformedError('an unknown payload format');
   const flags = head.u8();
-  if (flags > LZ4_FLAG || head.u16() !== 0) throw malformed('unknown payload flags');
+  if (flags > LZ4_FLAG || head.u16() !== 0) throw malformedError('unknown payload flags');
   const keyId = head.u32();
   const size = head.u32();
   const nonceEnd = PAYLOAD_HEAD + NONCE_BYTES;
@@ -510,7 +511,7 @@ export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>)
     throw new ServiceError('REL_STORAGE', `a payload does not open under data key ${keyId}`, { cause });
   }
   if (flags === 0) {
-    if (plain.length !== size) throw malformed('a body of another length');
+    if (plain.length !== size) throw malformedError('a body of another length');
     return plain;
   }
   return unpack(plain, size);
@@ -518,14 +519,15 @@ export function openPayload(payload: Uint8Array, keyring: Pick<Keyring, 'open'>)
 
 /** The codec trusts the size in its own prefix and stays silent on truncated input, so both are checked around it. */
 function unpack(packed: Buffer, size: number): Uint8Array {
-  if (size > BODY_BYTES_MAX || size > packed.length * LZ4_RATIO_MAX) throw malformed('a compressed body that claims too much');
-  if (packed.length < 4 || packed.readUInt32LE(0) !== size) throw malformed('a compressed body of another length');
+  if (size > BODY_BYTES_MAX || size > packed.length * LZ4_RATIO_MAX)
+    throw malformedError('a compressed body that claims too much');
+  if (packed.length < 4 || packed.readUInt32LE(0) !== size) throw malformedError('a compressed body of another length');
   let body: Buffer;
   try {
     body = lz4.uncompressSync(packed);
   } catch (cause) {
     throw new ServiceError('REL_STORAGE', 'malformed bytes: a compressed body does not unpack', { cause });
   }
-  if (body.length !== size) throw malformed('a compressed body that ends early');
+  if (body.length !== size) throw malformedError('a compressed body that ends early');
   return body;
 }

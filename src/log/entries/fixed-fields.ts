@@ -1,5 +1,5 @@
 /** Fields that every body of a kind has, in their order: u8 to u64, f64, and texts behind their u32 size. */
-import { ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type {
   AccessBody,
   AccessRecord,
@@ -128,7 +128,7 @@ function decodeType(source: ByteReader): TypeBody {
     const property = source.text();
     const type = columnTypes[source.u8()];
     const flags = source.u8();
-    if (type === undefined || flags > 15) throw malformed('an unknown property type or flag');
+    if (type === undefined || flags > 15) throw malformedError('an unknown property type or flag');
     const bit = (n: number): boolean => (flags & (1 << n)) !== 0;
     const dims = source.u32();
     properties.push([property, { type, required: bit(0), masked: bit(1), indexed: bit(2), subject: bit(3), dims }]);
@@ -147,7 +147,7 @@ function decodeType(source: ByteReader): TypeBody {
 }
 
 function checkDistinct(named: readonly (readonly [string, unknown])[]): void {
-  if (new Set(named.map(([name]) => name)).size !== named.length) throw malformed('a name twice');
+  if (new Set(named.map(([name]) => name)).size !== named.length) throw malformedError('a name twice');
 }
 
 const tokenChanges = ['minted', 'rotated', 'revoked'] as const;
@@ -178,7 +178,7 @@ function encodeToken(body: TokenBody, target: ByteWriter): void {
 
 function decodeToken(source: ByteReader): TokenBody {
   const change = tokenChanges[source.u8()];
-  if (change === undefined) throw malformed('an unknown token change');
+  if (change === undefined) throw malformedError('an unknown token change');
   const id = source.text();
   const secretHash = source.text();
   const principal = source.text();
@@ -189,7 +189,7 @@ function decodeToken(source: ByteReader): TokenBody {
   for (let left = source.count(6); left > 0; left--) {
     const name = source.text();
     const kind = attributeKinds[source.u8()];
-    if (kind === undefined) throw malformed('an unknown attribute kind');
+    if (kind === undefined) throw malformedError('an unknown attribute kind');
     attributes.push([name, kind === 'string' ? source.text() : kind === 'number' ? source.f64() : source.flag()]);
   }
   checkDistinct(attributes);
@@ -274,7 +274,7 @@ function decodeAccess(source: ByteReader): AccessBody {
 
 function decisionOf(number: number): AccessRecord['decision'] {
   const decision = decisions[number];
-  if (decision === undefined) throw malformed('an unknown decision');
+  if (decision === undefined) throw malformedError('an unknown decision');
   return decision;
 }
 
@@ -293,7 +293,7 @@ function decodeBranch(source: ByteReader): BranchBody {
   const name = source.text();
   const from = source.text();
   const shares = branchShares[source.u8()];
-  if (change === undefined || shares === undefined) throw malformed('an unknown change of a branch');
+  if (change === undefined || shares === undefined) throw malformedError('an unknown change of a branch');
   return { kind: 'branch', change, name, source: from, shares };
 }
 

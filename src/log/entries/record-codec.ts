@@ -4,7 +4,7 @@
  * and must read what was written before.
  */
 import { canonicalJson, type Json } from '../values/canonical-json.ts';
-import { malformed } from '../bytes/byte-stream.ts';
+import { malformedError } from '../bytes/byte-stream.ts';
 import {
   type AgreementBody,
   type AgreementRecord,
@@ -49,7 +49,7 @@ export function recordText(body: RecordBody): string {
 
 /** Reads text that may be anything: REL_STORAGE for what `recordText` would not have written. */
 export function recordOf(kind: RecordBody['kind'], text: string): RecordBody {
-  const members = objectOf(parsed(text));
+  const members = objectOf(parseCanonical(text));
   switch (kind) {
     case 'policy':
       return policyOf(members);
@@ -77,17 +77,17 @@ function withTexts(record: TenantRecord | AgreementRecord | Omit<RetentionBody, 
   return Object.fromEntries(members);
 }
 
-function parsed(text: string): unknown {
+function parseCanonical(text: string): unknown {
   let value: Json;
   let spelled: string;
   try {
     value = JSON.parse(text) as Json;
-    if (!isShallow(value, recordDepth)) throw malformed('a record nested too deep');
+    if (!isShallow(value, recordDepth)) throw malformedError('a record nested too deep');
     spelled = canonicalJson(value);
   } catch {
-    throw malformed('a record that is no proper JSON');
+    throw malformedError('a record that is no proper JSON');
   }
-  if (spelled !== text) throw malformed('a record in another spelling');
+  if (spelled !== text) throw malformedError('a record in another spelling');
   return value;
 }
 
@@ -132,7 +132,7 @@ function tenantOf(members: Members): TenantRecord {
     return { principal: textOf(principal), role: textOf(role) };
   });
   if (listed.some(({ principal }, i) => i > 0 && compareText(listed[i - 1]!.principal, principal) >= 0)) {
-    throw malformed('members out of order');
+    throw malformedError('members out of order');
   }
   return {
     id: textOf(members['id']),
@@ -184,7 +184,7 @@ function agreementBodyOf(members: Members): AgreementBody {
   const record = objectOf(members['agreement']);
   checkNames(record, agreementMembers);
   const { activatedAt, aggregateMinGroup, columns, onwardSharing, termsDigest, where } = record;
-  if (typeof onwardSharing !== 'boolean') throw malformed('a record with another type of member');
+  if (typeof onwardSharing !== 'boolean') throw malformedError('a record with another type of member');
   const masking = Object.entries(objectOf(record['masking'])).map(([name, kind]): [string, MaskKind] => [
     name,
     oneOf(kind, maskKinds),
@@ -216,7 +216,7 @@ function erasureOf(members: Members): ErasureBody {
   checkNames(members, ['change', 'commitment', 'id', 'keys', 'mentions', 'reason', 'statement', 'versions']);
   const versions = listOf(members['versions']).map(erasedOf);
   if (versions.some(({ type }, i) => i > 0 && compareText(versions[i - 1]!.type, type) >= 0)) {
-    throw malformed('erased types out of order');
+    throw malformedError('erased types out of order');
   }
   return {
     kind: 'erasure',
@@ -237,13 +237,13 @@ function erasedOf(value: unknown): ErasedVersions {
   const paths = listOf(members['paths']).map((path) => (path === null ? null : textOf(path)));
   const falls = (path: string | null, i: number): boolean =>
     i > 0 && (path === null || compareText(paths[i - 1] ?? '', path) >= 0);
-  if (paths.some(falls)) throw malformed('erased paths out of order');
+  if (paths.some(falls)) throw malformedError('erased paths out of order');
   return { type: textOf(members['type']), paths, positions: risingOf(members['positions']) };
 }
 
 function risingOf(value: unknown): readonly number[] {
   const positions = listOf(value).map(countOf);
-  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformed('positions out of order');
+  if (positions.some((position, i) => i > 0 && positions[i - 1]! >= position)) throw malformedError('positions out of order');
   return positions;
 }
 
@@ -268,22 +268,22 @@ function redactionOf(members: Members): RedactionBody {
 function checkNames(members: Members, names: readonly string[]): void {
   const given = Object.keys(members);
   if (given.length !== names.length || !names.every((name) => Object.hasOwn(members, name))) {
-    throw malformed('a record of other members');
+    throw malformedError('a record of other members');
   }
 }
 
 function objectOf(value: unknown): Members {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed('a record that is no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedError('a record that is no object');
   return value as Members;
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  if (!Array.isArray(value)) throw malformed('a record with another type of member');
+  if (!Array.isArray(value)) throw malformedError('a record with another type of member');
   return value;
 }
 
 function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw malformed('a record with another type of member');
+  if (typeof value !== 'string') throw malformedError('a record with another type of member');
   return value;
 }
 
@@ -293,18 +293,18 @@ function textsOf(value: unknown): readonly string[] {
 
 function oneOf<T extends string>(value: unknown, known: readonly T[]): T {
   const found = known.find((each) => each === value);
-  if (found === undefined) throw malformed('a record with an unknown word');
+  if (found === undefined) throw malformedError('a record with an unknown word');
   return found;
 }
 
 function countOf(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformed('a record with a number that counts nothing');
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw malformedError('a record with a number that counts nothing');
   return value as number;
 }
 
 function i64Of(value: unknown): bigint {
   const text = textOf(value);
   const number = /^(0|-?[1-9]\d{0,18})$/.test(text) ? BigInt(text) : null;
-  if (number === null || number > I64_MAX || number < I64_MIN) throw malformed('a record with a number out of range');
+  if (number === null || number > I64_MAX || number < I64_MIN) throw malformedError('a record with a number out of range');
   return number;
 }

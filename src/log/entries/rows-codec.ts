@@ -4,7 +4,7 @@
  * Rows that are sealed by subject are drawn in `subject-sections.ts`. Changing this needs a new version and a fixture.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import { decodeBatch, encodeBatch } from './column-codec.ts';
 import type { Vector } from '../values/columns.ts';
 import type { Provenance, RowsBody } from './entry.ts';
@@ -121,7 +121,7 @@ function encodeProvenance({ source, method, confidence, derivedFrom }: Provenanc
 function decodeOps(source: ByteReader): Uint8Array {
   const rows = source.count(1);
   const ops = source.raw(rows);
-  for (let i = 0; i < rows; i++) if (ops[i]! > 2) throw malformed('an unknown row operation');
+  for (let i = 0; i < rows; i++) if (ops[i]! > 2) throw malformedError('an unknown row operation');
   return ops;
 }
 
@@ -133,10 +133,10 @@ function decodeCloses(source: ByteReader, rows: number): Pick<RowsBody, 'closeOf
     let last = 0;
     for (let i = 0; i <= rows; i++) {
       const offset = source.u32();
-      if (offset < last || offset > total || (i === 0 && offset !== 0)) throw malformed('close offsets that fall');
+      if (offset < last || offset > total || (i === 0 && offset !== 0)) throw malformedError('close offsets that fall');
       closeOffsets[i] = last = offset;
     }
-    if (last !== total) throw malformed('close offsets that miss the end');
+    if (last !== total) throw malformedError('close offsets that miss the end');
     for (let i = 0; i < total; i++) closes[i] = source.u64();
   }
   return { closeOffsets, closes };
@@ -160,12 +160,12 @@ export function decodeRows(source: ByteReader, checked: boolean): DecodedRows {
   const provenance = decodeProvenance(source);
   const keys = decodeBatch(source, rows, checked);
   const cells = decodeBatch(source, rows, checked);
-  if (keys.length !== rows || cells.length !== rows) throw malformed('keys and cells of other lengths');
+  if (keys.length !== rows || cells.length !== rows) throw malformedError('keys and cells of other lengths');
   keyColumns.forEach(({ name, type: columnType }, i) => {
     const column = keys.columns[i];
     if (keys.columns.length !== 3 || column?.name !== name || column.type !== columnType)
-      throw malformed('keys of other columns');
-    if (!wellKeyed(column.vector, i)) throw malformed('keys in another layout');
+      throw malformedError('keys of other columns');
+    if (!wellKeyed(column.vector, i)) throw malformedError('keys in another layout');
   });
   const body: RowsBody = { kind: 'rows', type, ops, keys, ...closes, cells, provenance };
   const dropped = secrets.salts === 'explicit' && secrets.dropped.size > 0 ? [...secrets.dropped.keys()] : null;
@@ -205,12 +205,12 @@ function wellKeyed(vector: Vector, column: number): boolean {
 function decodeSecrets(source: ByteReader, rows: number): RowSecrets {
   if (!source.flag()) return { salts: 'seed', seed: source.raw(32) };
   const count = source.count(36);
-  if (count > rows) throw malformed('more rows dropped than there are');
+  if (count > rows) throw malformedError('more rows dropped than there are');
   const dropped = new Map<number, Uint8Array>();
   let last = -1;
   for (let i = 0; i < count; i++) {
     const row = source.u32();
-    if (row <= last || row >= rows) throw malformed('dropped rows out of order');
+    if (row <= last || row >= rows) throw malformedError('dropped rows out of order');
     dropped.set(row, source.raw(32));
     last = row;
   }

@@ -46,7 +46,7 @@ export class SectionMemory {
   }
 
   /** Holds anything. To be given back, or to be forgotten. */
-  static of(size: number): SectionMemory {
+  static acquire(size: number): SectionMemory {
     const found = kept.findIndex(({ bytes }) => bytes.length >= size);
     if (found >= 0) return kept.splice(found, 1)[0]!;
     return new SectionMemory(size <= KEPT_BYTES_MAX / 2 ? size * 2 : size);

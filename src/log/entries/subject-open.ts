@@ -2,7 +2,7 @@
  * Reads the sections of `subject-seal.ts`, from the schema on. Rows whose key is destroyed come without cells: their index and
  * leaf hash are left. Malformed bytes never allocate more memory than they account for.
  */
-import { type ByteReader, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, malformedError } from '../bytes/byte-stream.ts';
 import { checkBits, checkLayout, checkOffsets, kinds } from './column-codec.ts';
 import type { NamedColumn, RowBatch, Vector } from '../values/columns.ts';
 import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
@@ -76,7 +76,7 @@ export class RowKeys {
   }
 
   /** 32 hex digits; null where the row is not sealed by subject. */
-  of(row: number): string | null {
+  keyIdOf(row: number): string | null {
     const section = this.#sections[row] ?? 0;
     return section === 0 ? null : hexOf(this.#ids.subarray((section - 1) * KEY_ID_BYTES, section * KEY_ID_BYTES));
   }
@@ -90,7 +90,7 @@ export function openSections(source: ByteReader, rows: number, subjects: Pick<Su
   const taken = new Uint8Array(rows);
   const sealedRows = readRows(source, counts, taken);
   const sealed = { rows: sealedRows, hashes: source.raw(sealedRows.length * HASH_BYTES) };
-  const memory = SectionMemory.of(source.left + sealedRows.length * SALT_BYTES);
+  const memory = SectionMemory.acquire(source.left + sealedRows.length * SALT_BYTES);
   try {
     return new Opening(source, tables, memory).open(counts, sizes, sealed, taken, subjects);
   } finally {
@@ -103,27 +103,27 @@ function readTables(source: ByteReader): Tables {
   const names = new Set<string>();
   for (let left = source.count(6); left > 0; left--) {
     const name = source.text();
-    if (names.has(name)) throw malformed('a column twice');
+    if (names.has(name)) throw malformedError('a column twice');
     names.add(name);
     const type = columnTypes[source.u8()];
-    if (type === undefined) throw malformed('an unknown column type');
+    if (type === undefined) throw malformedError('an unknown column type');
     shapes.push({ name, type, ...readLayout(source, type) });
   }
   const nonce = source.raw(SECTION_NONCE_BYTES);
   const count = source.count(KEY_ID_BYTES + 8);
-  if (count === 0) throw malformed('rows sealed by subject without a section');
+  if (count === 0) throw malformedError('rows sealed by subject without a section');
   return { shapes, nonce, count, ids: source.raw(count * KEY_ID_BYTES) };
 }
 
 function checkKeyIds(ids: Uint8Array): void {
-  if (new Set(keyNames(ids)).size * KEY_ID_BYTES < ids.length) throw malformed('two sections under one key');
+  if (new Set(keyNames(ids)).size * KEY_ID_BYTES < ids.length) throw malformedError('two sections under one key');
 }
 
 function readLayout(source: ByteReader, type: ColumnType): Pick<ColumnShape, 'layout' | 'dims'> {
   const layout = source.u8();
   if (layout !== kinds.null) checkLayout(type, layout);
   const dims = layout === kinds.vec ? source.u32() : 0;
-  if (layout === kinds.vec && dims === 0) throw malformed('vectors of no dimension');
+  if (layout === kinds.vec && dims === 0) throw malformedError('vectors of no dimension');
   return { layout, dims };
 }
 
@@ -137,17 +137,17 @@ function readNumbers(source: ByteReader, count: number): Uint32Array {
 function readRows(source: ByteReader, counts: Uint32Array, taken: Uint8Array): Uint32Array {
   let total = 0;
   for (const count of counts) total += count;
-  if (total > taken.length) throw malformed('more rows in sections than there are');
+  if (total > taken.length) throw malformedError('more rows in sections than there are');
   const rows = new Uint32Array(total);
   let at = 0;
   let lastFirst = -1;
   for (const count of counts) {
-    if (count === 0) throw malformed('a section without a row');
+    if (count === 0) throw malformedError('a section without a row');
     let last = lastFirst;
     for (let i = 0; i < count; i++) {
       const row = source.u32();
-      if (row <= last) throw malformed('rows of sections out of order');
-      if (row >= taken.length || taken[row] === 1) throw malformed('a row that is not there, or in two sections');
+      if (row <= last) throw malformedError('rows of sections out of order');
+      if (row >= taken.length || taken[row] === 1) throw malformedError('a row that is not there, or in two sections');
       taken[row] = 1;
       rows[at++] = last = row;
       if (i === 0) lastFirst = row;
@@ -227,7 +227,7 @@ class Opening {
       const vector: Vector = shape.layout === kinds.null ? { kind: 'null' } : this.#column(shape, rows, without);
       return { name: shape.name, type: shape.type, vector };
     });
-    if (this.#parts.some(({ at, to }) => at !== to)) throw malformed('a section with bytes after its end');
+    if (this.#parts.some(({ at, to }) => at !== to)) throw malformedError('a section with bytes after its end');
     const [keys, cells] = [columns.slice(0, keyColumns.length), columns.slice(keyColumns.length)];
     return { keys: { length: rows, columns: keys }, cells: { length: rows, columns: cells }, salts, sealed, erased: without };
   }
@@ -237,7 +237,7 @@ class Opening {
   }
 
   #raw(size: number, rows: number): Uint8Array {
-    if (size < rows * this.#rowBytes + this.#flagBytes) throw malformed('a section too short for its rows');
+    if (size < rows * this.#rowBytes + this.#flagBytes) throw malformedError('a section too short for its rows');
     return this.#source.raw(size);
   }
 
@@ -276,17 +276,17 @@ class Opening {
       const count = end - first;
       let { at } = part;
       const has = at < to ? bytes[at++]! : 2;
-      if (has > 1) throw malformed('a flag that is neither 0 nor 1');
-      if (count * (has + each) > to - at) throw malformed('a section that ends early');
+      if (has > 1) throw malformedError('a flag that is neither 0 nor 1');
+      if (count * (has + each) > to - at) throw malformedError('a section that ends early');
       if (has === 1) {
-        if (checkBits(bytes.subarray(at, at + count)) === 0) throw malformed('a null map without a NULL');
+        if (checkBits(bytes.subarray(at, at + count)) === 0) throw malformedError('a null map without a NULL');
         for (let i = first; i < end; i++) if (bytes[at++] === 1) cells.nullAt(of[i]!);
       }
       if (isText) {
         let cellAt = at + count * 4;
         for (let i = first; i < end; i++, at += 4) {
           const size = view.getUint32(at, true);
-          if (size > to - cellAt) throw malformed('a text beyond the end of its section');
+          if (size > to - cellAt) throw malformedError('a text beyond the end of its section');
           cells.starts[of[i]!] = cellAt;
           cells.words[of[i]!] = size;
           cellAt += size;

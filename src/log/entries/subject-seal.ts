@@ -138,7 +138,7 @@ class SectionWriter {
   at = 0;
 
   constructor(size: number) {
-    this.memory = SectionMemory.of(size);
+    this.memory = SectionMemory.acquire(size);
     this.bytes = this.memory.bytes;
     this.view = this.memory.view;
   }

@@ -1,7 +1,7 @@
 /**
  * The hash chain of entries, followed one leaf at a time. Every reader of the log checks it, the writer's own recovery included.
  */
-import { malformed } from '../bytes/byte-stream.ts';
+import { malformedError } from '../bytes/byte-stream.ts';
 import { openCheckpoint } from '../tree/checkpoint-note.ts';
 import { decodeEntry, decodeLeaf, entryOfChecked, leafHashOf, noPreviousHash } from '../entries/entry-codec.ts';
 import type { CommittedEntry, SealBody } from '../entries/entry.ts';
@@ -90,10 +90,11 @@ export class Chain {
    */
   follow(stored: FrameEntry, opened: Uint8Array | null = null): CommittedEntry {
     const facts = decodeLeaf(stored.leaf);
-    if (facts.leaf !== this.leaves) throw malformed(`leaf ${facts.leaf} where ${this.leaves} belongs`);
-    if (facts.position !== this.#position) throw malformed(`position ${facts.position} where ${this.#position} belongs`);
-    if (!equalBytes(facts.previousHash, this.#previousHash)) throw malformed('a leaf that does not link to the one before it');
-    if (this.#lastInstant !== null && facts.time <= this.#lastInstant) throw malformed('time that does not rise');
+    if (facts.leaf !== this.leaves) throw malformedError(`leaf ${facts.leaf} where ${this.leaves} belongs`);
+    if (facts.position !== this.#position) throw malformedError(`position ${facts.position} where ${this.#position} belongs`);
+    if (!equalBytes(facts.previousHash, this.#previousHash))
+      throw malformedError('a leaf that does not link to the one before it');
+    if (this.#lastInstant !== null && facts.time <= this.#lastInstant) throw malformedError('time that does not rise');
     const entry = opened
       ? entryOfChecked(facts, opened)
       : decodeEntry(facts, stored.payload, this.#options.keyring, { redacted: stored.redacted, rows: this.#options.rows });
@@ -111,9 +112,9 @@ export class Chain {
 
   #checkSeal(body: SealBody): void {
     const head = openCheckpoint(body.checkpoint, this.#options.origin, this.#options.keyring.publicKeys);
-    if (body.treeSize !== this.leaves || head.size !== this.leaves) throw malformed('a seal of another size');
+    if (body.treeSize !== this.leaves || head.size !== this.leaves) throw malformedError('a seal of another size');
     const root = this.tree.root();
-    if (!equalBytes(head.root, root)) throw malformed(`a seal of another root than ${hexOf(root)}`);
+    if (!equalBytes(head.root, root)) throw malformedError(`a seal of another root than ${hexOf(root)}`);
   }
 }
 

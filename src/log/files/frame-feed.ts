@@ -24,7 +24,7 @@ export interface FedFrame {
    * Body of the frame's entry `i` where it was opened and found in order; null where it was not looked at. Valid until the next
    * frame is asked for.
    */
-  opened(i: number): Uint8Array | null;
+  bodyOf(i: number): Uint8Array | null;
 }
 
 interface Window {
@@ -56,7 +56,7 @@ export class FrameFeed {
     if (!this.#opener) {
       const { offset } = this.#scanner;
       const scanned = await this.#scanner.next();
-      return scanned.found === 'frame' ? { ...scanned, offset, opened: () => null } : scanned;
+      return scanned.found === 'frame' ? { ...scanned, offset, bodyOf: () => null } : scanned;
     }
     while (!this.#window || this.#window.frame === this.#window.of.frames.length) {
       const ended = this.#window?.of.end;
@@ -67,16 +67,16 @@ export class FrameFeed {
     const { header, bytes, offset } = window.of.frames[window.frame++]!;
     const first = window.entry;
     window.entry += header.entries;
-    const vouched = (i: number): boolean => vouches(window.reply, first + i);
+    const isVouched = (i: number): boolean => vouches(window.reply, first + i);
     // One entry that was opened is enough: the checksum was looked at before.
-    if (!vouched(0) && !frameIsWhole(bytes)) {
+    if (!isVouched(0) && !frameIsWhole(bytes)) {
       this.#scanner.offset = offset;
       return { found: 'bad', reason: failsChecksum };
     }
     const opened = (i: number): Uint8Array | null => {
-      return vouched(i) ? bodyAt(window.reply!, first + i) : null;
+      return isVouched(i) ? bodyAt(window.reply!, first + i) : null;
     };
-    return { found: 'frame', offset, header, bytes, opened };
+    return { found: 'frame', offset, header, bytes, bodyOf: opened };
   }
 
   async #nextWindow(opener: FrameOpener): Promise<void> {
@@ -111,18 +111,18 @@ export class FrameFeed {
       const scanned = await this.#scanner.next(false);
       if (scanned.found !== 'frame') {
         this.#readAll = true;
-        return this.#asked(opener, frames, scanned);
+        return this.#openWindow(opener, frames, scanned);
       }
       const frame = { ...scanned, offset };
       if (frames.length > 0 && frames[0]!.bytes.buffer !== frame.bytes.buffer) {
         this.#started = frame;
-        return this.#asked(opener, frames, null);
+        return this.#openWindow(opener, frames, null);
       }
       frames.push(frame);
     }
   }
 
-  #asked(opener: FrameOpener, frames: Window['frames'], end: End | null): Window {
+  #openWindow(opener: FrameOpener, frames: Window['frames'], end: End | null): Window {
     if (frames.length === 0) return { frames, end, reply: Promise.resolve(null) };
     // A worker that has died has opened nothing: all is looked at in the caller's turn.
     const reply = opener.open(frames, this.#free.pop() ?? new SharedArrayBuffer(0)).catch(() => null);

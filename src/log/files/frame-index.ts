@@ -1,7 +1,7 @@
 /** Where frames begin: about one note for every 64 KiB of log, so that one entry is found without reading the file before it. */
 import type { ByteReader, ByteWriter } from '../bytes/byte-stream.ts';
 
-export interface FramePlace {
+export interface FrameStart {
   readonly file: number;
   readonly offset: number;
   readonly firstLeaf: number;
@@ -37,7 +37,7 @@ export class FrameIndex {
   }
 
   /** Frames in the order in which they lie in the log. */
-  note({ file, offset, firstLeaf, firstPosition }: FramePlace): void {
+  note({ file, offset, firstLeaf, firstPosition }: FrameStart): void {
     const last = (this.#count - 1) * FIELDS;
     if (last >= 0 && this.#places[last] === file && offset - this.#places[last + 1]! < STEP_BYTES) return;
     const at = this.#count * FIELDS;
@@ -54,7 +54,7 @@ export class FrameIndex {
   }
 
   /** For a file that was written anew: other offsets, in order; places in other files stay. */
-  replace(file: number, places: readonly FramePlace[]): void {
+  replace(file: number, places: readonly FrameStart[]): void {
     const before = this.#fields().filter((place) => place.file < file);
     const after = this.#fields().filter((place) => place.file > file);
     this.#places = new Float64Array(64 * FIELDS);
@@ -62,21 +62,21 @@ export class FrameIndex {
     for (const place of [...before, ...places, ...after]) this.note(place);
   }
 
-  #fields(): FramePlace[] {
+  #fields(): FrameStart[] {
     return Array.from({ length: this.#count }, (_, at) => this.#at(at));
   }
 
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
-  before(leaf: number): FramePlace | undefined {
+  before(leaf: number): FrameStart | undefined {
     return this.#last(2, leaf);
   }
 
-  beforePosition(position: number): FramePlace | undefined {
+  beforePosition(position: number): FrameStart | undefined {
     return this.#last(3, position);
   }
 
   /** The last place whose `field`, which never falls, is not above a bound. */
-  #last(field: 2 | 3, bound: number): FramePlace | undefined {
+  #last(field: 2 | 3, bound: number): FrameStart | undefined {
     let low = -1;
     let high = this.#count;
     while (high - low > 1) {
@@ -87,7 +87,7 @@ export class FrameIndex {
     return low < 0 ? undefined : this.#at(low);
   }
 
-  #at(place: number): FramePlace {
+  #at(place: number): FrameStart {
     const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(place * FIELDS, (place + 1) * FIELDS);
     return { file: file!, offset: offset!, firstLeaf: firstLeaf!, firstPosition: firstPosition! };
   }

@@ -28,7 +28,7 @@ import { ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, type FrameHeader, frameEntries,
 import type { Job, StartWorker, Worker } from '../threads/workers.ts';
 
 /** How bodies are opened beside the event loop. */
-export interface OpenBeside {
+export interface BackgroundOpening {
   readonly startWorker: StartWorker;
   /** Where there is less than this to read, all is done in the turn. */
   readonly bytesMin: number;

@@ -23,7 +23,7 @@
  */
 import xxhash from 'xxhash-wasm';
 import { assert } from '../../errors.ts';
-import { ByteReader, ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type { DiskFile } from '../disk/disk.ts';
 import type { EncodedEntry } from '../entries/entry-codec.ts';
 
@@ -81,18 +81,18 @@ export function encodeFileHeader(header: FileHeader): Uint8Array {
 }
 
 export function decodeFileHeader(bytes: Uint8Array): FileHeader {
-  if (bytes.length < FILE_HEADER_BYTES) throw malformed('a file shorter than its header');
+  if (bytes.length < FILE_HEADER_BYTES) throw malformedError('a file shorter than its header');
   const source = new ByteReader(bytes.subarray(0, FILE_HEADER_BYTES));
-  if (!fileMagic.equals(source.raw(8))) throw malformed('not a log file');
+  if (!fileMagic.equals(source.raw(8))) throw malformedError('not a log file');
   const format = source.u32();
-  if (format !== FILE_FORMAT) throw malformed(`log file format ${format}; this version reads ${FILE_FORMAT}`);
+  if (format !== FILE_FORMAT) throw malformedError(`log file format ${format}; this version reads ${FILE_FORMAT}`);
   const file = source.u32();
   const firstLeaf = source.u64();
   const firstPosition = source.u64();
   const logId = Buffer.from(source.raw(16)).toString('hex');
-  if (source.u64() !== 0) throw malformed('a file header with unknown fields');
+  if (source.u64() !== 0) throw malformedError('a file header with unknown fields');
   if (BigInt.asUintN(64, source.i64()) !== h64Raw(bytes.subarray(0, 56), 0n))
-    throw malformed('a file header that fails its checksum');
+    throw malformedError('a file header that fails its checksum');
   return { file, firstLeaf, firstPosition, logId };
 }
 
@@ -177,7 +177,7 @@ export function frameEntries(frame: Uint8Array, header: Pick<FrameHeader, 'entri
     const leafSize = source.u32();
     const payloadSize = source.u32();
     const redacted = source.flag();
-    if (source.u8() !== 0 || source.u16() !== 0) throw malformed('an entry with unknown flags');
+    if (source.u8() !== 0 || source.u16() !== 0) throw malformedError('an entry with unknown flags');
     entries.push({ leaf: source.raw(leafSize), payload: source.raw(payloadSize), redacted });
   }
   source.end();
@@ -358,7 +358,7 @@ export function judgeTail(evidence: TailEvidence): TailVerdict {
 export async function readFully(file: DiskFile, target: Uint8Array, offset: number): Promise<void> {
   for (let at = 0; at < target.length; ) {
     const read = await file.read(at === 0 ? target : target.subarray(at), offset + at);
-    if (read === 0) throw malformed(`${file.path} ended early`);
+    if (read === 0) throw malformedError(`${file.path} ended early`);
     at += read;
   }
 }

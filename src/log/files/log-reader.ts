@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 import type { Disk, DiskFile } from '../disk/disk.ts';
 import { decodeEntry, decodeLeaf, leafSpan } from '../entries/entry-codec.ts';
 import type { CommittedEntry } from '../entries/entry.ts';
-import type { FrameIndex, FramePlace } from './frame-index.ts';
+import type { FrameIndex, FrameStart } from './frame-index.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries, readFully } from './log-file.ts';
 import { type LogFileRecord, logFileName } from './manifest.ts';
@@ -32,7 +32,7 @@ export function readEntries(range: ReadRange, frames: FrameIndex, clock: Clock):
   return readFrom(range, frames.before(range.fromLeaf), clock);
 }
 
-async function* readFrom(range: ReadRange, start: FramePlace | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
+async function* readFrom(range: ReadRange, start: FrameStart | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
   if (start === undefined) return;
   const slices = new Slices(clock);
   for (const record of range.files.slice(start.file)) {
@@ -92,7 +92,7 @@ class Slices {
 /** Between two notes of the index lie about so many bytes. */
 const LOOKUP_BYTES = 128 << 10;
 
-export type EntryPlace = { readonly leaf: number } | { readonly position: number };
+export type EntryLocator = { readonly leaf: number } | { readonly position: number };
 
 /**
  * One entry as it is stored, as views of what was read: the one with this leaf, or the one that covers this position; and behind
@@ -101,7 +101,7 @@ export type EntryPlace = { readonly leaf: number } | { readonly position: number
 export async function readStoredEntries(
   range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
   frames: FrameIndex,
-  place: EntryPlace,
+  place: EntryLocator,
 ): Promise<readonly FrameEntry[]> {
   const start = 'leaf' in place ? frames.before(place.leaf) : frames.beforePosition(place.position);
   if (start === undefined) return [];

@@ -13,7 +13,7 @@
 import { assert } from '../../errors.ts';
 import { type Disk, type DiskFile, writeFully } from '../disk/disk.ts';
 import type { EncodedEntry } from '../entries/entry-codec.ts';
-import type { FrameIndex, FramePlace } from './frame-index.ts';
+import type { FrameIndex, FrameStart } from './frame-index.ts';
 import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes } from './log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, type SealedFileRecord, writeManifest } from './manifest.ts';
 import type { Frontier } from '../tree/merkle-tree.ts';
@@ -37,7 +37,7 @@ const REUSED_FRAME_BYTES_MAX = 4 << 20;
 /** Another generation of a sealed file, durable under its name and not yet listed. */
 export interface ReplacedFile {
   readonly record: SealedFileRecord;
-  readonly places: readonly FramePlace[];
+  readonly places: readonly FrameStart[];
   readonly lastFrame: FrameSpan;
 }
 

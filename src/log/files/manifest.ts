@@ -9,7 +9,7 @@
  * nothing in them can pass for a torn tail. Of the open file length, leaves and root stand as `-`. A sealed file from which
  * something was dropped is another file of the same leaves, one generation further; the list is what makes it the one that counts.
  */
-import { malformed } from '../bytes/byte-stream.ts';
+import { malformedError } from '../bytes/byte-stream.ts';
 import type { Disk } from '../disk/disk.ts';
 import { sha256Hex } from '../bytes/sha256.ts';
 
@@ -100,17 +100,17 @@ const linePattern =
 export function parseManifest(text: string): Manifest {
   const lines = text.split('\n');
   const head = /^annals-log 1 ([0-9a-f]{32})$/.exec(lines[0]!);
-  if (!head) throw malformed('a manifest of another format');
+  if (!head) throw malformedError('a manifest of another format');
   const files = lines.slice(1, -1).map(parseLine);
   const manifest = { logId: head[1]!, files };
-  if (formatManifest(manifest) !== text) throw malformed('a manifest whose chain is broken');
+  if (formatManifest(manifest) !== text) throw malformedError('a manifest whose chain is broken');
   checkOrder(files);
   return manifest;
 }
 
 function parseLine(line: string): LogFileRecord {
   const match = linePattern.exec(line);
-  if (!match) throw malformed('a manifest line');
+  if (!match) throw malformedError('a manifest line');
   const number = Number(match[1]);
   const generation = match[2] === undefined ? {} : { generation: Number(match[2]) };
   if (match[3]) return { state: 'open', number, firstLeaf: Number(match[4]), firstPosition: Number(match[5]) };
@@ -133,9 +133,9 @@ function checkOrder(files: readonly LogFileRecord[]): void {
     const last = i === files.length - 1;
     const inOrder =
       file.number === i && (file.state === 'open') === last && file.firstLeaf === leaf && file.firstPosition >= position;
-    if (!inOrder) throw malformed('a manifest out of order');
+    if (!inOrder) throw malformedError('a manifest out of order');
     if (file.state === 'sealed') leaf += file.leaves;
     position = file.firstPosition;
   });
-  if (files.length === 0) throw malformed('a manifest without files');
+  if (files.length === 0) throw malformedError('a manifest without files');
 }

@@ -17,7 +17,7 @@
  * It is a derived file: another form needs another format number and nothing else.
  */
 import { ServiceError } from '../../errors.ts';
-import { ByteReader, ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type { ChainStart } from './chain.ts';
 import { lastInstantOf } from './chain.ts';
 import type { Disk } from '../disk/disk.ts';
@@ -49,7 +49,7 @@ export interface ResumeOptions {
    */
   readonly blob: ReadBlob;
   /** Called at most once, before anything is replayed: the state is of no use, and everything is replayed. */
-  refused(reason: string): void;
+  onRefused(reason: string): void;
 }
 
 /** Where a whole frame lies. */
@@ -78,7 +78,7 @@ export function savedLog(state: SavedState, files: readonly LogFileRecord[], fra
   const { logId, leaves, written } = state;
   const framesThen = frames.count;
   const leafHash = (): Uint8Array => nodes.node(0, leaves - 1);
-  const encoded = (): Uint8Array => {
+  const encode = (): Uint8Array => {
     const target = new ByteWriter(1 << 16);
     target.raw(magic);
     target.u32(FORMAT);
@@ -103,7 +103,7 @@ export function savedLog(state: SavedState, files: readonly LogFileRecord[], fra
       return hexOf(leafHash());
     },
     get bytes() {
-      return encoded();
+      return encode();
     },
     get blobs() {
       return nodes.blobs(written);
@@ -133,17 +133,17 @@ export async function startFrom(
   const { state, leafHash, link, frames, nodes } = decode(bytes, blob);
   const { manifest, checkpoint } = log;
   const { lastFrame, written } = state;
-  if (state.logId !== manifest.logId) throw malformed(`it is of log ${state.logId}`);
+  if (state.logId !== manifest.logId) throw malformedError(`it is of log ${state.logId}`);
   if (lastFrame.file >= manifest.files.length)
-    throw malformed(`it knows log file ${lastFrame.file}, which the manifest does not list`);
-  if (link !== linkBefore(manifest, lastFrame.file)) throw malformed('the manifest lists other files than it did then');
+    throw malformedError(`it knows log file ${lastFrame.file}, which the manifest does not list`);
+  if (link !== linkBefore(manifest, lastFrame.file)) throw malformedError('the manifest lists other files than it did then');
   await checkFiles(log, lastFrame);
   const last = await lastEntry(log, lastFrame, written);
   const previousHash = leafHashOf(last.leaf);
-  if (!equalBytes(previousHash, nodes.node(0, written - 1))) throw malformed(`the log has another leaf ${written - 1}`);
-  if (state.leaves === written && !equalBytes(leafHash, previousHash)) throw malformed('its last leaf has two hashes');
+  if (!equalBytes(previousHash, nodes.node(0, written - 1))) throw malformedError(`the log has another leaf ${written - 1}`);
+  if (state.leaves === written && !equalBytes(leafHash, previousHash)) throw malformedError('its last leaf has two hashes');
   if (checkpoint && checkpoint.size <= written && !equalBytes(nodes.root(checkpoint.size), checkpoint.root)) {
-    throw malformed(`the signed checkpoint of ${checkpoint.size} leaves has another root`);
+    throw malformedError(`the signed checkpoint of ${checkpoint.size} leaves has another root`);
   }
   const facts = decodeLeaf(last.leaf);
   const chain: ChainStart = {
@@ -159,9 +159,9 @@ export async function startFrom(
 
 function decode(bytes: Uint8Array, blob: ReadBlob): Omit<Start, 'chain'> & { readonly link: string } {
   const source = new ByteReader(bytes);
-  if (!magic.equals(source.raw(magic.length))) throw malformed('it is no saved state of a log');
+  if (!magic.equals(source.raw(magic.length))) throw malformedError('it is no saved state of a log');
   const format = source.u32();
-  if (format !== FORMAT) throw malformed(`it has format ${format}; this version reads ${FORMAT}`);
+  if (format !== FORMAT) throw malformedError(`it has format ${format}; this version reads ${FORMAT}`);
   const logId = source.text();
   const leaves = source.u64();
   const leafHash = source.raw(HASH_BYTES);
@@ -171,7 +171,7 @@ function decode(bytes: Uint8Array, blob: ReadBlob): Omit<Start, 'chain'> & { rea
   const sealed = source.u64();
   const seals = source.u64();
   const inOrder = written > 0 && written <= leaves && lastFrame.offset < lastFrame.end && sealed <= written && seals <= written;
-  if (!inOrder) throw malformed('its numbers contradict each other');
+  if (!inOrder) throw malformedError('its numbers contradict each other');
   const frames = FrameIndex.restore(source);
   const nodes = TreeStore.restore(source, written, (name) => readBlob(blob, name));
   source.end();
@@ -187,11 +187,11 @@ async function checkFiles(
     const name = logFileName(record);
     const size = await disk.size(`${logDirectory}/${name}`);
     const wanted = record.state === 'sealed' ? record.length : lastFrame.end;
-    if (size === undefined) throw malformed(`${name} is missing`);
+    if (size === undefined) throw malformedError(`${name} is missing`);
     if (size < wanted || (record.state === 'sealed' && size > wanted))
-      throw malformed(`${name} has ${size} bytes and not ${wanted}`);
+      throw malformedError(`${name} has ${size} bytes and not ${wanted}`);
     if (record.number === lastFrame.file && lastFrame.end > wanted)
-      throw malformed(`${name} was sealed before the place it knows`);
+      throw malformedError(`${name} was sealed before the place it knows`);
   }
 }
 
@@ -206,9 +206,11 @@ async function lastEntry(
   try {
     const scanner = new FrameScanner(file, number, end, offset, { chunkBytes: end - offset });
     const scanned = await scanner.next();
-    if (scanned.found !== 'frame' || scanner.offset !== end) throw malformed(`${name} has no such frame at offset ${offset}`);
+    if (scanned.found !== 'frame' || scanner.offset !== end)
+      throw malformedError(`${name} has no such frame at offset ${offset}`);
     const { header, bytes } = scanned;
-    if (header.firstLeaf + header.entries !== written) throw malformed(`${name} has a frame of other leaves at offset ${offset}`);
+    if (header.firstLeaf + header.entries !== written)
+      throw malformedError(`${name} has a frame of other leaves at offset ${offset}`);
     return frameEntries(bytes, header)[header.entries - 1]!;
   } finally {
     await file.close();

@@ -121,7 +121,7 @@ export async function readEscrow({
     digest.update(bytes.subarray(at, Math.min(end, at + (1 << 20))));
     await yieldTurn();
   }
-  if (!equalBytes(digest.digest(), bytes.subarray(end))) throw damaged(path, 'its digest is another');
+  if (!equalBytes(digest.digest(), bytes.subarray(end))) throw damagedError(path, 'its digest is another');
   if (label.sealed_for !== fingerprint(key)) {
     throw new ServiceError('REL_UNPROCESSABLE', `the escrow key given is not the one that ${path} was sealed with`);
   }
@@ -130,9 +130,9 @@ export async function readEscrow({
   const tombstones: Tombstone[] = [];
   for (let at = line.length, number = 0; at < end; number++) {
     const next = at + 4 + (at + 4 <= end ? bytes.readUInt32LE(at) : 0);
-    if (next > end || next < at + 4 + NONCE_BYTES + TAG_BYTES) throw damaged(path, 'it ends early');
+    if (next > end || next < at + 4 + NONCE_BYTES + TAG_BYTES) throw damagedError(path, 'it ends early');
     const plain = unseal(key, bytes.subarray(at + 4, next), binding(line, number, next === end));
-    if (!plain || (plain[0] === secretsPiece) !== (number === 0)) throw damaged(path, 'it was edited');
+    if (!plain || (plain[0] === secretsPiece) !== (number === 0)) throw damagedError(path, 'it was edited');
     const content = plain.subarray(1);
     if (number === 0) secrets = parseSecrets(content.toString('utf8'));
     else if (plain[0] === recordsPiece) records.push(content);
@@ -140,7 +140,7 @@ export async function readEscrow({
     at = next;
     await yieldTurn();
   }
-  if (!secrets) throw damaged(path, 'it holds nothing');
+  if (!secrets) throw damagedError(path, 'it holds nothing');
   return { label, secrets, records, tombstones };
 }
 
@@ -180,12 +180,12 @@ function readLabel(path: string, bytes: Buffer): { readonly label: EscrowLabel; 
   try {
     label = JSON.parse(bytes.toString('utf8', 0, end)) as Partial<EscrowLabel> | null;
   } catch (cause) {
-    throw damaged(path, 'it does not begin like one', cause);
+    throw damagedError(path, 'it does not begin like one', cause);
   }
-  if (typeof label?.format !== 'number') throw damaged(path, 'it does not begin like one');
+  if (typeof label?.format !== 'number') throw damagedError(path, 'it does not begin like one');
   if (label.format !== FORMAT)
     throw new ServiceError('REL_UNPROCESSABLE', `${path} has format ${label.format}; this version reads ${FORMAT}`);
-  if (bytes.length < end + HASH_BYTES) throw damaged(path, 'it ends early');
+  if (bytes.length < end + HASH_BYTES) throw damagedError(path, 'it ends early');
   return { label: label as EscrowLabel, line: bytes.subarray(0, end) };
 }
 
@@ -228,6 +228,6 @@ function requireKey(key: Uint8Array): void {
     throw new ServiceError('REL_INVALID', `the escrow key must have ${KEY_BYTES} bytes, not ${key.length}`);
 }
 
-function damaged(path: string, why: string, cause?: unknown): ServiceError {
+function damagedError(path: string, why: string, cause?: unknown): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `${path} is not a whole escrow (${why}): take another copy`, { cause });
 }

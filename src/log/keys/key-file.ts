@@ -38,7 +38,7 @@ export function sealKeyFile(secrets: KeySecrets, kek: Uint8Array, random: Random
 export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): KeySecrets {
   const file = parseJson(bytes, path);
   const { format, kek: print, nonce, sealed } = file;
-  if (typeof print !== 'string' || typeof nonce !== 'string' || typeof sealed !== 'string') throw damaged(path);
+  if (typeof print !== 'string' || typeof nonce !== 'string' || typeof sealed !== 'string') throw damagedError(path);
   if (format !== FORMAT)
     throw new ServiceError('REL_STORAGE', `${path} has format ${String(format)}; this version reads ${FORMAT}`);
   if (print !== fingerprint(kek)) {
@@ -46,7 +46,7 @@ export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): K
   }
   const box = Buffer.from(sealed, 'hex');
   const iv = Buffer.from(nonce, 'hex');
-  if (box.length < TAG_BYTES || iv.length !== 12) throw damaged(path);
+  if (box.length < TAG_BYTES || iv.length !== 12) throw damagedError(path);
   const decipher = crypto.createDecipheriv('aes-256-gcm', kek, iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(`${FORMAT} ${print}`));
   decipher.setAuthTag(box.subarray(-TAG_BYTES));
@@ -54,7 +54,7 @@ export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): K
   try {
     plain = Buffer.concat([decipher.update(box.subarray(0, -TAG_BYTES)), decipher.final()]);
   } catch (cause) {
-    throw damaged(path, cause);
+    throw damagedError(path, cause);
   }
   return parseSecrets(plain.toString('utf8'));
 }
@@ -105,12 +105,12 @@ function parseJson(bytes: Uint8Array, path: string): Record<string, unknown> {
   try {
     file = JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch (cause) {
-    throw damaged(path, cause);
+    throw damagedError(path, cause);
   }
-  if (typeof file !== 'object' || file === null) throw damaged(path);
+  if (typeof file !== 'object' || file === null) throw damagedError(path);
   return file as Record<string, unknown>;
 }
 
-function damaged(path: string, cause?: unknown): ServiceError {
+function damagedError(path: string, cause?: unknown): ServiceError {
   return new ServiceError('REL_STORAGE', `${path} is damaged: restore it from a copy`, { cause });
 }

@@ -197,7 +197,7 @@ class OpenKeyring implements KeyStore {
   }
 
   contents(): KeyContents {
-    return { secrets: this.#secrets, records: this.subjects.standing(), tombstones: this.subjects.destroyed() };
+    return { secrets: this.#secrets, records: this.subjects.standing(), tombstones: this.subjects.tombstones() };
   }
 
   async close(): Promise<void> {

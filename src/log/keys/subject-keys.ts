@@ -65,7 +65,7 @@ export interface SubjectKeys {
   /** Gone from memory and from every byte of the key files, a tombstone left. Durable when it resolves; doing it again changes nothing. */
   destroy(ids: readonly string[], receipt: string): Promise<void>;
   /** The destroyed keys: the erasure ledger. */
-  destroyed(): readonly Tombstone[];
+  tombstones(): readonly Tombstone[];
 }
 
 export interface SubjectKeyFilesOptions {
@@ -166,7 +166,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const slot = this.#slotOf(id);
     if (slot < 0) {
       if (this.#tombstones.has(id)) return null;
-      throw lost(id);
+      throw lostKeyError(id);
     }
     const key = crypto.createSecretKey(this.#secretAt(slot));
     this.#recent.keepId(id, key);
@@ -182,7 +182,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     }
     const name = bytes.toString('hex');
     if (this.#tombstones.has(name)) return false;
-    throw lost(name);
+    throw lostKeyError(name);
   }
 
   idsOf(tenant: string | null, subject: string): readonly string[] {
@@ -217,7 +217,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   async destroy(ids: readonly string[], receipt: string): Promise<void> {
     checkReceipt(receipt);
     const unknown = ids.find((id) => this.#slotOf(id) < 0 && !this.#tombstones.has(id));
-    if (unknown !== undefined) throw lost(unknown);
+    if (unknown !== undefined) throw lostKeyError(unknown);
     const shards = new Set<Shard>();
     for (const id of ids) {
       const slot = this.#slotOf(id);
@@ -230,7 +230,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     });
   }
 
-  destroyed(): readonly Tombstone[] {
+  tombstones(): readonly Tombstone[] {
     return [...this.#tombstones].map(([id, shard]) => ({ id, receipt: shard.tombstones.get(id)! }));
   }
 
@@ -343,7 +343,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const { random } = this.#options;
     const block = encodeBlock({ kind: 'keys', count: body.length / RECORD_BYTES, offset: end, body }, fileKey, random);
     try {
-      const file = await this.#opened(shard);
+      const file = await this.#openShard(shard);
       await writeFully(file, block, end);
       await file.sync();
       shard.end = end + block.length;
@@ -380,7 +380,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     if (before) await forget(before);
   }
 
-  async #opened(shard: Shard): Promise<DiskFile> {
+  async #openShard(shard: Shard): Promise<DiskFile> {
     if (this.#open?.shard === shard) return this.#open.file;
     await this.#letGo();
     const { disk, directory } = this.#options;
@@ -404,7 +404,7 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   #hashOf(tenant: string | null, subject: string): Buffer {
     // A tenant is a segment of a path and has no NUL: two different pairs are two different texts.
-    return this.#hash.of(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
+    return this.#hash.digest(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
   }
 
   /** -1 for what is no id, too. */
@@ -511,7 +511,7 @@ class RecentKeys {
   }
 }
 
-function lost(id: string): ServiceError {
+function lostKeyError(id: string): ServiceError {
   return new ServiceError(
     'REL_STORAGE',
     `subject key ${id} is not in the key files, and was not erased: restore the keys from their escrow`,

@@ -157,7 +157,7 @@ export function decodeShard(path: string, shard: number, last: boolean, bytes: B
     if (block.kind === 'mark') break;
     if (block.kind === 'keys') {
       if (block.body.length !== block.count * RECORD_BYTES)
-        throw damaged(path, 'a block of keys has another length than it says');
+        throw damagedError(path, 'a block of keys has another length than it says');
       records.push(block.body);
     } else tombstones.push(...decodeTombstones(path, block.body, block.count));
     at += block.length;
@@ -167,21 +167,21 @@ export function decodeShard(path: string, shard: number, last: boolean, bytes: B
   if (torn) {
     const later = blockAfter(bytes, at, fileKey);
     if (later !== null)
-      throw damaged(path, `byte ${at} and what follows do not open, and byte ${later} says that they were written`);
-    if (!last) throw damaged(path, `byte ${at} and what follows do not open, and another file was begun after it`);
+      throw damagedError(path, `byte ${at} and what follows do not open, and byte ${later} says that they were written`);
+    if (!last) throw damagedError(path, `byte ${at} and what follows do not open, and another file was begun after it`);
   }
   return { fileKey, records: Buffer.concat(records), tombstones, end: at, unconfirmed: torn || confirmed < at };
 }
 
 function openHeader(path: string, shard: number, bytes: Buffer, dataKeys: DataKeys): KeyObject {
   if (bytes.length < HEADER_BYTES || !bytes.subarray(0, magic.length).equals(magic))
-    throw damaged(path, 'it does not begin like one');
+    throw damagedError(path, 'it does not begin like one');
   const format = bytes.readUInt32LE(8);
   if (format !== FORMAT) throw new ServiceError('REL_STORAGE', `${path} has format ${format}; this version reads ${FORMAT}`);
-  if (bytes.readUInt32LE(12) !== shard) throw damaged(path, 'it was written under another name');
+  if (bytes.readUInt32LE(12) !== shard) throw damagedError(path, 'it was written under another name');
   const dataKey = dataKeys.open(bytes.readUInt32LE(16));
   const plain = unseal(dataKey, bytes.subarray(HEADER_NONCE_AT, HEADER_BYTES), wrapBinding(bytes));
-  if (!plain) throw damaged(path, 'its header does not open');
+  if (!plain) throw damagedError(path, 'its header does not open');
   const fileKey = crypto.createSecretKey(plain);
   plain.fill(0);
   return fileKey;
@@ -250,7 +250,7 @@ function decodeTombstones(path: string, body: Buffer, count: number): Tombstone[
     at = end;
   }
   if (at !== body.length || tombstones.length !== count)
-    throw damaged(path, 'a block of tombstones has another length than it says');
+    throw damagedError(path, 'a block of tombstones has another length than it says');
   return tombstones;
 }
 
@@ -265,6 +265,6 @@ function wrapBinding(header: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from('annals subject key file\0', 'latin1'), header.subarray(0, HEADER_NONCE_AT)]);
 }
 
-function damaged(path: string, why: string): ServiceError {
+function damagedError(path: string, why: string): ServiceError {
   return new ServiceError('REL_STORAGE', `${path} is damaged (${why}): restore the keys from their escrow`);
 }

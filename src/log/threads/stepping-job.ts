@@ -27,14 +27,14 @@ export function atOnce<T>(steps: Generator<unknown, T>): T {
   }
 }
 
-export type Asked =
+export type StepRequest =
   | { readonly task: number; readonly module: string; readonly name: string; readonly request: unknown }
   | { readonly task: number; readonly ask: 'step' | 'drop' };
 
 export type Stepped = { readonly progress: Progress } | { readonly reply: unknown } | null;
 
 /** The job of a keeper thread: several tasks, advanced one step at a time. */
-export const steppingJob: Job<null, Asked, Stepped> = {
+export const steppingJob: Job<null, StepRequest, Stepped> = {
   module: import.meta.url,
   name: 'steppingJob',
   begin: () => {

@@ -4,7 +4,7 @@
  * core, and in tests, the same steps run in turns of the event loop.
  */
 import { ServiceError } from '../../errors.ts';
-import { type Asked, type SteppedJob, type Stepped, steppingJob } from './stepping-job.ts';
+import { type StepRequest, type SteppedJob, type Stepped, steppingJob } from './stepping-job.ts';
 import { spareCores, type StartWorker, threadWorker, inlineWorker, type Worker } from './workers.ts';
 
 /** By urgency: a caller waits for the answer; a caller will soon; no caller does. */
@@ -52,7 +52,7 @@ interface Task {
 }
 
 interface Lane {
-  worker: Worker<Asked, Stepped> | null;
+  worker: Worker<StepRequest, Stepped> | null;
   busy: boolean;
 }
 
@@ -77,8 +77,8 @@ class Keeper implements WorkerKeeper {
     onProgress: (done: number, of: number) => void = () => undefined,
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      if (this.#ended || signal.aborted) return reject(cancelled());
-      const abort = (): void => this.#close(task, () => reject(cancelled()));
+      if (this.#ended || signal.aborted) return reject(cancelledError());
+      const abort = (): void => this.#close(task, () => reject(cancelledError()));
       const task: Task = {
         number: ++this.#count,
         job: job as SteppedJob<never, unknown>,
@@ -105,7 +105,7 @@ class Keeper implements WorkerKeeper {
 
   async end(): Promise<void> {
     this.#ended = true;
-    for (const task of this.#tasks.slice()) this.#close(task, () => task.reject(cancelled()));
+    for (const task of this.#tasks.slice()) this.#close(task, () => task.reject(cancelledError()));
     for (const lane of this.#lanes) await lane.worker?.end();
   }
 
@@ -163,6 +163,6 @@ class Keeper implements WorkerKeeper {
   }
 }
 
-function cancelled(): ServiceError {
+function cancelledError(): ServiceError {
   return new ServiceError('REL_CANCELLED', 'the work was cancelled before it was done');
 }

@@ -14,7 +14,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { isMainThread, parentPort, Worker as Thread, workerData } from 'node:worker_threads';
-import { type ErrorCode, type ErrorFacts, ServiceError } from '../../errors.ts';
+import { type ErrorCode, type ErrorDetails, ServiceError } from '../../errors.ts';
 
 export interface Job<Data, Request, Reply> {
   /** `import.meta.url` of the file that exports the job, and the name that it is exported under. */
@@ -89,7 +89,7 @@ interface Start {
 
 type Answer =
   | { readonly reply: unknown }
-  | { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorFacts }
+  | { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorDetails }
   | { readonly failed: unknown };
 
 interface Waiting<Reply> {
@@ -108,7 +108,7 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
     const start: Start = { starts: startMark, module, name, data };
     this.#thread = newThread(import.meta.url, start);
     this.#thread.unref();
-    this.#thread.on('message', (answer: Answer) => this.#answered(answer));
+    this.#thread.on('message', (answer: Answer) => this.#onAnswer(answer));
     this.#thread.on('error', (cause) => this.#end(endedError(cause)));
     this.#thread.on('exit', () => this.#end(endedError()));
   }
@@ -126,7 +126,7 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
     await this.#thread.terminate();
   }
 
-  #answered(answer: Answer): void {
+  #onAnswer(answer: Answer): void {
     const first = this.#waiting.shift();
     if (this.#waiting.length === 0) this.#thread.unref();
     if ('reply' in answer) first?.resolve(answer.reply as Reply);
@@ -158,10 +158,10 @@ async function serve({ module, name, data }: Start): Promise<void> {
   const answer = found[name]!.begin(data);
   let before = Promise.resolve();
   port.on('message', (request: unknown) => {
-    before = before.then(async () => port.postMessage(await answered(request)));
+    before = before.then(async () => port.postMessage(await answerRequest(request)));
   });
 
-  async function answered(request: unknown): Promise<Answer> {
+  async function answerRequest(request: unknown): Promise<Answer> {
     try {
       return { reply: await answer(request) };
     } catch (cause) {

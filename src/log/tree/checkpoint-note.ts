@@ -8,7 +8,7 @@
  * know and that does not verify spoils the note.
  */
 import * as crypto from 'node:crypto';
-import { malformed } from '../bytes/byte-stream.ts';
+import { malformedError } from '../bytes/byte-stream.ts';
 import type { TreeHead } from './merkle-tree.ts';
 import { sha256 } from '../bytes/sha256.ts';
 
@@ -52,24 +52,24 @@ export function signCheckpoint(origin: string, head: TreeHead, signer: NoteSigne
 
 /** The head that a note commits to. Throws REL_STORAGE unless one of `publicKeys` has signed it, and rightly. */
 export function openCheckpoint(note: string, origin: string, publicKeys: readonly Uint8Array[]): TreeHead {
-  if (note.length > NOTE_BYTES_MAX) throw malformed('a checkpoint of more than 64 KiB');
+  if (note.length > NOTE_BYTES_MAX) throw malformedError('a checkpoint of more than 64 KiB');
   const split = note.indexOf('\n\n');
-  if (split < 0 || !note.endsWith('\n')) throw malformed('a checkpoint without signatures');
+  if (split < 0 || !note.endsWith('\n')) throw malformedError('a checkpoint without signatures');
   const text = note.slice(0, split + 1);
   const known = publicKeys.map((publicKey) => ({ publicKey, hash: keyHash(origin, publicKey) }));
   let verified = 0;
   for (const line of note.slice(split + 2, -1).split('\n')) {
     const match = /^— (\S+) ([A-Za-z0-9+/]+={0,2})$/.exec(line);
-    if (!match) throw malformed('a checkpoint with a line that is no signature');
+    if (!match) throw malformedError('a checkpoint with a line that is no signature');
     const bytes = Buffer.from(match[2]!, 'base64');
-    if (bytes.toString('base64') !== match[2]) throw malformed('a checkpoint with a signature that is not canonical base64');
+    if (bytes.toString('base64') !== match[2]) throw malformedError('a checkpoint with a signature that is not canonical base64');
     const signer = match[1] === origin && known.find(({ hash }) => bytes.subarray(0, 4).equals(hash));
     if (!signer) continue;
     if (!verifySignature(signer.publicKey, Buffer.from(text), bytes.subarray(4)))
-      throw malformed('a checkpoint with a signature that does not verify');
+      throw malformedError('a checkpoint with a signature that does not verify');
     verified++;
   }
-  if (verified === 0) throw malformed('a checkpoint that no key of this log has signed');
+  if (verified === 0) throw malformedError('a checkpoint that no key of this log has signed');
   return parseHead(text, origin);
 }
 
@@ -94,9 +94,9 @@ function verifierOf(publicKey: Uint8Array): crypto.KeyObject {
 function parseHead(text: string, origin: string): TreeHead {
   const lines = text.split('\n');
   const [first, size, root64] = lines;
-  if (lines.length !== 4 || first !== origin) throw malformed('a checkpoint of another log');
-  if (!/^(0|[1-9]\d{0,15})$/.test(size!)) throw malformed('a checkpoint with a malformed size');
+  if (lines.length !== 4 || first !== origin) throw malformedError('a checkpoint of another log');
+  if (!/^(0|[1-9]\d{0,15})$/.test(size!)) throw malformedError('a checkpoint with a malformed size');
   const root = Buffer.from(root64!, 'base64');
-  if (root.length !== 32 || root.toString('base64') !== root64) throw malformed('a checkpoint with a malformed root');
+  if (root.length !== 32 || root.toString('base64') !== root64) throw malformedError('a checkpoint with a malformed root');
   return { size: Number(size), root: new Uint8Array(root) };
 }

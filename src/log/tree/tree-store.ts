@@ -10,7 +10,7 @@
  * and up (32 bytes a group), go with every saved state.
  */
 import { assert } from '../../errors.ts';
-import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import { type ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import { consistencyProof, Frontier, hashChildren, inclusionProof, type NodeSink, rootOf } from './merkle-tree.ts';
 import { HASH_BYTES, hexOf } from '../bytes/sha256.ts';
 
@@ -182,7 +182,7 @@ export class TreeStore implements NodeSink {
     assert(this.#readBlob, 'a tree that was not restored is in memory');
     const name = this.#blobName(group);
     const bytes = this.#readBlob(name);
-    if (bytes.length !== groupBytes) throw malformed(`${name} has ${bytes.length} bytes and not ${groupBytes}`);
+    if (bytes.length !== groupBytes) throw malformedError(`${name} has ${bytes.length} bytes and not ${groupBytes}`);
     this.#readBack.push(group);
     if (this.#readBack.length > GROUPS_KEPT) this.#fill(this.#readBack.shift()!, null);
     this.#fill(group, bytes);

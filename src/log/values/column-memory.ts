@@ -81,7 +81,7 @@ export class ColumnMemory {
 
   /** `null` for what is longer than a memory: such a column stays in an array of its own. */
   allocate(bytes: number): Uint8Array | null {
-    const size = rounded(bytes);
+    const size = roundUp(bytes);
     if (size > this.#memoryBytes) return null;
     for (const arena of this.#arenas) {
       const view = this.allocateIn(arena, bytes);
@@ -103,9 +103,9 @@ export class ColumnMemory {
 
   /** Allocates in one of its memories; `spare` bytes are for workspaces alone. */
   allocateIn(arena: Arena, bytes: number, spare = false): Uint8Array | null {
-    const at = take(spare ? arena.spare : arena.free, rounded(bytes));
+    const at = take(spare ? arena.spare : arena.free, roundUp(bytes));
     if (at < 0) return null;
-    this.#used += rounded(bytes);
+    this.#used += roundUp(bytes);
     return new Uint8Array(arena.buffer, at, bytes);
   }
 
@@ -113,7 +113,7 @@ export class ColumnMemory {
   release(view: ArrayBufferView): void {
     const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
     assert(arena, 'what is released was allocated here');
-    const size = rounded(view.byteLength);
+    const size = roundUp(view.byteLength);
     if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset, size).fill(0xdd);
     give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset, size);
     this.#used -= size;
@@ -123,8 +123,8 @@ export class ColumnMemory {
   shorten(view: ArrayBufferView, bytes: number): void {
     const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
     assert(arena && bytes <= view.byteLength, 'what is shortened was allocated here');
-    const kept = rounded(bytes);
-    const size = rounded(view.byteLength) - kept;
+    const kept = roundUp(bytes);
+    const size = roundUp(view.byteLength) - kept;
     if (size === 0) return;
     if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + kept, size).fill(0xdd);
     give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset + kept, size);
@@ -132,7 +132,7 @@ export class ColumnMemory {
   }
 }
 
-function rounded(bytes: number): number {
+function roundUp(bytes: number): number {
   return Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
 }
 

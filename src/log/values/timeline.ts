@@ -99,7 +99,7 @@ export class Timeline {
     }
   }
 
-  saved(): SavedTimeline {
+  savedState(): SavedTimeline {
     return { end: this.#end, positions: this.#positions.slice(0, this.#runs), times: this.#times.slice(0, this.#runs) };
   }
 

@@ -72,15 +72,15 @@ const written =
  * nanoseconds of a cursor. Throws REL_INVALID, whose reason tells a malformed text from an instant that there is not.
  */
 export function parseZonedInstant(text: string): bigint {
-  return parsed(text).instant;
+  return parseText(text).instant;
 }
 
 /** The day that such a text names, whatever the offset behind it makes of its instant: where it begins in UTC. */
 export function parseZonedDay(text: string): bigint {
-  return parsed(text).day;
+  return parseText(text).day;
 }
 
-function parsed(text: string): { readonly instant: bigint; readonly day: bigint } {
+function parseText(text: string): { readonly instant: bigint; readonly day: bigint } {
   const trimmed = text.trim();
   const instantOnly = (instant: bigint): { readonly instant: bigint; readonly day: bigint } => {
     const rest = instant % dayNs;
@@ -95,7 +95,7 @@ function parsed(text: string): { readonly instant: bigint; readonly day: bigint 
   const match = written.exec(trimmed);
   if (!match) {
     const given = JSON.stringify(text.slice(0, 64));
-    throw refused('instant-form', `no timestamp: ${given}; write one like 2024-05-01 10:00:00+00`);
+    throw refusal('instant-form', `no timestamp: ${given}; write one like 2024-05-01 10:00:00+00`);
   }
   const [, year, , month = match[5]!, day = match[6]!, , , hour = '0', minute = '0', second = '0', fraction = '', zone = 'Z'] =
     match;
@@ -107,7 +107,7 @@ function parsed(text: string): { readonly instant: bigint; readonly day: bigint 
   const isTime =
     +minute < 60 && +second <= 60 && (ofDay < 86_400 || (+hour === 24 && ofDay === 86_400 && !/[1-9]/.test(fraction)));
   const offset = offsetOf(zone);
-  if (!isDay || !(isTime || ofDay === 86_400) || offset === null) throw refused('no-such-instant', `no such instant: ${trimmed}`);
+  if (!isDay || !(isTime || ofDay === 86_400) || offset === null) throw refusal('no-such-instant', `no such instant: ${trimmed}`);
   const seconds = BigInt(date.getTime() / 1_000 + ofDay - offset);
   const instant = inRange(seconds * 1_000_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, '0')));
   return { instant, day: inRange(BigInt(date.getTime()) * 1_000_000n) };
@@ -125,11 +125,11 @@ function offsetOf(zone: string): number | null {
 }
 
 function inRange(ns: bigint): bigint {
-  if (ns > FOREVER || ns < INSTANT_MIN) throw refused('no-such-instant', 'instants lie in the years 1677 to 2262');
+  if (ns > FOREVER || ns < INSTANT_MIN) throw refusal('no-such-instant', 'instants lie in the years 1677 to 2262');
   return ns;
 }
 
-function refused(reason: ErrorReason, detail: string): ServiceError {
+function refusal(reason: ErrorReason, detail: string): ServiceError {
   return new ServiceError('REL_INVALID', detail, { reason });
 }
 

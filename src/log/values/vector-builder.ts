@@ -254,17 +254,17 @@ export class VectorBuilder {
   #reserve(cells = 1): void {
     if (this.#length + cells <= this.#capacity) return;
     const capacity = (this.#capacity = Math.max(16, this.#length + cells, this.#capacity * 2));
-    if (this.#nulls) this.#nulls = grown(this.#nulls, new Uint8Array(capacity));
-    if (this.#i32) this.#i32 = grown(this.#i32, new Int32Array(capacity));
-    if (this.#f64) this.#f64 = grown(this.#f64, new Float64Array(capacity));
+    if (this.#nulls) this.#nulls = copyInto(this.#nulls, new Uint8Array(capacity));
+    if (this.#i32) this.#i32 = copyInto(this.#i32, new Int32Array(capacity));
+    if (this.#f64) this.#f64 = copyInto(this.#f64, new Float64Array(capacity));
     if (this.#i64) {
       const wide = new BigInt64Array(capacity);
       wide.set(this.#i64);
       this.#i64 = wide;
     }
-    if (this.#bool) this.#bool = grown(this.#bool, new Uint8Array(capacity));
-    if (this.#offsets) this.#offsets = grown(this.#offsets, new Uint32Array(capacity + 1));
-    if (this.#floats) this.#floats = grown(this.#floats, new Float32Array(capacity * this.#dims));
+    if (this.#bool) this.#bool = copyInto(this.#bool, new Uint8Array(capacity));
+    if (this.#offsets) this.#offsets = copyInto(this.#offsets, new Uint32Array(capacity + 1));
+    if (this.#floats) this.#floats = copyInto(this.#floats, new Float32Array(capacity * this.#dims));
   }
 }
 
@@ -276,7 +276,7 @@ function first<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | 
   return from.length === length ? from : (from.subarray(0, length) as T);
 }
 
-function grown<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {
+function copyInto<T extends Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array>(from: T, to: T): T {
   to.set(from);
   return to;
 }

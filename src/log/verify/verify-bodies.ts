@@ -8,7 +8,7 @@ import {
   bodyAt,
   erasedRows,
   FrameOpener,
-  type OpenBeside,
+  type BackgroundOpening,
   type OpenReply,
   openFrames,
   requestFor,
@@ -30,7 +30,7 @@ export class BodyChecker {
   /** Buffers for bodies that are not in use; null where bodies are only checked. */
   readonly #free: SharedArrayBuffer[] | null;
 
-  constructor({ startWorker, poison = false }: OpenBeside, keyring: BodyKeys, bodies: boolean) {
+  constructor({ startWorker, poison = false }: BackgroundOpening, keyring: BodyKeys, bodies: boolean) {
     this.#keyring = keyring;
     this.#opener = new FrameOpener(startWorker, keyring, true);
     this.#poison = poison;
@@ -75,9 +75,9 @@ interface Batch {
 export interface WalkedFrame {
   readonly frame: FoundFrame;
   /** Entry `i` has been opened and is what its leaf says, rows root included. */
-  vouched(i: number): boolean;
+  isVouched(i: number): boolean;
   /** Erased rows of entry i, whose content is vouched for. */
-  erased(i: number): number;
+  erasedRows(i: number): number;
   /** Its body, where bodies are handed back. Valid until the next frame is asked for. */
   body(i: number): Uint8Array;
 }
@@ -125,8 +125,8 @@ export class FrameRun {
     if (this.#checker && !vouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
     return {
       frame,
-      vouched,
-      erased: (i) => erasedRows(known!, first + i),
+      isVouched: vouched,
+      erasedRows: (i) => erasedRows(known!, first + i),
       body: (i) => bodyAt(known!, first + i),
     };
   }
@@ -145,11 +145,11 @@ export class FrameRun {
     if (this.#checker) await new Promise((resolve) => setImmediate(resolve));
     while (this.#end === undefined && this.#ahead.length < most && (waits() || this.#checker?.wants)) {
       const frames = await this.#read();
-      if (frames.length > 0) this.#ahead.push(this.#begun(frames));
+      if (frames.length > 0) this.#ahead.push(this.#begin(frames));
     }
   }
 
-  #begun(frames: readonly FoundFrame[]): Batch {
+  #begin(frames: readonly FoundFrame[]): Batch {
     const checked = this.#checker?.check(frames) ?? null;
     if (!(checked instanceof Promise)) return { frames, reply: checked, replied: Promise.resolve() };
     const replied = checked.then((reply) => void (batch.reply = reply));

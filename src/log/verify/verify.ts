@@ -15,12 +15,12 @@ import {
   decodeEntryWithSecrets,
   decodeLeaf,
   entryOfChecked,
-  type LeafFacts,
+  type LeafFields,
   leafHashOf,
   noPreviousHash,
   type OpenedEntry,
 } from '../entries/entry-codec.ts';
-import type { OpenBeside } from '../files/frame-opener.ts';
+import type { BackgroundOpening } from '../files/frame-opener.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from '../files/log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest, placeOfName } from '../files/manifest.ts';
@@ -41,7 +41,7 @@ export interface VerifyOptions {
   /** Bodies stay shut, though there are keys: they are for signatures, and for what the log itself wrote. */
   readonly sealed?: boolean;
   /** Opens bodies beside the calling thread, of a log that is worth it. */
-  readonly openBeside?: OpenBeside;
+  readonly openBeside?: BackgroundOpening;
   /** Keys that may have signed, where there is no keyring. */
   readonly publicKeys?: readonly Uint8Array[];
   /** Signed heads that someone kept elsewhere: the log must still contain each. */
@@ -334,7 +334,7 @@ class Verification {
         );
       }
       const end = await this.#walk(window, name, record, length, last);
-      if (last && this.#claimed() > this.#leaf)
+      if (last && this.#claimedLeaves() > this.#leaf)
         this.#find(`${name}@${end}`, this.#leaf, 'the log ends before what a signed head covers');
       if (record.state === 'sealed') this.#checkSealed(name, record, end, length);
     } catch (error) {
@@ -377,7 +377,7 @@ class Verification {
         continue;
       }
       const next = await nextFrame(window, record.number, at + 1, length);
-      const open = record.state === 'open' && last && this.#claimed() <= this.#leaf;
+      const open = record.state === 'open' && last && this.#claimedLeaves() <= this.#leaf;
       if (next === null && open) {
         if (!(await onlyZeros(window, at, length))) {
           this.#notes.push(
@@ -390,7 +390,8 @@ class Verification {
         this.#notes.push(`${name}@${at}: a torn tail of ${length - at} bytes (${frame}); opening the log cuts them`);
         return at;
       }
-      const claim = next === null && this.#claimed() > this.#leaf ? `, and a signed head covers ${this.#claimed()} leaves` : '';
+      const claim =
+        next === null && this.#claimedLeaves() > this.#leaf ? `, and a signed head covers ${this.#claimedLeaves()} leaves` : '';
       this.#find(`${name}@${at}`, this.#leaf, `${frame}${claim}`);
       if (next === null) return at;
       this.#skipTo(next.header.firstLeaf);
@@ -400,7 +401,7 @@ class Verification {
   }
 
   /** Most leaves that any signed head says were there. */
-  #claimed(): number {
+  #claimedLeaves(): number {
     return this.#expected.reduce((most, { size }) => Math.max(most, size), 0);
   }
 
@@ -439,7 +440,7 @@ class Verification {
       this.#compareRoots();
       const leaf = this.#leaf;
       try {
-        const taken = this.#checkEntry(entry, place, walked.vouched(i) ? { in: walked, i } : null);
+        const taken = this.#checkEntry(entry, place, walked.isVouched(i) ? { in: walked, i } : null);
         if (taken) await taken;
       } catch (error) {
         this.#find(place, leaf, messageOf(error));
@@ -464,7 +465,7 @@ class Verification {
     if (vouched && !redacted && !ownKinds.has(facts.kind) && !removingKinds.has(facts.kind)) {
       this.#bodiesOpened++;
       if (facts.kind === 'rows') this.#rows += facts.positions;
-      this.#rowsErased += vouched.in.erased(vouched.i);
+      this.#rowsErased += vouched.in.erasedRows(vouched.i);
       entry = onEntry ? entryOfChecked(facts, vouched.in.body(vouched.i)) : null;
     } else entry = this.#openBody(facts, payload, redacted, place);
     this.#previousHash = hash;
@@ -474,7 +475,7 @@ class Verification {
   }
 
   /** Positions are dense, times rise, and each kind covers as many positions as it may. */
-  #checkOrder(facts: LeafFacts, place: string): void {
+  #checkOrder(facts: LeafFields, place: string): void {
     const { kind, position, positions, time } = facts;
     if (this.#position !== null && position !== this.#position) {
       this.#find(place, this.#leaf, `covers position ${position} where ${this.#position} comes next`);
@@ -490,7 +491,7 @@ class Verification {
   }
 
   /** Null where it stays shut, or does not open to what the leaf says. */
-  #openBody(facts: LeafFacts, payload: Uint8Array, redacted: boolean, place: string): CommittedEntry | null {
+  #openBody(facts: LeafFields, payload: Uint8Array, redacted: boolean, place: string): CommittedEntry | null {
     const { keyring, sealed = false } = this.#options;
     if (!keyring || (sealed && !ownKinds.has(facts.kind))) {
       this.#unopened++;

@@ -4,14 +4,14 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import { isVector } from '../expressions/bind-call.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression } from '../statement.ts';
 
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
   const { name, yields } = aggregateFunctions[call];
   // A value that comes later, of which nothing tells the type, is text.
   const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
-  if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
+  if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
   return type;
 }
 

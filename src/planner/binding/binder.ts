@@ -8,8 +8,8 @@ import { QueryBinder } from './query-binder.ts';
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
 import { decorrelate, refuseOuter } from '../passes/decorrelate.ts';
-import { at } from '../places.ts';
-import type { AsOf, Literal, Place, Query } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { AsOf, Literal, Location, Query } from '../statement.ts';
 
 export function bindQuery(request: BindRequest): LogicalPlan {
   const environment = new Environment(request);
@@ -84,8 +84,8 @@ const nothing: Pick<ExpressionContext, 'leaf' | 'over' | 'subselect'> = {
   subselect: ({ place }) => refuseIn(place),
 };
 
-function refuseIn(place: Place): never {
-  throw at('REL_INVALID', 'AS OF takes an instant, or now() and an interval', place);
+function refuseIn(place: Location): never {
+  throw errorAt('REL_INVALID', 'AS OF takes an instant, or now() and an interval', place);
 }
 
 function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', otherwise: 'all' | 'now'): AxisBound {
@@ -94,13 +94,13 @@ function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', o
   const { instant } = asOf;
   if (instant.kind !== 'literal') {
     const bound = bindExpression(instant, { ...nothing, environment: { literals, lookup: () => undefined } });
-    if (bound.type !== 'timestamp') throw at('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.place);
+    if (bound.type !== 'timestamp') throw errorAt('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.place);
     return { instant: bound };
   }
   const { slot, place } = instant;
   const literal = literals[slot];
   if (typeof literal !== 'string' && typeof literal !== 'bigint') {
-    throw at('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);
+    throw errorAt('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);
   }
   return { instant: { kind: 'literal', slot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', place } };
 }

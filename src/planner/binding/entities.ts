@@ -9,8 +9,8 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import { scalarFunction } from '../expressions/functions/all.ts';
 import type { Signature } from '../expressions/functions/scalar-function.ts';
 import { entityCalls } from '../graph/pattern-columns.ts';
-import { at } from '../places.ts';
-import type { Expression, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Location } from '../statement.ts';
 import type { Environment } from './environment.ts';
 import type { Scope, ScopeTable } from './scope.ts';
 
@@ -27,7 +27,7 @@ export function bindEntity(expression: Expression, scope: Scope, environment: En
   const { place, name } = expression;
   const key = expression.arguments[0]!.value;
   const table = key.kind === 'column' ? scope.tables.find((each) => each.name === key.table) : undefined;
-  if (table === undefined) throw at('REL_PARSE', 'an entity is the row of a table', place);
+  if (table === undefined) throw errorAt('REL_PARSE', 'an entity is the row of a table', place);
   return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table, scope, environment, place });
 }
 
@@ -36,30 +36,30 @@ export function entityOf(row: {
   readonly table: ScopeTable;
   readonly scope: Scope;
   readonly environment: Environment;
-  readonly place: Place;
+  readonly place: Location;
 }): Bound {
   const { of, table, scope, environment, place } = row;
   const type = splitTypeName(table.type!)?.type ?? table.type!;
   const { properties } = environment.catalog.type(table.type!)!;
   const names = table.columns.flatMap(({ name }) => (Object.hasOwn(properties, name) ? [name] : []));
-  const shown = (name: string): Bound => {
+  const visibleProperty = (name: string): Bound => {
     const bound = scope.column({ kind: 'column', table: table.name, name, place });
-    return scope.shown(bound) ?? bound;
+    return scope.shownAs(bound) ?? bound;
   };
-  const columns = names.map((name) => ({ name, bound: shown(name) }));
+  const columns = names.map((name) => ({ name, bound: visibleProperty(name) }));
   for (const { name, bound } of columns) environment.entityTypes.add(type, name, bound.type as ColumnType);
   const operands = [
     constant(type),
     constant(JSON.stringify(names)),
-    shown('_pk'),
-    shown('system_from'),
+    visibleProperty('_pk'),
+    visibleProperty('system_from'),
     ...columns.map(({ bound }) => propertyOf(bound, place)),
   ];
   const { name, signatures } = scalarFunction(entityCalls[of])!;
   return { kind: 'call', name, function: signatures[0]!, operands, type: 'json' };
 }
 
-function propertyOf(bound: Bound, place: Place): Bound {
+function propertyOf(bound: Bound, place: Location): Bound {
   switch (bound.type) {
     case 'json':
       return bound;

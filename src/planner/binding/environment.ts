@@ -7,8 +7,8 @@ import type { Caveat } from '../expressions/caveats.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 import type { PlanColumn, PlanNode, Subquery, VirtualNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { AsOf, Dialect, Literal, Place, Query } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { AsOf, Dialect, Literal, Location, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
 import type { RankingRule } from './ranking.ts';
 import type { ScopeTable } from './scope.ts';
@@ -29,7 +29,7 @@ export interface BindRequest {
   /** Views by name, where the caller sees any. A type of the same name comes first. */
   readonly views?: (name: string) => ViewDefinition | undefined;
   /** Columns of a type that are masked for the caller; none are where this is absent. */
-  readonly masked?: (type: string) => ReadonlyMap<string, MaskKind>;
+  readonly masksOf?: (type: string) => ReadonlyMap<string, MaskKind>;
   /** Whether a column is masked in every row; where this is absent, each that is masked in some. */
   readonly hides?: (type: string, column: string) => boolean;
   /** Whether errors may name this type and its columns. Absent: errors may name all of them. */
@@ -63,7 +63,7 @@ export interface CommonName {
   readonly name: string;
   /** The rows of a recursion's round before: they are there while it runs, and nowhere else. */
   readonly working: boolean;
-  bind(place: Place): BoundQuery;
+  bind(place: Location): BoundQuery;
 }
 
 /** Properties of entities whose types json does not tell, by the type of the row. */
@@ -114,7 +114,7 @@ export class Environment {
     const offset = this.#literals.length;
     this.viewLiterals.push(...view.literals);
     this.#literals = [...this.#literals, ...view.literals];
-    return shifted(view.query, offset);
+    return shiftSlots(view.query, offset);
   }
 
   get wide(): boolean {
@@ -125,13 +125,13 @@ export class Environment {
     return this.wide ? this.request.catalogue : undefined;
   }
 
-  masked(type: string): ReadonlyMap<string, MaskKind> {
-    return this.request.masked?.(type) ?? noMasks;
+  masksOf(type: string): ReadonlyMap<string, MaskKind> {
+    return this.request.masksOf?.(type) ?? noMasks;
   }
 
   /** Masked in every row that the caller may see. */
   hides(type: string, column: string): boolean {
-    return this.masked(type).has(column) && (this.request.hides?.(type, column) ?? true);
+    return this.masksOf(type).has(column) && (this.request.hides?.(type, column) ?? true);
   }
 
   offers(type: string): boolean {
@@ -148,9 +148,9 @@ export class Environment {
     if (!isTold) this.caveats.push({ kind: 'typed-edges' });
   }
 
-  countSelect(place: Place): void {
+  countSelect(place: Location): void {
     if (++this.#selects > selectsMax) {
-      throw at('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, place);
+      throw errorAt('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, place);
     }
   }
 
@@ -170,12 +170,12 @@ export class Environment {
 }
 
 /** Copies a tree with every slot shifted. */
-export function shifted<T>(tree: T, offset: number): T {
-  if (Array.isArray(tree)) return tree.map((each: unknown) => shifted(each, offset)) as T;
+export function shiftSlots<T>(tree: T, offset: number): T {
+  if (Array.isArray(tree)) return tree.map((each: unknown) => shiftSlots(each, offset)) as T;
   if (tree === null || typeof tree !== 'object') return tree;
   const copy: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(tree)) {
-    copy[key] = key === 'slot' && typeof value === 'number' ? value + offset : shifted(value as unknown, offset);
+    copy[key] = key === 'slot' && typeof value === 'number' ? value + offset : shiftSlots(value as unknown, offset);
   }
   return copy as T;
 }
@@ -183,9 +183,14 @@ export function shifted<T>(tree: T, offset: number): T {
 /** A query in an expression is no part of a round. */
 export function outsideRecursion(common: CommonName): CommonName {
   if (!common.working) return common;
-  return { ...common, bind: (place) => misplaced(common.name, 'a query in an expression', place) };
+  return { ...common, bind: (place) => refuseMisplaced(common.name, 'a query in an expression', place) };
 }
 
-export function misplaced(name: string, where: string, place: Place): never {
-  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place, 'recursion-misplaced');
+export function refuseMisplaced(name: string, where: string, place: Location): never {
+  throw errorAt(
+    'REL_INVALID',
+    `the recursive table ${JSON.stringify(name)} can't stand in ${where}`,
+    place,
+    'recursion-misplaced',
+  );
 }

@@ -29,7 +29,7 @@ export function edgeScans(
     }
   }
   return bound.map((each) => {
-    const node = source.edges === undefined ? each.source.node : filtered(each.source, each.link);
+    const node = source.edges === undefined ? each.source.node : filterEdges(each.source, each.link);
     const { from, to } = each.link.ends;
     const columns = [from, to, 'system_from', ...(weight === null ? [] : [weight])];
     return project(
@@ -38,7 +38,7 @@ export function edgeScans(
     );
   });
 
-  function filtered({ node, tables }: BoundSource, { name: type, ends }: LinkType): PlanNode {
+  function filterEdges({ node, tables }: BoundSource, { name: type, ends }: LinkType): PlanNode {
     const [table] = tables;
     const has = (name: string): boolean => table!.columns.some((column) => column.name === name);
     const more: Output[] = [];

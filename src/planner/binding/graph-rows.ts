@@ -7,7 +7,7 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import { edgeTypes, linkNamed, nodeTypes } from '../graph/graph-types.ts';
 import { nodeNameCall, rowColumns, rowsName } from '../graph/pattern-columns.ts';
 import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { ColumnRef, Expression, Source } from '../statement.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { entityOf } from './entities.ts';
@@ -122,11 +122,11 @@ export function bindNodeName(
 ): Bound | undefined {
   if (!isNodeName(expression)) return undefined;
   const id = expression.arguments[0]!.value;
-  if (id.kind !== 'column') throw at('REL_PARSE', 'a node is named by a column', expression.place);
+  if (id.kind !== 'column') throw errorAt('REL_PARSE', 'a node is named by a column', expression.place);
   const key: ColumnRef = { ...id, name: '_pk' };
   const table = scope.tables.find(({ name }) => name === id.table);
   const column = table?.columns.find(({ name }) => name === 'id');
-  const isMasked = scope.masked(scope.column(id)) !== undefined;
+  const isMasked = scope.maskedColumn(scope.column(id)) !== undefined;
   if (!isMasked && table !== undefined && table.type !== null && primaryKeyOf(table.type) === 'id') {
     if (column?.type === 'string' || column?.type === 'integer') return scope.column(key);
   }

@@ -6,7 +6,7 @@ import { holdsTexts } from '../../log/values/value.ts';
 import { notText, readMatch } from '../expressions/bind-match.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { Match, PlanColumn, PlanNode, SearchNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression, OrderItem, Select } from '../statement.ts';
 import { operandsOf } from './aggregates.ts';
 import type { Scope } from './scope.ts';
@@ -89,7 +89,7 @@ function isBm25(expression: Expression): boolean {
 function matchOf(call: Call, scope: Scope): Match {
   const { fields, slot, mode } = readMatch(call);
   const columns = fields.map(({ text }) => {
-    if (text.kind !== 'column') throw at('REL_INVALID', 'MATCH takes a column', text.place);
+    if (text.kind !== 'column') throw errorAt('REL_INVALID', 'MATCH takes a column', text.place);
     const bound = scope.column(text);
     if (bound.kind !== 'column' || !holdsTexts(bound.type)) throw notText(bound.type, text);
     return bound.index;

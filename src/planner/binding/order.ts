@@ -1,5 +1,5 @@
 /** Numbers in ORDER BY, GROUP BY and OFFSET. */
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression, Slot } from '../statement.ts';
 import type { Environment } from './environment.ts';
 
@@ -12,13 +12,18 @@ export function positionOf(expression: Expression, columns: number, environment:
   const literal = environment.literals[expression.slot];
   if (typeof literal !== 'bigint') return null;
   if (literal < 1n || literal > BigInt(columns)) {
-    throw at('REL_INVALID', `there is no column ${literal}: the SELECT has ${columns}`, expression.place, 'no-such-column-here');
+    throw errorAt(
+      'REL_INVALID',
+      `there is no column ${literal}: the SELECT has ${columns}`,
+      expression.place,
+      'no-such-column-here',
+    );
   }
   environment.guards.push({ slot: expression.slot, is: literal });
   return Number(literal) - 1;
 }
 
 /** The offset member of a node that skips rows; empty without OFFSET. */
-export function skipped(offset: Slot | null): { readonly offset?: Slot } {
+export function offsetOption(offset: Slot | null): { readonly offset?: Slot } {
   return offset === null ? {} : { offset };
 }

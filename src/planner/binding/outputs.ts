@@ -4,8 +4,8 @@ import type { ColumnType } from '../../log/values/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { Expression, Place, QueryBody } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Location, QueryBody } from '../statement.ts';
 import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 
 export interface Output {
@@ -51,7 +51,7 @@ export function throughColumns(node: PlanNode): Output[] {
 }
 
 /** The final rows of a query: masked columns are replaced by what their masks show. */
-export function displayed({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
+export function projectShown({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
   if (node.columns.length === columns.length) return node;
   const through = throughColumns(node);
   return project(
@@ -80,7 +80,7 @@ export function nameOf(expression: Expression, position: number): string {
 
 /** Postgres' name of a column without an alias; several columns may share it. */
 export function labelOf(expression: Expression, catalogue: CatalogueFunctions): string {
-  return figured(expression, catalogue).label;
+  return inferLabel(expression, catalogue).label;
 }
 
 /** A label and its strength. An expression around a weak label may replace it by a better one. */
@@ -91,7 +91,7 @@ interface Figured {
 
 const unnamed: Figured = { label: '?column?', isWeak: true };
 
-function figured(expression: Expression, catalogue: CatalogueFunctions): Figured {
+function inferLabel(expression: Expression, catalogue: CatalogueFunctions): Figured {
   switch (expression.kind) {
     case 'column':
       return { label: expression.name };
@@ -100,7 +100,7 @@ function figured(expression: Expression, catalogue: CatalogueFunctions): Figured
       return { label: expression.function };
     case 'case': {
       if (expression.isTest === true) return unnamed;
-      const otherwise = expression.otherwise ? figured(expression.otherwise, catalogue) : unnamed;
+      const otherwise = expression.otherwise ? inferLabel(expression.otherwise, catalogue) : unnamed;
       return otherwise.isWeak === true ? { label: 'case', isWeak: true } : otherwise;
     }
     case 'exists':
@@ -119,20 +119,20 @@ function ofQuery(body: QueryBody, catalogue: CatalogueFunctions): Figured {
   if (body.kind !== 'select') return ofQuery(body.left, catalogue);
   const [item] = body.projection;
   if (item?.kind !== 'expression') return unnamed;
-  return item.alias === null ? figured(item.expression, catalogue) : { label: item.alias };
+  return item.alias === null ? inferLabel(item.expression, catalogue) : { label: item.alias };
 }
 
 function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }>, catalogue: CatalogueFunctions): Figured {
   if (name === 'CAST') {
     const [of, type] = given;
-    const inner = figured(of!.value, catalogue);
+    const inner = inferLabel(of!.value, catalogue);
     const kept = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
     return kept === null ? inner : { label: catalogue.elementOf(kept) ?? kept, isWeak: true };
   }
   if (name === 'TRIM') return { label: 'btrim' };
   if (name === '_ARRAY') return { label: 'array' };
   if (name.startsWith('.')) return { label: name.slice(1) };
-  if (name === '[]') return figured(given[0]!.value, catalogue);
+  if (name === '[]') return inferLabel(given[0]!.value, catalogue);
   return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamed : { label: name.toLowerCase() };
 }
 
@@ -151,16 +151,16 @@ export function uniqueNames(outputs: readonly Output[]): Output[] {
 }
 
 /** Gives the columns the names of a column list; a list must name all of them. */
-export function renamed<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
+export function renameColumns<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
   bound: Q,
   table: string,
   names: readonly string[],
-  place: Place,
+  place: Location,
 ): Q {
   if (names.length === 0) return bound;
   if (names.length !== bound.columns.length) {
     const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
-    throw at('REL_INVALID', text, place, 'no-such-column-here');
+    throw errorAt('REL_INVALID', text, place, 'no-such-column-here');
   }
   return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }

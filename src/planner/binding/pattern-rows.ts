@@ -4,8 +4,8 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import { edgeTypes } from '../graph/graph-types.ts';
 import { entitiesName, type EntityLayout, rowColumns, unwindName, unwoundColumn } from '../graph/pattern-columns.ts';
 import type { FunctionNode, GraphInput, PlanColumn, PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { Expression, Place, Source } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Location, Source } from '../statement.ts';
 import type { BoundSource } from './environment.ts';
 import { bindGraphRows } from './graph-rows.ts';
 import { project, throughColumns } from './outputs.ts';
@@ -62,7 +62,7 @@ export function bindUnwind({ list, alias, place }: Unwind, input: BoundSource, r
   const behind = new Behind(input, request);
   behind.add(list);
   if (behind.typeOf(0) !== 'json' && behind.typeOf(0) !== 'null')
-    throw at('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${behind.typeOf(0)}`, list.place);
+    throw errorAt('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${behind.typeOf(0)}`, list.place);
   return behind.function({
     name: unwindName,
     alias,
@@ -98,7 +98,7 @@ class Behind {
   function(made: {
     readonly name: string;
     readonly alias: string;
-    readonly place: Place;
+    readonly place: Location;
     readonly own: readonly PlanColumn[];
     readonly words: readonly string[];
     readonly choices: GraphInput['choices'];

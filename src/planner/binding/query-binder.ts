@@ -1,23 +1,23 @@
 /** A query with its common tables and set operations. Every SELECT in it is bound by `select-binder.ts`. */
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { PlanNode, SortKey } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { CommonTable, Place, Query, QueryBody } from '../statement.ts';
-import { type BoundQuery, type CommonName, type Environment, misplaced } from './environment.ts';
+import { errorAt } from '../error-location.ts';
+import type { CommonTable, Location, Query, QueryBody } from '../statement.ts';
+import { type BoundQuery, type CommonName, type Environment, refuseMisplaced } from './environment.ts';
 import {
-  displayed,
+  projectShown,
   type Output,
   type OutputType,
   project,
-  renamed,
+  renameColumns,
   throughColumns,
   uniqueNames,
   withoutShown,
 } from './outputs.ts';
-import { positionOf, skipped } from './order.ts';
+import { positionOf, offsetOption } from './order.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
-import { asColumns, combined, unified } from './set-operations.ts';
+import { asColumns, combine, unifyColumns } from './set-operations.ts';
 
 export class QueryBinder {
   readonly #environment: Environment;
@@ -35,20 +35,22 @@ export class QueryBinder {
       return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, limit, offset, statement });
     }
     const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
-    if (excluded) throw at('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
-    const bound = this.#ordered(this.#body(body, names, []), query, true);
+    if (excluded)
+      throw errorAt('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
+    const bound = this.#orderAndLimit(this.#body(body, names, []), query, true);
     const visible = bound.columns.length;
-    return { node: displayed(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
+    return { node: projectShown(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
   }
 
   #query(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
-    if (query.after) throw at('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
+    if (query.after)
+      throw errorAt('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
     const [facet] = query.facets;
-    if (facet) throw at('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.place);
+    if (facet) throw errorAt('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.place);
     const names = this.#withNames(query, outerNames, outer);
     this.#checkLimit(query);
     const { body, orderBy, limit, offset } = query;
-    if (body.kind !== 'select') return this.#ordered(this.#body(body, names, outer), query, false);
+    if (body.kind !== 'select') return this.#orderAndLimit(this.#body(body, names, outer), query, false);
     return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, limit, offset, statement: null });
   }
 
@@ -63,7 +65,7 @@ export class QueryBinder {
         statement: null,
       });
     }
-    return combined(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.place);
+    return combine(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.place);
   }
 
   #selectParts(names: readonly CommonName[], outer: readonly OuterQuery[]) {
@@ -76,7 +78,7 @@ export class QueryBinder {
   }
 
   /** ORDER BY and LIMIT of a set operation, by the names of its columns. */
-  #ordered(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
+  #orderAndLimit(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
     const { orderBy, limit, offset } = query;
     const names = uniqueNames(
       bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
@@ -92,10 +94,10 @@ export class QueryBinder {
         environment: this.#environment,
         leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
         over: ({ place }) => {
-          throw at('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', place);
+          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', place);
         },
         subselect: ({ place }) => {
-          throw at('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', place);
+          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', place);
         },
       };
       const computed: Output[] = [];
@@ -108,9 +110,10 @@ export class QueryBinder {
         return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
       });
       const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-      node = { kind: 'sort', input, keys, limit, ...skipped(offset), counted, columns: input.columns };
+      node = { kind: 'sort', input, keys, limit, ...offsetOption(offset), counted, columns: input.columns };
     }
-    if (limit) node = { kind: 'limit', input: node, limit, ...skipped(offset), counting: null, counted, columns: node.columns };
+    if (limit)
+      node = { kind: 'limit', input: node, limit, ...offsetOption(offset), counting: null, counted, columns: node.columns };
     if (offset) node = { kind: 'skip', input: node, offset, columns: node.columns };
     return { node: node.columns.length > width ? project(node, throughColumns(node).slice(0, width)) : node, columns };
   }
@@ -120,7 +123,7 @@ export class QueryBinder {
     const own = new Set<string>();
     for (const table of query.with) {
       if (own.has(table.name))
-        throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'alias-twice');
+        throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'alias-twice');
       own.add(table.name);
       const before = known;
       known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
@@ -131,22 +134,22 @@ export class QueryBinder {
   #common(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const recursive = table.recursive && table.query.body.kind === 'set-operation';
     const bound = recursive ? this.#recursive(table, names, outer) : this.#query(table.query, names, outer);
-    return renamed(bound, table.name, table.columns, table.query.place);
+    return renameColumns(bound, table.name, table.columns, table.query.place);
   }
 
   /** The base gives names and types; a step of wider types widens the base, and is bound again over it. */
   #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const { query } = table;
     const { body } = query;
-    if (body.kind !== 'set-operation') throw at('REL_INTERNAL', 'a recursion is a union', query.place);
+    if (body.kind !== 'set-operation') throw errorAt('REL_INTERNAL', 'a recursion is a union', query.place);
     const own = {
       name: table.name,
       working: false,
-      bind: (place: Place) => misplaced(table.name, 'the left side of its UNION', place),
+      bind: (place: Location) => refuseMisplaced(table.name, 'the left side of its UNION', place),
     };
     const inside = this.#withNames(query, names, outer);
     const start = this.#body(body.left, [...inside, own], outer);
-    const base = renamed(start, table.name, table.columns, query.place);
+    const base = renameColumns(start, table.name, table.columns, query.place);
     const name = this.#environment.recursionName(table.name);
     let columns: readonly OutputType[] = base.columns.map(withoutShown);
     for (;;) {
@@ -162,15 +165,15 @@ export class QueryBinder {
       };
       const step = this.#body(body.right, [...inside, working], outer);
       // No recursion after all: ORDER BY knows the columns by their own names, as in any other union.
-      if (!used) return this.#ordered(combined(body.op, start, step, body.place), query, false);
+      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.place), query, false);
       if (body.op !== 'union' && body.op !== 'union all') {
-        throw at(
+        throw errorAt(
           'REL_INVALID',
           `a recursive table is a UNION of its start and its step, not ${body.op.toUpperCase()}`,
           body.place,
         );
       }
-      const common = unified(body.op, columns, step.columns, body.place);
+      const common = unifyColumns(body.op, columns, step.columns, body.place);
       const settled = common.every(({ type, masked }, i) => type === columns[i]!.type && masked === columns[i]!.masked);
       columns = common;
       if (!settled) continue;
@@ -183,7 +186,7 @@ export class QueryBinder {
         columns: workingColumns,
       };
       this.#checkLimit(query);
-      return this.#ordered({ node, columns }, query, false);
+      return this.#orderAndLimit({ node, columns }, query, false);
     }
   }
 
@@ -191,7 +194,7 @@ export class QueryBinder {
     for (const count of [limit, offset]) {
       const literal = count && this.#environment.literals[count.slot];
       if (count && (typeof literal !== 'bigint' || literal < 0n))
-        throw at(
+        throw errorAt(
           'REL_INVALID',
           `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`,
           count.place,

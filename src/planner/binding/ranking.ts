@@ -21,9 +21,9 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import type { Signature } from '../expressions/functions/scalar-function.ts';
 import type { ScalarFunction } from '../expressions/scalar-functions.ts';
 import type { Cost } from '../expressions/work.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { scoreName } from './matches.ts';
-import type { Expression, FunctionArgument, Literal, Place, Select } from '../statement.ts';
+import type { Expression, FunctionArgument, Literal, Location, Select } from '../statement.ts';
 
 /** Nanoseconds. */
 const perHighlighted: Cost = { call: 1_000, character: 300 };
@@ -40,17 +40,17 @@ export interface RankingRule {
 /** The default score of rows that a MATCH finds, for statements without RANK BY: BM25 plus these rules. */
 export function bindDefaultScore(rules: readonly RankingRule[], select: Select, rows: ExpressionContext): Bound {
   const ranking = new Ranking(select, rows);
-  return added([ranking.bm25(select.place), ...rules.map((rule) => known(ranking.byRule(rule)))]);
+  return sumOf([ranking.bm25(select.place), ...rules.map((rule) => knownOrZero(ranking.byRule(rule)))]);
 }
 
 export function bindScore(select: Select, rows: ExpressionContext): Bound {
   const ranking = new Ranking(select, rows);
-  return added(select.rankBy.map((expression) => known(ranking.number(expression))));
+  return sumOf(select.rankBy.map((expression) => knownOrZero(ranking.number(expression))));
 }
 
 export function bindCompute(expression: Expression, select: Select, rows: ExpressionContext): Bound {
   const bound = new Ranking(select, rows, 'compute').any(expression);
-  if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.place);
+  if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.place);
   return bound;
 }
 
@@ -79,13 +79,13 @@ class Ranking {
   number(expression: Expression): Bound {
     const bound = this.any(expression);
     if (isNumber(bound)) return bound;
-    throw at('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.place);
   }
 
-  bm25(place: Place): Bound {
+  bm25(place: Location): Bound {
     const score = this.#leaf(bm25Of(place));
     if (score) return score;
-    throw at('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', place);
+    throw errorAt('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', place);
   }
 
   byRule({ rule, field, value }: RankingRule): Bound {
@@ -95,7 +95,7 @@ class Ranking {
     if (rule === 'recency') return this.#recencyOf(of, by, column.place);
     if (rule === 'exact') return this.#exactOf(of, by, this.#soughtTexts(column.place), column.place);
     if (isNumber(of)) return product([of, by]);
-    throw at('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.place);
   }
 
   #call(call: Call): Bound | undefined {
@@ -113,7 +113,7 @@ class Ranking {
         return this.any(only!);
       }
       case 'SUM':
-        return added(this.#numbers(call, 1, 32).map(known));
+        return sumOf(this.#numbers(call, 1, 32).map(knownOrZero));
       case 'MAX':
         return { kind: 'function', name: 'greatest', operands: this.#numbers(call, 1, 32), type: 'number' };
       case 'PRODUCT':
@@ -124,7 +124,7 @@ class Ranking {
       }
       case 'DECAY': {
         const [value, scale] = this.#numbers(call, 2, 2);
-        return decayed(arithmetic('/', scalar('abs', value!), scale!));
+        return decay(arithmetic('/', scalar('abs', value!), scale!));
       }
       case 'DIST':
         return this.#distance(call);
@@ -147,12 +147,12 @@ class Ranking {
   }
 
   /** Ages count from the instant that `now()` means. */
-  #recencyOf(field: Bound, halfLife: Bound, place: Place): Bound {
+  #recencyOf(field: Bound, halfLife: Bound, place: Location): Bound {
     if (field.type !== 'timestamp' && field.type !== 'integer') {
-      throw at('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, place);
+      throw errorAt('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, place);
     }
     const nanoseconds = scalar('elapsed', { kind: 'now', type: 'timestamp' }, field);
-    return decayed(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
+    return decay(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
   }
 
   #exact(call: Call): Bound {
@@ -161,12 +161,12 @@ class Ranking {
     return this.#exactOf(this.any(field!), this.number(boost!), texts, call.place);
   }
 
-  #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], place: Place): Bound {
-    if (field.type !== 'string') throw at('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, place);
+  #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], place: Location): Bound {
+    if (field.type !== 'string') throw errorAt('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, place);
     const branches = texts.map((text) => {
       const pattern = this.any(text);
       if (pattern.kind !== 'literal' || pattern.type !== 'string') {
-        throw at('REL_TYPE_MISMATCH', 'EXACT compares with a text in quotes', text.place);
+        throw errorAt('REL_TYPE_MISMATCH', 'EXACT compares with a text in quotes', text.place);
       }
       return { when: { kind: 'same-folded', operand: field, text: pattern, type: 'boolean' } as const, result: boost };
     });
@@ -175,24 +175,28 @@ class Ranking {
   }
 
   /** The cosine that SIMILAR in WHERE compares, or the score of a function that ranks by likeness. */
-  #vector(place: Place): Bound {
+  #vector(place: Location): Bound {
     const call = similarIn(this.#select.where);
     if (call) return bindSimilarity(call, (operand) => this.any(operand));
     const isRanked = this.#select.from.kind === 'function' && this.#select.from.name === 'SIMILAR';
     const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, place }) : undefined;
     if (score) return score;
-    throw at('REL_INVALID', 'VECTOR() scores rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE', place);
+    throw errorAt(
+      'REL_INVALID',
+      'VECTOR() scores rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE',
+      place,
+    );
   }
 
   #highlight(call: Call): Bound {
-    if (this.#use === 'rank') throw at('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.place);
+    if (this.#use === 'rank') throw errorAt('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.place);
     const [field] = arguments_(call, 1, 1);
     const operand = this.any(field!);
     const { type } = operand;
     if (type !== 'string' && type !== 'json')
-      throw at('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.place);
+      throw errorAt('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.place);
     const sought = matchesIn(this.#select.where).map(readMatch);
-    if (sought.length === 0) throw at('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
+    if (sought.length === 0) throw errorAt('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
     const modes = sought.map(({ mode }) => mode);
     const column = operand.kind === 'column' ? operand.name : '';
     const signature: Signature = {
@@ -205,7 +209,7 @@ class Ranking {
         (rules) =>
         (text, ...queries) => {
           const highlighter = rules.highlighter(queries.map(String), modes, column);
-          return type === 'json' ? highlighter.ofJson(String(text)) : highlighter.of(String(text));
+          return type === 'json' ? highlighter.ofJson(String(text)) : highlighter.mark(String(text));
         },
     };
     const queries = sought.map(({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', place: call.place }));
@@ -213,7 +217,7 @@ class Ranking {
   }
 
   /** Texts that WHERE compares something with. */
-  #soughtTexts(place: Place): Expression[] {
+  #soughtTexts(place: Location): Expression[] {
     const found: Expression[] = [];
     const literals: readonly Literal[] = this.#rows.environment.literals;
     const isText = (each: Expression): boolean => each.kind === 'literal' && typeof literals[each.slot] === 'string';
@@ -231,7 +235,7 @@ class Ranking {
     };
     if (this.#select.where) walk(this.#select.where);
     if (found.length === 0 || found.length > 32) {
-      throw at(
+      throw errorAt(
         'REL_INVALID',
         "EXACT needs a text: EXACT(field, boost, 'text'), or a WHERE that compares with one to 32 texts",
         place,
@@ -245,11 +249,11 @@ class Ranking {
     const from = this.any(attribute!);
     const to = coordinates.map((each) => this.number(each));
     if (from.type === 'vector') {
-      if (from.kind !== 'column') throw at('REL_TYPE_MISMATCH', 'DIST takes a column', call.place);
+      if (from.kind !== 'column') throw errorAt('REL_TYPE_MISMATCH', 'DIST takes a column', call.place);
       return { kind: 'function', name: 'distance', operands: [from, ...to], type: 'number' };
     }
     if (!isNumber(from) || to.length > 1) {
-      throw at('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.place);
+      throw errorAt('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.place);
     }
     return scalar('abs', arithmetic('-', from, to[0]!));
   }
@@ -264,13 +268,13 @@ function arguments_(call: Call, least: number, most: number): Expression[] {
   const count = call.arguments.length;
   if (named || count < least || count > most) {
     const many = least === most ? `${least}` : `${least} to ${most}`;
-    throw at('REL_PARSE', `${call.name} takes ${many} arguments, by position`, call.place);
+    throw errorAt('REL_PARSE', `${call.name} takes ${many} arguments, by position`, call.place);
   }
   return call.arguments.map(({ value }) => value);
 }
 
 /** The call that a search answers with its score. */
-function bm25Of(place: Place): Expression {
+function bm25Of(place: Location): Expression {
   return { kind: 'call', name: 'BM25', arguments: [], place };
 }
 
@@ -296,7 +300,7 @@ function scalar(name: ScalarFunction, ...operands: Bound[]): Bound {
   return { kind: 'function', name, operands, type: 'number' };
 }
 
-function decayed(exponent: Bound): Bound {
+function decay(exponent: Bound): Bound {
   return scalar('exp', { kind: 'negate', operand: exponent, type: 'number' });
 }
 
@@ -304,7 +308,7 @@ function product(bounds: readonly Bound[]): Bound {
   return bounds.reduce((left, right) => arithmetic('*', left, right));
 }
 
-function added(bounds: readonly Bound[]): Bound {
+function sumOf(bounds: readonly Bound[]): Bound {
   const [first, ...others] = bounds;
   return others.reduce(
     (left, right) => arithmetic('+', left, right),
@@ -312,6 +316,6 @@ function added(bounds: readonly Bound[]): Bound {
   );
 }
 
-function known(bound: Bound): Bound {
+function knownOrZero(bound: Bound): Bound {
   return scalar('known', bound);
 }

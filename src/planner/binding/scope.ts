@@ -6,8 +6,8 @@ import { didYouMean } from '../../errors.ts';
 import { systemColumns } from '../../log/values/value.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
-import { at } from '../places.ts';
-import type { ColumnRef, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { ColumnRef, Location } from '../statement.ts';
 import { columnType, type Output, type OutputType } from './outputs.ts';
 
 export interface ScopeTable {
@@ -73,7 +73,7 @@ export class Scope {
     const [found, another] = candidates;
     if (found && another) {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
-      throw at('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place, 'ambiguous-name');
+      throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place, 'ambiguous-name');
     }
     if (!found) {
       const outer = this.#outer.findLast((each) => each.knows(reference));
@@ -84,7 +84,7 @@ export class Scope {
   }
 
   /** `*` or `t.*`. */
-  star(qualifier: string | null, place: Place): Output[] {
+  star(qualifier: string | null, place: Location): Output[] {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
     if (qualifier !== null && tables.length === 0) throw this.#noTable(qualifier, place);
     return tables.flatMap((table) =>
@@ -95,7 +95,7 @@ export class Scope {
   }
 
   /** Finds the first masked column that an expression over these tables reads. */
-  masked(bound: Bound): OutputType | undefined {
+  maskedColumn(bound: Bound): OutputType | undefined {
     if (this.#masked.size === 0) return undefined;
     for (const index of columnsIn(bound)) {
       const found = this.#masked.get(index);
@@ -105,13 +105,14 @@ export class Scope {
   }
 
   /** Refuses uses that would distinguish cells which the caller may not see. */
-  refuseMasked(bound: Bound, use: string, place: Place): void {
-    const column = this.masked(bound);
-    if (column) throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);
+  refuseMasked(bound: Bound, use: string, place: Location): void {
+    const column = this.maskedColumn(bound);
+    if (column)
+      throw errorAt('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);
   }
 
   /** The column that shows a masked column, for use by itself in the output; undefined for any other expression. */
-  shown(bound: Bound): Bound | undefined {
+  shownAs(bound: Bound): Bound | undefined {
     const found = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
     if (bound.kind !== 'column' || found?.column.shown === undefined) return undefined;
     return { ...bound, index: found.table.first + found.column.shown, name: shownColumn(bound.name) };
@@ -147,12 +148,17 @@ export class Scope {
     );
   }
 
-  #noTable(name: string, place: Place): Error {
+  #noTable(name: string, place: Location): Error {
     const guess = didYouMean(
       name,
       this.tables.flatMap((table) => table.name ?? []),
     );
-    return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM${guess}`, place, 'no-such-table-here');
+    return errorAt(
+      'REL_UNKNOWN_COLUMN',
+      `there is no table ${JSON.stringify(name)} in FROM${guess}`,
+      place,
+      'no-such-table-here',
+    );
   }
 
   #unknown(reference: ColumnRef): Error {
@@ -170,8 +176,8 @@ export class Scope {
             : `${JSON.stringify(only.name)} has no column`;
     const offered = tables.filter(({ isOffered }) => isOffered?.() !== false);
     const guess = didYouMean(name, new Set(offered.flatMap((table) => table.columns.map((column) => column.name))));
-    const hint = (guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '') + listed(offered);
-    return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
+    const hint = (guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '') + listColumns(offered);
+    return errorAt('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
   }
 }
 
@@ -186,7 +192,7 @@ function columnOf(table: ScopeTable, position: number): Bound {
 const listedMax = 40;
 
 /** Lists the column names of the tables for an error; system columns, which every type has, are left out. */
-function listed(tables: readonly ScopeTable[]): string {
+function listColumns(tables: readonly ScopeTable[]): string {
   let left = listedMax;
   const lists = tables.flatMap(({ name, type, columns }) => {
     const own = columns.flatMap((column) => (type !== null && Object.hasOwn(systemColumns, column.name) ? [] : column.name));

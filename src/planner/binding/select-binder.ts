@@ -8,25 +8,25 @@ import { type Bound, sameExpression, some } from '../expressions/bound-expressio
 import { wireTypeOf } from '../expressions/wire-types.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
-import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Select, Slot } from '../statement.ts';
+import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, labelOf, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
-import { positionOf, skipped } from './order.ts';
+import { positionOf, offsetOption } from './order.ts';
 import { bindEntity, isEntityCall } from './entities.ts';
 import { bindNodeName, isNodeName } from './graph-rows.ts';
-import { bindOver } from './overs.ts';
+import { bindOver } from './window-functions.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
 import { bindSpread } from './spread.ts';
 import { type Level, lookingAround, Subselects } from './subselects.ts';
-import { filtered, withoutSeed } from './table-functions.ts';
-import { windowed } from './windows.ts';
+import { filterSource, withoutSeed } from './table-functions.ts';
+import { bindWindow } from './windows.ts';
 
 export interface SelectRequest {
   readonly environment: Environment;
@@ -102,20 +102,21 @@ class SelectBinder {
     if (select.where) filterLevel(this.#level, bindPredicate(select.where, this.#rows));
     const source = this.#level.node;
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
-    if (grouped && select.distinctOn) throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.place);
+    if (grouped && select.distinctOn)
+      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.place);
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0 || (rowByRow && this.#ranksByRules());
     if (!rowByRow && (ranked || select.compute.length > 0)) {
-      throw at('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.place);
+      throw errorAt('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.place);
     }
     const ofType = rowByRow && this.#scope.tables.length === 1 && this.#scope.tables[0]!.type !== null;
     if (statement) checkRowsOfType(statement, ofType, rowByRow);
     const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
 
-    const { level, outputs, context } = grouped ? this.#grouped() : this.#plain();
-    if (outputs.length > columnsMax) throw at('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
+    const { level, outputs, context } = grouped ? this.#bindGroups() : this.#plain();
+    if (outputs.length > columnsMax) throw errorAt('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
     if (select.distinct && outputs.some(({ bound }) => bound.type === 'vector')) {
-      throw at('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
+      throw errorAt('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
     }
     const named = uniqueNames(outputs);
     const visible = named.length;
@@ -126,8 +127,8 @@ class SelectBinder {
     // Groups are made of nothing that is masked.
     const { columns, leaving } = grouped ? { columns: typesOf(named), leaving: named } : this.#leaving(named);
     const root = select.distinct
-      ? this.#limited(this.#sortedOutputs(distinct(project(level.node, named)), named, context))
-      : project(this.#limited(this.#sortedRows(level, named, context, grouped)), leaving);
+      ? this.#limit(this.#sortedOutputs(distinct(project(level.node, named)), named, context))
+      : project(this.#limit(this.#sortedRows(level, named, context, grouped)), leaving);
     return { node: root, columns: columns.slice(0, visible), visible, systemFrom: hidden ? visible : null, paged, facets };
   }
 
@@ -138,12 +139,12 @@ class SelectBinder {
   #leaving(named: readonly Output[]): { columns: readonly OutputType[]; leaving: readonly Output[] } {
     const behind: Output[] = [];
     const columns = named.map(({ name, bound }): OutputType => {
-      const shown = this.#scope.shown(bound);
+      const shown = this.#scope.shownAs(bound);
       const place = shown && named.length + behind.push({ name: shownColumn(name), bound: shown }) - 1;
-      return { name, type: bound.type, wire: wireIn(bound), masked: this.#scope.masked(bound)?.masked, shown: place };
+      return { name, type: bound.type, wire: wireIn(bound), masked: this.#scope.maskedColumn(bound)?.masked, shown: place };
     });
     if (this.#request.statement === null) return { columns, leaving: [...named, ...behind] };
-    return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shown(output.bound) ?? output.bound })) };
+    return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shownAs(output.bound) ?? output.bound })) };
   }
 
   #levelOf(node: PlanNode): Level {
@@ -195,7 +196,7 @@ class SelectBinder {
         if (level === null) return refuseOver(expression);
         let bound = overs.get(expression);
         if (!bound) {
-          const refuseMasked = (each: Bound, place: Place): void => {
+          const refuseMasked = (each: Bound, place: Location): void => {
             if (level === this.#level) this.#scope.refuseMasked(each, 'OVER', place);
           };
           bound = bindOver(expression, { level, environment: this.#environment, bind, checkOrder: checkSortKey, refuseMasked });
@@ -211,7 +212,7 @@ class SelectBinder {
     const [table] = this.#scope.tables;
     const type = table?.type ?? null;
     if (type === null || rankBy.length > 0) return [];
-    const masked = this.#environment.masked(type);
+    const masked = this.#environment.masksOf(type);
     return (this.#environment.request.rankings?.(splitTypeName(type)?.type ?? type) ?? []).filter(
       ({ field }) => !masked.has(field),
     );
@@ -284,7 +285,7 @@ class SelectBinder {
     const { projection } = this.#select;
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star'))
-      throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.place);
     const isNamed = (item: ProjectionItem): boolean =>
       byName &&
       item.kind === 'expression' &&
@@ -304,7 +305,7 @@ class SelectBinder {
       const bound = bindExpression(expression, this.#rows);
       const found = left.findIndex((each) => sameExpression(each, bound, literals, guards));
       if (found < 0)
-        throw at(
+        throw errorAt(
           'REL_INVALID',
           'ORDER BY must begin with the expressions of DISTINCT ON',
           expression.place,
@@ -315,7 +316,7 @@ class SelectBinder {
   }
 
   /** Keys and arguments are computed below the aggregate; expressions above it see keys and results only. */
-  #grouped(): { level: Level; outputs: Output[]; context: ExpressionContext } {
+  #bindGroups(): { level: Level; outputs: Output[]; context: ExpressionContext } {
     const select = this.#select;
     const { environment } = this.#request;
     const expressions: Expression[] = [...select.groupBy];
@@ -324,7 +325,7 @@ class SelectBinder {
     if (select.window) {
       const { column, type } = select.window;
       this.#scope.refuseMasked(this.#scope.column(column), type.toUpperCase(), column.place);
-      const window = windowed(this.#level.node, keys, select.window, this.#rows);
+      const window = bindWindow(this.#level.node, keys, select.window, this.#rows);
       this.#level.node = window.node;
       const table = { name: null, type: null, columns: window.bounds, first: window.node.columns.length - 2 };
       const scope = new Scope([...this.#scope.tables, table], this.#request.outer);
@@ -352,7 +353,7 @@ class SelectBinder {
       if (index >= 0) return groupKey(index, expression, bound);
       if (expression.kind === 'column') {
         const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
-        throw at('REL_INVALID', text, expression.place, 'not-grouped');
+        throw errorAt('REL_INVALID', text, expression.place, 'not-grouped');
       }
       return undefined;
     };
@@ -404,7 +405,7 @@ class SelectBinder {
         (each, i) => each.kind === 'interval' && literals[each.interval.slot.slot] === literals[intervals[i]!.slot.slot],
       );
     if (isSame) return;
-    throw at('REL_INVALID', `${call.name} must repeat the window of GROUP BY`, call.place, 'not-grouped');
+    throw errorAt('REL_INVALID', `${call.name} must repeat the window of GROUP BY`, call.place, 'not-grouped');
   }
 
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
@@ -413,7 +414,7 @@ class SelectBinder {
     const isAlias = expression.kind === 'column' && expression.table === null && !this.#scope.has(expression.name);
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star')) {
-      throw at('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.place);
+      throw errorAt('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.place);
     }
     const item =
       position !== null
@@ -425,7 +426,7 @@ class SelectBinder {
     this.#groupedBy.push(target);
     const bound = bindExpression(target, context);
     if (bound.type === 'vector' || bound.type === 'interval') {
-      throw at('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
+      throw errorAt('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
     }
     this.#scope.refuseMasked(bound, 'GROUP BY', expression.place);
     return bound;
@@ -444,10 +445,10 @@ class SelectBinder {
     const call = expression.function === 'array_agg' && this.#environment.catalogue ? 'array' : expression.function;
     const { name, takesText = false } = aggregateFunctions[call];
     if ((second !== null) !== takesText) {
-      throw at('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
+      throw errorAt('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
     }
     for (const part of [operand, second, filter]) {
-      if (part && containsAggregate(part)) throw at('REL_PARSE', "aggregates can't be nested", part.place, 'not-grouped');
+      if (part && containsAggregate(part)) throw errorAt('REL_PARSE', "aggregates can't be nested", part.place, 'not-grouped');
     }
     const condition = filter && bindPredicate(filter, rows);
     if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.place);
@@ -467,15 +468,15 @@ class SelectBinder {
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
       if (condition && (call === 'array_agg' || call === 'array'))
-        throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
+        throw errorAt('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
       const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.place) : bound;
       column = argument(condition ? whereTrue(condition, value) : value);
-    } else if (call !== 'count') throw at('REL_INVALID', `${name} needs a column`, place);
+    } else if (call !== 'count') throw errorAt('REL_INVALID', `${name} needs a column`, place);
     else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
     const reads = (kind: Bound['kind']): boolean => read.some((bound) => some(bound, (each) => each.kind === kind));
     if (reads('outer') && !reads('column')) {
       // SQL has such an aggregate add up the rows of the query around.
-      throw at(
+      throw errorAt(
         'REL_NOT_IMPLEMENTED',
         `${name} of nothing but columns of a query around belongs to that query: write it there`,
         place,
@@ -485,7 +486,7 @@ class SelectBinder {
     if (second) {
       const bound = bindExpression(second, rows);
       if (bound.type !== 'string' && bound.type !== 'null') {
-        throw at(
+        throw errorAt(
           'REL_TYPE_MISMATCH',
           `${name} puts text between its values, not ${bound.type}`,
           second.place,
@@ -524,7 +525,7 @@ class SelectBinder {
     });
     const known = this.#aggregateOrder;
     if (known !== null && JSON.stringify(known) !== JSON.stringify(keys))
-      throw at('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.place);
     this.#aggregateOrder = keys;
   }
 
@@ -544,7 +545,7 @@ class SelectBinder {
   #output(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {
     if (item.kind === 'expression') {
       const bound = bindExpression(item.expression, context);
-      if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
+      if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
       if (context === this.#rows) this.#checkDistinct(bound, item);
       const { catalogue } = this.#environment;
       const label = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
@@ -552,7 +553,7 @@ class SelectBinder {
     }
     const columns = this.#scope.star(item.table, item.place).map((each) => ({ ...each, label: each.name }));
     if (context !== this.#rows)
-      throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
+      throw errorAt('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
     for (const { bound } of columns) this.#checkDistinct(bound, item);
     return columns;
   }
@@ -592,7 +593,7 @@ class SelectBinder {
       keys.push({ column: columnOf(key), descending: false, collate: 'codepoint' });
     }
     const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
-    return { kind: 'sort', input, keys, limit, ...skipped(offset), counted: statement !== null, columns: input.columns };
+    return { kind: 'sort', input, keys, limit, ...offsetOption(offset), counted: statement !== null, columns: input.columns };
   }
 
   /** Above DISTINCT only output columns are left to sort by. */
@@ -605,7 +606,7 @@ class SelectBinder {
       checkSortKey(bound, item);
       const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
       if (column < 0)
-        throw at(
+        throw errorAt(
           'REL_INVALID',
           'with DISTINCT, ORDER BY takes columns of the projection only',
           item.expression.place,
@@ -613,7 +614,15 @@ class SelectBinder {
         );
       return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
     });
-    return { kind: 'sort', input: node, keys, limit, ...skipped(offset), counted: statement !== null, columns: node.columns };
+    return {
+      kind: 'sort',
+      input: node,
+      keys,
+      limit,
+      ...offsetOption(offset),
+      counted: statement !== null,
+      columns: node.columns,
+    };
   }
 
   /** A column of the projection, by its place or its name. */
@@ -635,13 +644,15 @@ class SelectBinder {
     return named ? outputs.find((output) => output.name === expression.name)?.bound : undefined;
   }
 
-  #limited(node: PlanNode): PlanNode {
+  #limit(node: PlanNode): PlanNode {
     const { limit, offset, statement } = this.#request;
     const { columns } = node;
     const counted = statement !== null;
     const input = node.kind === 'function' && limit && !offset ? { ...node, limit } : node;
     if (input.kind === 'function' && input.limit !== null && input.graph?.limitsGroups) return input;
-    const first: PlanNode = limit ? { kind: 'limit', input, limit, ...skipped(offset), counting: null, counted, columns } : node;
+    const first: PlanNode = limit
+      ? { kind: 'limit', input, limit, ...offsetOption(offset), counting: null, counted, columns }
+      : node;
     return offset ? { kind: 'skip', input: first, offset, columns } : first;
   }
 
@@ -649,7 +660,7 @@ class SelectBinder {
     const outputs = query.facets.map((reference): Output => {
       const bound = this.#scope.column(reference);
       if (bound.type === 'vector' || bound.type === 'json') {
-        throw at('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.place);
+        throw errorAt('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.place);
       }
       this.#scope.refuseMasked(bound, 'FACETS', reference.place);
       return { name: reference.name, bound };
@@ -671,20 +682,20 @@ class SelectBinder {
   }
 }
 
-function refuseOver({ place }: { readonly place: Place }): never {
-  throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
+function refuseOver({ place }: { readonly place: Location }): never {
+  throw errorAt('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
 }
 
 function filterLevel(level: Level, predicate: Bound): void {
-  level.node = filtered(level.node, predicate);
+  level.node = filterSource(level.node, predicate);
 }
 
 /** A column of this query as one inside it has it. */
-function outerColumn(bound: Bound | undefined, level: Level | null, place: Place): Bound {
+function outerColumn(bound: Bound | undefined, level: Level | null, place: Location): Bound {
   if (bound?.kind === 'outer') return bound;
-  if (level === null) throw at('REL_NOT_IMPLEMENTED', lookingAround, place);
+  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
   if (bound?.kind !== 'column')
-    throw at('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
+    throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
   const { index, name, type, wire } = bound;
   return { kind: 'outer', level: level.id, index, name, type, ...(wire !== undefined && { wire }) };
 }
@@ -701,12 +712,12 @@ function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expre
 
 export function checkSortKey(bound: Bound, item: OrderItem): void {
   const place = item.expression.place;
-  if (bound.kind === 'literal') throw at('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
+  if (bound.kind === 'literal') throw errorAt('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
   if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
-    throw at('REL_TYPE_MISMATCH', `${bound.type} has no order`, place, 'no-such-function');
+    throw errorAt('REL_TYPE_MISMATCH', `${bound.type} has no order`, place, 'no-such-function');
   }
   if (item.collate === 'unicode' && bound.type !== 'string' && bound.type !== 'null') {
-    throw at('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, place);
+    throw errorAt('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, place);
   }
 }
 
@@ -719,11 +730,11 @@ function checkRowsOfType(
   const { query, withProvenance } = statement;
   if (query.after && (!ofType || query.orderBy.length > 0)) {
     const why = rowByRow && query.orderBy.length === 0 ? 'joins and subqueries' : 'ORDER BY, DISTINCT and aggregates';
-    throw at('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.place);
+    throw errorAt('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.place);
   }
   if (withProvenance && !ofType) {
     const why = rowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
-    throw at('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.place);
+    throw errorAt('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.place);
   }
 }
 

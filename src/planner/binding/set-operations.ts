@@ -5,13 +5,13 @@
 import { shownColumn } from '../../projections/access-paths.ts';
 import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode, SetOperationNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Location } from '../statement.ts';
 import type { BoundQuery } from './environment.ts';
 import { columnType, type Output, type OutputType, project } from './outputs.ts';
 
-export function combined(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, place: Place): BoundQuery {
-  const columns = unified(op, left.columns, right.columns, place);
+export function combine(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, place: Location): BoundQuery {
+  const columns = unifyColumns(op, left.columns, right.columns, place);
   const shown = op === 'union all' ? columns.flatMap((_, i) => (isShown(i, left, right) ? i : [])) : [];
   const arms = { left: asColumns(left, columns, shown), right: asColumns(right, columns, shown) };
   return {
@@ -25,20 +25,25 @@ function isShown(column: number, ...arms: readonly BoundQuery[]): boolean {
 }
 
 /** Names of the left, types that hold the values of both. */
-export function unified(what: string, left: readonly OutputType[], right: readonly OutputType[], place: Place): OutputType[] {
+export function unifyColumns(
+  what: string,
+  left: readonly OutputType[],
+  right: readonly OutputType[],
+  place: Location,
+): OutputType[] {
   if (left.length !== right.length) {
     const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
-    throw at('REL_INVALID', text, place, 'syntax');
+    throw errorAt('REL_INVALID', text, place, 'syntax');
   }
   return left.map(({ name, type, wire, masked }, i) => {
     const { type: other, wire: otherWire, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
       const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
-      throw at('REL_TYPE_MISMATCH', text, place, 'types-differ');
+      throw errorAt('REL_TYPE_MISMATCH', text, place, 'types-differ');
     }
     if (common === 'vector' && what !== 'union all') {
-      throw at('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);
+      throw errorAt('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);
     }
     return { name, type: common, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
   });

@@ -5,17 +5,17 @@ import { systemColumns } from '../../log/values/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { commonWire } from '../expressions/wire-types.ts';
 import { commonResult } from '../expressions/bind-call.ts';
-import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
+import { bindExpression, bindPredicate, type ExpressionContext, matchOperands } from '../expressions/bind-expression.ts';
 import { type Bound, type BoundColumn, replaceColumns } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { FunctionSource } from '../functions/calls.ts';
 import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { ColumnRef, Expression, Place, Query, Slot, Source } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { ColumnRef, Expression, Location, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { bindGraphRows } from './graph-rows.ts';
 import { bindEntities, bindUnwind } from './pattern-rows.ts';
-import { columnType, nameOf, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
+import { columnType, nameOf, type Output, type OutputType, project, renameColumns, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
 import type { Level } from './subselects.ts';
 import { bindFunction, type FunctionRequest } from './table-functions.ts';
@@ -40,7 +40,7 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
   const seen = new Set<string>();
   for (const { name } of bound.tables) {
     if (name !== null && seen.has(name)) {
-      throw at(
+      throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`,
         source.place,
@@ -81,16 +81,16 @@ class SourceBinder {
       case 'subquery': {
         this.#count(source);
         const bound = this.#request.bindQuery(source.query, this.#request.names);
-        return this.#derived(renamed(bound, source.alias ?? '', source.columns, source.place), source.alias);
+        return this.#derivedTable(renameColumns(bound, source.alias ?? '', source.columns, source.place), source.alias);
       }
       case 'values':
         return this.#values(source);
       case 'given':
-        return given(source);
+        return bindGiven(source);
       case 'join':
         return this.#join(source);
       case 'function':
-        return this.#called(source);
+        return this.#bindCall(source);
       case 'walk':
         return bindWalk(source, this.bind(source.input), this.#functions(source.place));
       case 'entities':
@@ -103,48 +103,48 @@ class SourceBinder {
     }
   }
 
-  #called(source: FunctionSource): BoundSource {
+  #bindCall(source: FunctionSource): BoundSource {
     return bindFunction(source, this.#functions(source.place));
   }
 
-  #functions(place: Place): FunctionRequest {
+  #functions(place: Location): FunctionRequest {
     const { environment, contextOf } = this.#request;
-    return { environment, scan: (type) => this.#ranked(type, place), contextOf: (scope) => contextOf(scope, null) };
+    return { environment, scan: (type) => this.#rankedScan(type, place), contextOf: (scope) => contextOf(scope, null) };
   }
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
     const { environment, names } = this.#request;
     const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
     const common = names.findLast((each) => each.name === source.name);
-    if (common) return this.#derived(common.bind(source.place), name);
+    if (common) return this.#derivedTable(common.bind(source.place), name);
     const definition = environment.catalog.type(source.name);
     if (definition) return this.#scan(source.name, definition, name);
     const served = environment.request.servedView?.(source.name);
-    if (served) return this.#served(source.name, served, name);
+    if (served) return this.#servedView(source.name, served, name);
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
-    if (view) return this.#derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    if (view) return this.#derivedTable(this.#request.bindQuery(environment.adopt(view), []), name);
     const virtual = environment.wide ? environment.request.virtual?.(source.name) : undefined;
-    if (virtual) return this.#derived({ node: virtual, columns: virtual.columns }, name);
+    if (virtual) return this.#derivedTable({ node: virtual, columns: virtual.columns }, name);
     const named = functionOfTable(source.name);
-    if (named) return this.#called({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
+    if (named) return this.#bindCall({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
     throw this.#unknownType(source.name, source.place);
   }
 
-  #unknownType(name: string, place: Place): Error {
+  #unknownType(name: string, place: Location): Error {
     const { environment, names } = this.#request;
     const types = environment.catalog.types().flatMap((type) => (environment.offers(type.name) ? type.name : []));
     const guess = didYouMean(name, [...names.map((each) => each.name), ...(environment.request.viewNames?.() ?? []), ...types]);
-    return at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, place);
+    return errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, place);
   }
 
-  #served(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
+  #servedView(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
     const about = { type: view, primaryKey: null, masked: noMasks };
     const node: PlanNode = { kind: 'scan', ...about, columns, keys: null, zones: [], after: null };
-    return this.#derived({ node, columns }, name);
+    return this.#derivedTable({ node, columns }, name);
   }
 
-  #ranked(name: string, place: Place): BoundSource {
+  #rankedScan(name: string, place: Location): BoundSource {
     const definition = this.#request.environment.catalog.type(name);
     if (!definition) throw this.#unknownType(name, place);
     return this.#scan(name, definition, name);
@@ -153,7 +153,7 @@ class SourceBinder {
   /** `type` is the name that the statement gives it: another tenant's stands for that tenant's rows alone. */
   #scan(type: string, definition: TypeDefinition, name: string): BoundSource {
     this.#request.environment.objectTypes.add(type);
-    const masked = this.#request.environment.masked(type);
+    const masked = this.#request.environment.masksOf(type);
     const columns = readableColumns(definition).map(({ name: column, type: of }): PlanColumn => ({ name: column, type: of }));
     const shown: PlanColumn[] = [];
     const named = columns.map((column): OutputType => {
@@ -209,7 +209,7 @@ class SourceBinder {
    * those pairs.
    */
   #outerJoin(on: Expression, join: JoinNode, left: BoundSource, right: BoundSource): PlanNode {
-    const [numberedLeft, numberedRight] = [numbered(left.node), numbered(right.node)];
+    const [numberedLeft, numberedRight] = [numberRows(left.node), numberRows(right.node)];
     const [number, width] = [left.node.columns.length, numberedLeft.columns.length];
     const both = [...numberedLeft.columns, ...numberedRight.columns];
     const pairs: JoinNode = { ...join, type: 'inner', left: numberedLeft, right: numberedRight, columns: both };
@@ -251,20 +251,20 @@ class SourceBinder {
       query.offset === null &&
       query.orderBy.length === 0;
     if (!isPlain || type !== 'inner' || using !== null)
-      throw at('REL_NOT_IMPLEMENTED', 'LATERAL of a query with FROM, or in an outer join, is not implemented', place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'LATERAL of a query with FROM, or in an outer join, is not implemented', place);
     const { outer, contextOf } = this.#request;
     const scope = new Scope(left.tables, outer);
     const level = this.#level(left.node, scope);
     level.spreads = true;
     const context = contextOf(scope, level);
     const made = body.projection.map((item, i): Output => {
-      if (item.kind === 'star') throw at('REL_INVALID', '* needs a FROM', item.place);
+      if (item.kind === 'star') throw errorAt('REL_INVALID', '* needs a FROM', item.place);
       return { name: names[i] ?? item.alias ?? nameOf(item.expression, i), bound: bindExpression(item.expression, context) };
     });
     const width = left.node.columns.length;
     const node = project(level.node, [...throughColumns(level.node).slice(0, width), ...made]);
     const columns = made.map(({ name, bound }): OutputType => {
-      const masked = scope.masked(bound)?.masked;
+      const masked = scope.maskedColumn(bound)?.masked;
       return {
         name,
         type: bound.type,
@@ -301,7 +301,7 @@ class SourceBinder {
       return { name, left: leftScope.column(reference), right: rightScope.column(reference) };
     });
     const equal = pairs.map((pair): Bound => {
-      const [l, r] = matched(pair.left, pair.right, '=', place);
+      const [l, r] = matchOperands(pair.left, pair.right, '=', place);
       return { kind: 'compare', op: '=', left: l, right: r, type: 'boolean' };
     });
     const join: PlanNode = {
@@ -322,18 +322,18 @@ class SourceBinder {
     });
     const node = project(join, [...throughColumns(join), ...merged]);
     const columns = pairs.map(({ name, left: l, right: r }, i): OutputType => {
-      const masked = leftScope.masked(l)?.masked ?? rightScope.masked(r)?.masked;
+      const masked = leftScope.maskedColumn(l)?.masked ?? rightScope.maskedColumn(r)?.masked;
       return { name, type: merged[i]!.bound.type, ...(masked === undefined ? {} : { masked }) };
     });
     const own: ScopeTable = { name: null, type: null, columns, first: join.columns.length };
-    const hidden = (table: ScopeTable): ScopeTable => ({
+    const hideJoined = (table: ScopeTable): ScopeTable => ({
       ...table,
       hidden: new Set([
         ...(table.hidden ?? []),
         ...table.columns.flatMap(({ name }, position) => (names.includes(name) ? [position] : [])),
       ]),
     });
-    return { node, tables: [own, ...left.tables.map(hidden), ...shifted.map(hidden)] };
+    return { node, tables: [own, ...left.tables.map(hideJoined), ...shifted.map(hideJoined)] };
   }
 
   /**
@@ -360,7 +360,7 @@ class SourceBinder {
       const cells = row.map((each) => bindExpression(each, own.context));
       inputs.push(own.level.node);
       if (own.level.node !== oneRow) {
-        for (const [c, cell] of cells.entries()) masks[c] ??= own.scope.masked(cell)?.masked;
+        for (const [c, cell] of cells.entries()) masks[c] ??= own.scope.maskedColumn(cell)?.masked;
         own = begin();
       }
       return cells;
@@ -396,7 +396,11 @@ class SourceBinder {
     }
     closePlain();
     if (parts.length > tablesMax)
-      throw at('REL_PARSE', `VALUES is in more than ${tablesMax} parts: each query about rows around it parts its rows`, place);
+      throw errorAt(
+        'REL_PARSE',
+        `VALUES is in more than ${tablesMax} parts: each query about rows around it parts its rows`,
+        place,
+      );
     const node = parts.reduce(
       (left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }),
     );
@@ -404,19 +408,19 @@ class SourceBinder {
   }
 
   /** A column of bare NULLs keeps the type `null`, whatever type the query gives out. */
-  #derived({ node, columns }: BoundQuery, name: string | null): BoundSource {
+  #derivedTable({ node, columns }: BoundQuery, name: string | null): BoundSource {
     const { environment } = this.#request;
     return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isOffered(node, environment) }] };
   }
 
-  #count(source: { readonly place: Place }): void {
-    if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
+  #count(source: { readonly place: Location }): void {
+    if (++this.#tables > tablesMax) throw errorAt('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
 }
 
 const oneRow: PlanNode = { kind: 'values', rows: [[]], columns: [] };
 
-function numbered(input: PlanNode): PlanNode {
+function numberRows(input: PlanNode): PlanNode {
   return { kind: 'number', input, whole: true, columns: [...input.columns, { name: '#row', type: 'integer' }] };
 }
 
@@ -456,7 +460,7 @@ function isOffered(node: PlanNode, environment: Environment): boolean {
   return inputsOf(node).every((input) => isOffered(input, environment));
 }
 
-function given({ rows, tables }: Extract<Source, { kind: 'given' }>): BoundSource {
+function bindGiven({ rows, tables }: Extract<Source, { kind: 'given' }>): BoundSource {
   const columns = tables.flatMap((table) => table.columns);
   let first = 0;
   const scoped = tables.map((table): ScopeTable => {

@@ -3,7 +3,7 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import { wireTypeOf } from '../expressions/wire-types.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression } from '../statement.ts';
 import { project, throughColumns } from './outputs.ts';
 import type { Level } from './subselects.ts';
@@ -18,14 +18,14 @@ export function bindSpread(
 ): Bound {
   const { name, place } = call;
   if (level?.spreads !== true)
-    throw at(
+    throw errorAt(
       'REL_INVALID',
       `${name} yields several rows: it stands in the projection of a SELECT without groups, or in FROM`,
       place,
     );
   const operands = call.arguments.map(({ value }) => bind(value));
   const made = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
-  if (made === null) throw at('REL_TYPE_MISMATCH', `${name} can't take these`, place, 'no-such-function');
+  if (made === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, place, 'no-such-function');
   const { array, element } = made;
   const bound: Bound = { kind: 'call', name, function: array.signature, operands, type: array.type, wire: array.wire };
   const column: PlanColumn = { name: name.toLowerCase(), type: element.type };

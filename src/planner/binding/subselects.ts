@@ -8,10 +8,10 @@
  */
 import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
 import { jsonText } from '../expressions/bind-call.ts';
-import { matched } from '../expressions/bind-expression.ts';
+import { matchOperands } from '../expressions/bind-expression.ts';
 import { expressionsOf, inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { Expression, Place, Query, Subselect } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Location, Query, Subselect } from '../statement.ts';
 import type { BoundQuery, Environment } from './environment.ts';
 import { project, throughColumns } from './outputs.ts';
 
@@ -62,12 +62,12 @@ export class Subselects {
       case 'scalar-query':
         return this.#scalar(expression.query);
       case 'in-query': {
-        const member = this.#compared(expression, '=', bind);
+        const member = this.#compareAny(expression, '=', bind);
         return expression.negated ? { kind: 'not', operand: member, type: 'boolean' } : member;
       }
       case 'quantified': {
         const { op, all } = expression;
-        const any = this.#compared(expression, all ? negatedOp[op] : op, bind);
+        const any = this.#compareAny(expression, all ? negatedOp[op] : op, bind);
         return all ? { kind: 'not', operand: any, type: 'boolean' } : any;
       }
     }
@@ -96,7 +96,7 @@ export class Subselects {
       return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type, ...wire };
     }
     if (only!.type === 'vector')
-      throw at('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.place);
+      throw errorAt('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.place);
     const level = this.#level(query.place);
     const column: PlanColumn = { name: node.columns[0]!.name, type: node.columns[0]!.type };
     const index = level.node.columns.length;
@@ -114,8 +114,8 @@ export class Subselects {
   }
 
   /** Whether `operand op` holds for any row of the query. */
-  #compared(
-    { operand, query, place }: { readonly operand: Expression; readonly query: Query; readonly place: Place },
+  #compareAny(
+    { operand, query, place }: { readonly operand: Expression; readonly query: Query; readonly place: Location },
     op: CompareOp,
     bind: (operand: Expression) => Bound,
   ): Bound {
@@ -124,18 +124,18 @@ export class Subselects {
     const bound = bindQuery(query);
     const columns = columnsOf(bound, operands.length, query.place);
     for (const { type } of columns) {
-      if (type === 'vector' || type === 'interval') throw at('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.place);
+      if (type === 'vector' || type === 'interval') throw errorAt('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.place);
     }
     const node = firstColumns(bound, operands.length);
     if (op === '=' && operands.length === 1 && !namesOuter(node)) {
       const values: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
-      const [each, other] = matched(operands[0]!, values, '=', place);
+      const [each, other] = matchOperands(operands[0]!, values, '=', place);
       const root = other.type === 'string' && values.type === 'json' ? asText(node) : node;
       const set = environment.addSubquery({ root, type: root.columns[0]!.type, as: 'set' });
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
     if (operands.length > 1 && op !== '=') {
-      throw at('REL_INVALID', 'rows of values are compared with a subquery by IN and = ANY only', place);
+      throw errorAt('REL_INVALID', 'rows of values are compared with a subquery by IN and = ANY only', place);
     }
     const width = this.#level(place).node.columns.length;
     const equalities = operands.map((each, i): Bound => {
@@ -143,7 +143,7 @@ export class Subselects {
       const type = columns[i]!.type;
       const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
       const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
-      const [left, right] = matched(each, other, op, place);
+      const [left, right] = matchOperands(each, other, op, place);
       return { kind: 'compare', op, left, right, type: 'boolean' };
     });
     const condition: Bound = equalities.length === 1 ? equalities[0]! : { kind: 'and', operands: equalities, type: 'boolean' };
@@ -156,7 +156,7 @@ export class Subselects {
     return { kind: 'or', operands: [holds, undecided], type: 'boolean' };
   }
 
-  #mark(query: PlanNode, condition: Bound | null, place: Place): Bound {
+  #mark(query: PlanNode, condition: Bound | null, place: Location): Bound {
     const level = this.#level(place);
     const index = level.node.columns.length;
     const columns: PlanColumn[] = [...level.node.columns, { name: '#mark', type: 'boolean' }];
@@ -164,9 +164,9 @@ export class Subselects {
     return { kind: 'column', index, name: '#mark', type: 'boolean' };
   }
 
-  #level(place: Place): Level {
+  #level(place: Location): Level {
     if (this.#request.level) return this.#request.level;
-    throw at('REL_NOT_IMPLEMENTED', lookingAround, place);
+    throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
   }
 }
 
@@ -177,11 +177,11 @@ function movedBeyond(bound: Bound, width: number): Bound {
   return mapChildren(bound, (child) => movedBeyond(child, width));
 }
 
-function columnsOf(bound: BoundQuery, wanted: number, place: Place): BoundQuery['columns'] {
+function columnsOf(bound: BoundQuery, wanted: number, place: Location): BoundQuery['columns'] {
   const { columns } = bound;
   if (columns.length === wanted) return columns;
   const many = wanted === 1 ? 'one column' : `${wanted} columns`;
-  throw at('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place, 'syntax');
+  throw errorAt('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place, 'syntax');
 }
 
 /** Drops the columns that show masked ones: expressions see only cells that they may. */

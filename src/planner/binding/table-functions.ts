@@ -1,12 +1,12 @@
 /** A call behind FROM to its node. Both forms of a call arrive as one source, so both give the same answer. */
-import { arranged, type FunctionSource } from '../functions/calls.ts';
+import { arrangeCall, type FunctionSource } from '../functions/calls.ts';
 import { refuseTableFunction } from '../functions/all.ts';
 import { valuesOf, wordsOf } from '../calls/arguments.ts';
 import type { BoundScope, RankedType, TableFunction } from '../calls/table-function.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import type { FunctionNode, Match, PlanColumn, PlanNode } from '../logical-plan.ts';
 import { conjunction } from '../passes/simplify-expressions.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Select } from '../statement.ts';
 import type { ExpressionContext } from '../expressions/bind-expression.ts';
 import type { BoundSource, Environment } from './environment.ts';
@@ -24,7 +24,7 @@ export interface FunctionRequest {
 }
 
 export function bindFunction(source: FunctionSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
-  const call = arranged(source, null);
+  const call = arrangeCall(source, null);
   if (call === undefined) throw refuseTableFunction(source.name, source.place);
   const { function: made, given } = call;
   const words = wordsOf(made, given, environment.literals, source.place);
@@ -59,16 +59,20 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
     return { node, tables: [{ name, type: null, columns, first: 0 }] };
   }
   const { node: scanned, tables } = scan(ranked.type);
-  const input = searched(scanned, ranked, common.values, (column) => environment.hides(ranked.type, column));
+  const input = addSearch(scanned, ranked, common.values, (column) => environment.hides(ranked.type, column));
   const { columns: typed } = tables[0]!;
-  const masked = environment.masked(ranked.type);
+  const masked = environment.masksOf(ranked.type);
   for (const column of ranked.named) {
     if (environment.hides(ranked.type, column)) {
-      throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`, source.place);
+      throw errorAt(
+        'REL_MASKED_COLUMN',
+        `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`,
+        source.place,
+      );
     }
   }
   if (masked.has('system_from')) {
-    throw at('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
+    throw errorAt('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
   }
   // Columns of the type, then the function's own, then those that show masked ones, which names can't reach.
   const shown = scanned.columns.slice(typed.length);
@@ -96,7 +100,7 @@ function seekOf({ seeks }: TableFunction, given: ReadonlyMap<string, unknown>): 
 }
 
 /** Adds the match score of each row, where the function asks for it. Texts that the caller can't see are not searched. */
-function searched(
+function addSearch(
   scan: PlanNode,
   { matches }: RankedType,
   values: FunctionNode['values'],
@@ -107,7 +111,7 @@ function searched(
   if (columns.length === 0) return scan;
   const value = values.get(matches.argument)!;
   if (!('bound' in value) || value.bound.kind !== 'literal') {
-    throw at('REL_INVALID', `${matches.argument} is a text in quotes`, value.place);
+    throw errorAt('REL_INVALID', `${matches.argument} is a text in quotes`, value.place);
   }
   const none = columns.map(() => null);
   const match: Match = { columns, slot: value.bound.slot, mode: 'ANY', weights: none, boosts: none };
@@ -122,7 +126,7 @@ function searched(
 /** Takes the condition on the ranking out of WHERE; the rest selects the rows to rank. */
 export function withoutSeed(select: Select): Select {
   if (select.from.kind !== 'function') return select;
-  const call = arranged(select.from, select.where);
+  const call = arrangeCall(select.from, select.where);
   if (call === undefined) return select;
   const given = [...call.given].map(([name, value]) => ({ name, value }));
   return { ...select, from: { ...select.from, arguments: given, ...(call.edges && { edges: call.edges }) }, where: call.where };
@@ -132,7 +136,7 @@ export function withoutSeed(select: Select): Select {
  * Puts WHERE around a table function: conditions on the type's own columns filter the rows before they are ranked, all others
  * filter the result.
  */
-export function filtered(source: PlanNode, predicate: Bound): PlanNode {
+export function filterSource(source: PlanNode, predicate: Bound): PlanNode {
   const filter = (input: PlanNode, conditions: readonly Bound[]): PlanNode =>
     conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };
   if (source.kind !== 'function' || source.input === null) return filter(source, [predicate]);

@@ -2,7 +2,7 @@
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { GroupWindow } from '../statement.ts';
 import { type Output, project, throughColumns } from './outputs.ts';
 
@@ -14,11 +14,11 @@ export interface Windowed {
 }
 
 /** `keys` are the other group keys: a session is one of rows that agree in them. */
-export function windowed(source: PlanNode, keys: readonly Bound[], window: GroupWindow, rows: ExpressionContext): Windowed {
+export function bindWindow(source: PlanNode, keys: readonly Bound[], window: GroupWindow, rows: ExpressionContext): Windowed {
   const column = bindExpression(window.column, rows);
   if (column.kind !== 'column' || (column.type !== 'timestamp' && column.type !== 'integer')) {
     const text = `${window.type.toUpperCase()} is over a timestamp or an integer of nanoseconds, not ${column.type}`;
-    throw at('REL_TYPE_MISMATCH', text, window.column.place);
+    throw errorAt('REL_TYPE_MISMATCH', text, window.column.place);
   }
   const computed: Output[] = [];
   const partition =

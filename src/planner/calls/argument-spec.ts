@@ -1,5 +1,5 @@
 /** The arguments that a table function takes. */
-import type { Place } from '../statement.ts';
+import type { Location } from '../statement.ts';
 
 /**
  * `type`, `column` and `word` say which plan is made: they are known when it is bound, and a plan serves one value of each. The
@@ -31,7 +31,7 @@ export interface Signature {
 export interface Words {
   word(name: string): string | undefined;
   /** Location of an argument; for one that was not given, the start of the call. */
-  placeOf(name: string): Place;
+  placeOf(name: string): Location;
   /** The arguments that were given. */
   readonly given: ReadonlySet<string>;
 }

@@ -4,8 +4,8 @@ import { bindExpression, type ExpressionContext } from '../expressions/bind-expr
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { FunctionValue } from '../logical-plan.ts';
-import { at } from '../places.ts';
-import type { Expression, FunctionArgument, Literal, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, FunctionArgument, Literal, Location } from '../statement.ts';
 import type { ArgumentKind, Signature, Words } from './argument-spec.ts';
 
 /** Values of a vector that is written out. */
@@ -15,13 +15,13 @@ const componentsMax = 4_096;
 export function argumentsByName(
   { name: called, arguments: specs }: Signature,
   given: readonly FunctionArgument[],
-  place: Place,
+  place: Location,
 ): ReadonlyMap<string, Expression> {
   const found = new Map<string, Expression>();
   let next = 0;
   for (const { name, value } of given) {
     if (name === null && next === specs.length) {
-      throw at('REL_INVALID', `${called} takes at most ${specs.length} arguments`, value.place);
+      throw errorAt('REL_INVALID', `${called} takes at most ${specs.length} arguments`, value.place);
     }
     const spec = name === null ? specs[next++]! : specs.find((each) => each.name === name);
     if (spec === undefined) {
@@ -29,13 +29,13 @@ export function argumentsByName(
         name!,
         specs.map((each) => each.name),
       );
-      throw at('REL_INVALID', `${called} has no argument ${name}${guess}`, value.place);
+      throw errorAt('REL_INVALID', `${called} has no argument ${name}${guess}`, value.place);
     }
-    if (found.has(spec.name)) throw at('REL_INVALID', `${called} is given ${spec.name} twice`, value.place);
+    if (found.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.place);
     found.set(spec.name, value);
   }
   const missing = specs.find((spec) => spec.required && !found.has(spec.name));
-  if (missing) throw at('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, place);
+  if (missing) throw errorAt('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, place);
   return found;
 }
 
@@ -48,7 +48,7 @@ export function wordsOf(
   { arguments: specs, name: called }: Signature,
   given: ReadonlyMap<string, Expression>,
   literals: readonly Literal[],
-  place: Place,
+  place: Location,
 ): Words {
   const words = new Map<string, string>();
   for (const spec of specs) {
@@ -57,10 +57,10 @@ export function wordsOf(
     const written =
       value.kind === 'column' && value.table === null ? value.name : value.kind === 'literal' ? literals[value.slot] : undefined;
     const text = typeof written === 'boolean' ? String(written) : written;
-    if (typeof text !== 'string') throw at('REL_INVALID', `${spec.name} of ${called} is a name`, value.place);
+    if (typeof text !== 'string') throw errorAt('REL_INVALID', `${spec.name} of ${called} is a name`, value.place);
     const word = spec.choices?.find((choice) => choice.toLowerCase() === text.toLowerCase()) ?? text;
     if (spec.choices && !spec.choices.includes(word)) {
-      throw at('REL_INVALID', `${spec.name} of ${called} is ${listed(spec.choices)}`, value.place);
+      throw errorAt('REL_INVALID', `${spec.name} of ${called} is ${listChoices(spec.choices)}`, value.place);
     }
     words.set(spec.name, word);
   }
@@ -71,7 +71,7 @@ export function wordsOf(
   };
 }
 
-function listed(choices: readonly string[]): string {
+function listChoices(choices: readonly string[]): string {
   return choices.map((choice) => `'${choice}'`).join(' or ');
 }
 
@@ -91,7 +91,7 @@ export class Values {
     return this.#values.has(name);
   }
 
-  placeOf(name: string): Place {
+  placeOf(name: string): Location {
     return this.#values.get(name)!.place;
   }
 
@@ -134,13 +134,13 @@ export class Values {
     const vector = Float32Array.from(numbers, Number);
     const isNumeric = numbers.every((each) => typeof each === 'number' || typeof each === 'bigint');
     if (!isNumeric || vector.length === 0 || vector.length > componentsMax || !vector.every(Number.isFinite)) {
-      throw at('REL_INVALID', `a vector has 1 to ${componentsMax} numbers, each a finite 32-bit float`, value.place);
+      throw errorAt('REL_INVALID', `a vector has 1 to ${componentsMax} numbers, each a finite 32-bit float`, value.place);
     }
     return vector;
   }
 
   /** The value as EXPLAIN shows it: a vector by its length alone. */
-  shown(name: string, kernels: KernelContext): string {
+  describe(name: string, kernels: KernelContext): string {
     const value = this.#values.get(name)!;
     if ('items' in value) return `[${value.items.length} numbers]`;
     const cell = kernels.constant(value.bound);
@@ -152,20 +152,20 @@ export class Values {
     const value = this.#values.get(name);
     if (value === undefined || !('bound' in value)) return undefined;
     const cell = kernels.constant(value.bound);
-    if (cell === null || typeof cell === 'object') throw at('REL_INVALID', `${name} has no value`, value.place);
+    if (cell === null || typeof cell === 'object') throw errorAt('REL_INVALID', `${name} has no value`, value.place);
     return cell;
   }
 }
 
 /** `'[0.1, 2]'`, as clients of vector stores write one. */
-function listOf(text: string, place: Place): readonly unknown[] {
+function listOf(text: string, place: Location): readonly unknown[] {
   try {
     const list: unknown = JSON.parse(text);
     if (Array.isArray(list)) return list as readonly unknown[];
   } catch {
     // Said below, in words of the statement.
   }
-  throw at('REL_INVALID', "a vector is ARRAY[0.1, 2] or '[0.1, 2]'", place);
+  throw errorAt('REL_INVALID', "a vector is ARRAY[0.1, 2] or '[0.1, 2]'", place);
 }
 
 export function valuesOf(
@@ -177,13 +177,13 @@ export function valuesOf(
     environment,
     leaf: (expression) => {
       if (expression.kind !== 'column') return undefined;
-      throw at('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.place);
+      throw errorAt('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.place);
     },
     over: ({ place }) => {
-      throw at('REL_INVALID', `${called} takes values, not a window function`, place);
+      throw errorAt('REL_INVALID', `${called} takes values, not a window function`, place);
     },
     subselect: ({ place }) => {
-      throw at('REL_INVALID', `${called} takes values, not a subquery`, place);
+      throw errorAt('REL_INVALID', `${called} takes values, not a subquery`, place);
     },
   };
   const values = new Map<string, FunctionValue>();
@@ -192,10 +192,10 @@ export function valuesOf(
     if (value === undefined) continue;
     const { place } = value;
     if (spec.kind === 'vector' && value.kind === 'call' && value.name === 'ARRAY') {
-      const items = value.arguments.map((item) => checked(bindExpression(item.value, context), 'number', item.value.place));
+      const items = value.arguments.map((item) => checkArgument(bindExpression(item.value, context), 'number', item.value.place));
       values.set(spec.name, { place, isVector: true, items });
     } else {
-      const bound = checked(bindExpression(value, context), spec.kind, place, `${spec.name} of ${called}`, mistyped);
+      const bound = checkArgument(bindExpression(value, context), spec.kind, place, `${spec.name} of ${called}`, mistyped);
       values.set(spec.name, { place, isVector: spec.kind === 'vector', bound });
     }
   }
@@ -211,13 +211,13 @@ const typesOfKind: Readonly<Record<Exclude<ArgumentKind, 'type' | 'column' | 'wo
   vector: ['string'],
 };
 
-function checked(
+function checkArgument(
   bound: Bound,
   kind: ArgumentKind,
-  place: Place,
+  place: Location,
   what = 'a component of a vector',
   code: 'REL_INVALID' | 'REL_TYPE_MISMATCH' = 'REL_TYPE_MISMATCH',
 ): Bound {
   if (isWord(kind) || typesOfKind[kind as keyof typeof typesOfKind].includes(bound.type)) return bound;
-  throw at(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, place);
+  throw errorAt(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, place);
 }

@@ -10,7 +10,7 @@ import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { FunctionNode, GraphInput, PlanColumn } from '../logical-plan.ts';
 import type { Narrowing } from '../operators/key-filter.ts';
 import type { Execution, Operator } from '../operators/operator.ts';
-import type { Expression, FunctionArgument, Place } from '../statement.ts';
+import type { Expression, FunctionArgument, Location } from '../statement.ts';
 import type { Signature, Words } from './argument-spec.ts';
 import type { Values } from './arguments.ts';
 
@@ -20,7 +20,7 @@ export interface Call {
   readonly where: Expression | null;
   /** The condition on the edges of a graph, in the names of their columns. */
   readonly edges?: Expression | null;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 export interface FunctionScope {

@@ -6,7 +6,7 @@ import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contra
 import type { LookupTables } from '../standing/lookup-tables.ts';
 import type { MaterializedViews } from '../standing/materialized-views.ts';
 import type { StandingQueries } from '../standing/watch.ts';
-import type { Literal, Place, ControlStatement } from '../statement.ts';
+import type { Literal, Location, ControlStatement } from '../statement.ts';
 
 export interface Standing {
   readonly watch: StandingQueries;
@@ -26,7 +26,7 @@ export interface ControlRequest {
   readonly clock: Clock;
   /** Monotonic milliseconds at which the statement began. */
   readonly startedMs: number;
-  readonly placeOf: (slot: number) => Place;
+  readonly placeOf: (slot: number) => Location;
   /** Services for standing queries and other state that outlives a statement; null where the planner has none. */
   readonly standing: Standing | null;
   /** Runs a query, as the planner does. */

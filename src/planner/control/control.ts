@@ -6,7 +6,7 @@ import { explainReplay } from './replay.ts';
 import { dropLookup, registerLookup } from './lookup-control.ts';
 import { createMaterializedView, dropMaterializedView } from './view-control.ts';
 import { watch } from './watch-control.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 import type { ControlWhat } from '../statement.ts';
 
@@ -32,6 +32,6 @@ const controls: { readonly [W in ControlWhat]: Control } = {
 /** Refuses a statement that is recognised but not built, and names the missing capability. */
 function needs(name: string, what: string): Control {
   return async ({ statement }) => {
-    throw at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);
+    throw errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);
   };
 }

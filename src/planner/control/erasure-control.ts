@@ -1,7 +1,7 @@
 /** ERASE SUBJECT '<subject>' REASON '<reason>' [CERTIFY]: one row about the erasure, with the receipt where it was asked for. */
 import { smallAnswer } from '../run/answers.ts';
 import type { ControlRequest } from './control-request.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 
 const columns: readonly OutputColumn[] = [
@@ -23,7 +23,7 @@ export async function eraseSubject({
   startedMs,
 }: ControlRequest): Promise<Answer> {
   const desk = standing?.erasures ?? null;
-  if (desk === null) throw at('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.place);
+  if (desk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.place);
   const [subject, reason] = statement.arguments.map(({ slot }) => String(literals[slot])) as [string, string];
   const certify = statement.names.includes('CERTIFY');
   const erased = await desk.erase(invocation, { subject, reason, certify });

@@ -8,7 +8,7 @@ import type { ExhibitLink, ExhibitView } from '../../projections/access-paths.ts
 import { sealOf, textHash } from '../../projections/exhibits/seal.ts';
 import { smallAnswer } from '../run/answers.ts';
 import type { ControlRequest } from './control-request.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 import { sourcesOf, typesOf } from '../exhibits/derivable.ts';
 import { readingThrough } from '../exhibits/pinned-invocation.ts';
@@ -72,8 +72,8 @@ function linkNamed(exhibit: ExhibitView, { statement, literals, placeOf }: Contr
   let seq = BigInt(exhibit.links.length - 1);
   for (const { name, value } of statement.options) {
     const given = literals[value.slot];
-    if (name !== 'SEQ') throw at('REL_PARSE', `EXPLAIN_REPLAY has no option ${name}`, placeOf(value.slot));
-    if (typeof given !== 'bigint') throw at('REL_INVALID', 'SEQ takes the number of a link', placeOf(value.slot));
+    if (name !== 'SEQ') throw errorAt('REL_PARSE', `EXPLAIN_REPLAY has no option ${name}`, placeOf(value.slot));
+    if (typeof given !== 'bigint') throw errorAt('REL_INVALID', 'SEQ takes the number of a link', placeOf(value.slot));
     seq = given;
   }
   const link = seq >= 1n && seq < BigInt(exhibit.links.length) ? exhibit.links[Number(seq)] : undefined;

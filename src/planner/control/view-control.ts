@@ -4,7 +4,7 @@ import { bindQuery } from '../binding/binder.ts';
 import { viewNamed } from '../languages/views.ts';
 import type { ControlRequest } from './control-request.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 import { checkViewQuery } from '../standing/view-definition.ts';
 
@@ -13,7 +13,7 @@ const refreshSecsDefault = 60;
 
 export async function createMaterializedView(request: ControlRequest): Promise<Answer> {
   const { standing, statement, literals, invocation, clock, startedMs } = request;
-  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'CREATE MATERIALIZED VIEW is not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'CREATE MATERIALIZED VIEW is not served here', statement.place);
   const { query, names, options } = statement;
   const seconds = options.find(({ name }) => name === 'SECONDS');
   const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(literals[seconds.value.slot]);
@@ -27,7 +27,7 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
     literals,
     catalog: snapshot.catalog,
     views: (name) => viewNamed(snapshot.views, name),
-    masked: (type) => snapshot.masked(type),
+    masksOf: (type) => snapshot.masksOf(type),
     lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
   });
   const sql = querySource(lexStatement(request.text()), seconds !== undefined);
@@ -46,7 +46,7 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
 /** Its cached answers go with it, on the branch where it is dropped. */
 export async function dropMaterializedView(request: ControlRequest): Promise<Answer> {
   const { standing, statement, invocation, clock, startedMs } = request;
-  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'DROP MATERIALIZED VIEW is not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'DROP MATERIALIZED VIEW is not served here', statement.place);
   const name = statement.names[0]!;
   invocation.describe({ action: 'schema', objectType: name });
   const { instant, branchId, caller } = invocation.snapshot();

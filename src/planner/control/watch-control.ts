@@ -1,7 +1,7 @@
 /** WATCH as a statement: registers, and says how to follow. */
 import { smallAnswer } from '../run/answers.ts';
 import type { ControlRequest } from './control-request.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */
@@ -14,7 +14,7 @@ export async function watch({
   clock,
   startedMs,
 }: ControlRequest): Promise<Answer> {
-  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
   const subscription = await standing.watch.register(invocation, text(), request.purpose ?? null);
   standing.watch.offer(subscription);
   const { id, basis, statement: watched } = subscription;

@@ -41,12 +41,12 @@ function checkCall(query: Query, literals: readonly Literal[]): void {
 
 /** Applies the same check to the views that it reads, which the snapshot knows. */
 export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): void {
-  for (const reading of expanded(sql, views)) checkLookups(reading);
+  for (const reading of expandViews(sql, views)) checkLookups(reading);
 }
 
 /** Names of the types, views and functions that a statement reads, those behind views included. */
 export function sourcesOf(sql: string, views: readonly ViewRecord[]): ReadonlySet<string> {
-  return new Set(expanded(sql, views).flatMap(({ sources }) => [...sources]));
+  return new Set(expandViews(sql, views).flatMap(({ sources }) => [...sources]));
 }
 
 /** The types among them. */
@@ -65,7 +65,7 @@ function checkLookups({ lookups }: Reading): void {
 }
 
 /** The statement and every view that it or another of them names. */
-function expanded(sql: string, views: readonly ViewRecord[]): Reading[] {
+function expandViews(sql: string, views: readonly ViewRecord[]): Reading[] {
   const readings = [read(sql)];
   const open = new Set(views);
   for (let i = 0; i < readings.length; i++) {

@@ -23,7 +23,7 @@ export interface LinkRequest {
   readonly signal?: AbortSignal;
 }
 
-export interface LinkParts {
+export interface LinkDependencies {
   readonly planner: PlannerContract;
   readonly engine: string;
   readonly yieldTurn: () => Promise<void>;
@@ -40,14 +40,14 @@ export interface Linked {
 /** Link 0: seals the title. */
 export async function openExhibit(
   invocation: Invocation,
-  { engine }: Pick<LinkParts, 'engine'>,
+  { engine }: Pick<LinkDependencies, 'engine'>,
   { exhibit, sync, title }: Pick<LinkRequest, 'exhibit' | 'sync'> & { readonly title: string },
 ): Promise<Linked> {
   checkWords(title, 'the title of an exhibit');
   return putWords(invocation, { exhibit, open: true, act: 'open', text: title, sync, engine });
 }
 
-export async function linkExhibit(invocation: Invocation, parts: LinkParts, request: LinkRequest): Promise<Linked> {
+export async function linkExhibit(invocation: Invocation, parts: LinkDependencies, request: LinkRequest): Promise<Linked> {
   const { exhibit, sql, text, purpose, sync } = request;
   const { engine } = parts;
   const act = acts.find((known) => known === request.act) satisfies Act | undefined;

@@ -27,7 +27,7 @@ export interface Recipe {
   readonly grant: PinnedGrant;
 }
 
-export interface RecipeFacts {
+export interface RecipeInput {
   readonly act: Recipe['act'];
   readonly statement?: string;
   readonly text?: string;
@@ -51,7 +51,7 @@ export function grantOf(
   return { branch, path, principal, roles, attributes, ...asked, instant, policyDigest, masked };
 }
 
-export function recipeText(facts: RecipeFacts): string {
+export function recipeText(facts: RecipeInput): string {
   const { act, statement = null, text = null, grant, engine } = facts;
   const { branch, path, principal, roles, attributes, purpose, instant, policyDigest, masked } = grant;
   return canonicalJson({

@@ -1,8 +1,8 @@
 /** Calls to functions of the registry: the signature that fits, and what its arguments become. */
 import { didYouMean, type ErrorReason, type ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { at } from '../places.ts';
-import type { Expression, Place, StatedType } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Location, StatedType } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
 import { wireTypeOf, withCommonWire } from './wire-types.ts';
@@ -14,7 +14,7 @@ import { extractFields, extractions } from './functions/instants.ts';
 import { anyTyped, fitted } from './functions/graph-values.ts';
 import { jsonAsText } from './functions/json.ts';
 import { sameVector, vectorCast } from './functions/vectors.ts';
-import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
+import { isSame, resolveSignature, type ScalarFunction } from './functions/scalar-function.ts';
 
 type Literal = Extract<Bound, { kind: 'literal' }>;
 type Call = Extract<Expression, { kind: 'call' }>;
@@ -33,12 +33,13 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
       return bindLiteralInstant(call, bind, wide);
     case 'EXTRACT': {
       const [field, of] = call.arguments;
-      if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of) throw at('REL_PARSE', 'EXTRACT(field FROM x)', place);
+      if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of)
+        throw errorAt('REL_PARSE', 'EXTRACT(field FROM x)', place);
       const extraction = extractions.get(field.value.name.toLowerCase());
       if (!extraction) {
-        throw at('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.place);
+        throw errorAt('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.place);
       }
-      return called(extraction, 'EXTRACT', [asInstantLiteral(bind(of.value))], place);
+      return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(bind(of.value))], place);
     }
     case 'COALESCE':
       return bindCoalesce(call, bind, catalogue);
@@ -48,8 +49,8 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   if (ofArrays) return ofArrays;
   if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(name, place));
   const named = call.arguments.find((each) => each.name !== null);
-  if (named) throw at('REL_INVALID', `${name} takes no argument by name`, named.value.place);
-  return called(
+  if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.place);
+  return bindSignature(
     found,
     name,
     // A pattern is matched against the characters of a JSON string, as by LIKE.
@@ -94,26 +95,26 @@ function catalogueCall(
   return found && ofCatalogue(name, found, operands, place);
 }
 
-function ofCatalogue(name: string, { signature, type, wire }: CatalogueCall, operands: readonly Bound[], place: Place): Bound {
+function ofCatalogue(name: string, { signature, type, wire }: CatalogueCall, operands: readonly Bound[], place: Location): Bound {
   const refused = operands.find((each) => each.type === 'interval' || each.type === 'vector');
   if (refused) throw mismatch(`${name} can't take ${refused.type}`, place);
   return { kind: 'call', name, function: signature, operands, type, wire };
 }
 
 /** Binds a call to the signature that fits; refuses arguments that no signature takes. */
-function called(
+function bindSignature(
   of: ScalarFunction,
   name: string,
   arguments_: readonly Bound[],
-  place: Place,
+  place: Location,
   reason: ErrorReason = 'no-such-function',
 ): CalledBound {
   const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
   const types = arguments_.map(({ type }) => type);
-  const found = resolved(of, types, literal);
+  const found = resolveSignature(of, types, literal);
   if (!found) {
     const given = types.length === 0 ? 'nothing' : types.join(', ');
-    throw at(
+    throw errorAt(
       'REL_TYPE_MISMATCH',
       `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`,
       place,
@@ -130,13 +131,15 @@ function called(
   return { kind: 'call', name: of.name, function: signature, operands, type };
 }
 
-function asText(operand: Bound, place: Place): Bound {
-  return operand.type === 'string' || operand.type === 'null' ? operand : called(casts.get('string')!, 'CAST', [operand], place);
+function asText(operand: Bound, place: Location): Bound {
+  return operand.type === 'string' || operand.type === 'null'
+    ? operand
+    : bindSignature(casts.get('string')!, 'CAST', [operand], place);
 }
 
 function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFunctions | undefined): Bound {
   const [of, type, ...sizes] = call.arguments;
-  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw at('REL_PARSE', 'CAST(x AS type)', call.place);
+  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.place);
   const { name: written } = type.value;
   const kept = catalogue?.typeNamed(written) ?? null;
   const named = typeNames.get(written);
@@ -145,14 +148,14 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
     const from = wireTypeOf(operand);
     if (named === undefined || !catalogue.isPlain(kept) || !catalogue.isPlain(from)) {
       const cast = catalogue.cast(from, kept);
-      if (cast === null) throw at('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.place, 'can-not-cast');
+      if (cast === null) throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.place, 'can-not-cast');
       return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.place);
     }
   }
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
   const target = wide && named === 'integer' && /^INT(EGER)?$/.test(written) ? 'int4' : named;
   if (!target)
-    throw at(
+    throw errorAt(
       'REL_INVALID',
       `there is no type ${type.value.name}${didYouMean(type.value.name, [...typeNames.keys()])}`,
       type.value.place,
@@ -168,20 +171,21 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
   const shown = kept !== null && ownNames.has(kept) ? { wire: kept } : {};
   if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
   const cast = wide && target === 'string' && isDate(operand) ? dayText : (wide ? wideCasts : casts).get(target)!;
-  return { ...called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
+  return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */
 const ownNames: ReadonlySet<string> = new Set(['name', 'oid']);
 
 /** A vector as the text that expressions hold. */
-export const vectorAsText = (vector: Bound, place: Place): Bound => called(vectorCast, vectorCast.name, [vector], place);
+export const vectorAsText = (vector: Bound, place: Location): Bound =>
+  bindSignature(vectorCast, vectorCast.name, [vector], place);
 
 /** A column of vectors is one already. */
-function asVector(operand: Bound, sizes: readonly Bound[], place: Place): Bound {
+function asVector(operand: Bound, sizes: readonly Bound[], place: Location): Bound {
   return operand.type === 'vector' || operand.type === 'null'
     ? operand
-    : called(vectorCast, vectorCast.name, [operand, ...sizes], place);
+    : bindSignature(vectorCast, vectorCast.name, [operand, ...sizes], place);
 }
 
 /** NULL of a type, as a column that is NULL throughout would be. */
@@ -195,7 +199,7 @@ function nullOf(target: CastTarget, operand: Bound): CalledBound {
 export function asDateLiteral(bound: Bound): Bound {
   const instant = asInstantLiteral(bound, 'text');
   return instant.kind === 'literal' && instant.as === 'instant'
-    ? called(casts.get('date')!, 'DATE', [instant], instant.place)
+    ? bindSignature(casts.get('date')!, 'DATE', [instant], instant.place)
     : bound;
 }
 
@@ -206,9 +210,9 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
     case 'timestamp':
       return { ...literal, as: 'instant', type };
     case 'date':
-      return called(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.place);
+      return bindSignature(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.place);
     case 'json':
-      return called(casts.get(type)!, type, [literal], literal.place);
+      return bindSignature(casts.get(type)!, type, [literal], literal.place);
     case 'vector':
       return asVector(literal, [], literal.place);
     default:
@@ -218,18 +222,23 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
 
 function bindLiteralInstant(call: Call, bind: Bind, wide: boolean): Bound {
   const [of, ...others] = call.arguments;
-  if (!of || others.length > 0) throw at('REL_INVALID', `${call.name} takes one text`, call.place);
+  if (!of || others.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.place);
   const operand = bind(of.value);
   if (operand.kind === 'literal' && operand.type === 'string') {
     const instant = asInstantLiteral(operand);
-    return call.name === 'DATE' ? called(casts.get('date')!, 'DATE', [instant], call.place) : instant;
+    return call.name === 'DATE' ? bindSignature(casts.get('date')!, 'DATE', [instant], call.place) : instant;
   }
-  return called((wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!, call.name, [operand], call.place);
+  return bindSignature(
+    (wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
+    call.name,
+    [operand],
+    call.place,
+  );
 }
 
 function bindCoalesce({ arguments: given, place }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
   const operands = given.map(({ value }) => bind(value));
-  if (operands.length === 0) throw at('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
+  if (operands.length === 0) throw errorAt('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
   const { type, fit } = commonResult('a COALESCE', operands, place);
   return withCommonWire({ kind: 'coalesce', operands: operands.map(fit), type }, operands, catalogue);
 }
@@ -238,7 +247,7 @@ function bindCoalesce({ arguments: given, place }: Call, bind: Bind, catalogue: 
 export function commonResult(
   what: string,
   results: readonly Bound[],
-  place: Place,
+  place: Location,
 ): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
   const fixed = results.filter((each) => !isUntypedText(each));
   const types = new Set((fixed.length > 0 ? fixed : results).map((each) => each.type));
@@ -270,7 +279,7 @@ export function asInstantLiteral(bound: Bound, of: 'text' | 'any' = 'any'): Boun
 export function asBeside(bound: Bound, other: ValueType): Bound {
   if (!isUntypedText(bound)) return bound;
   if (other !== 'integer' && other !== 'number' && other !== 'boolean') return bound;
-  return called(casts.get(other)!, `CAST AS ${other}`, [bound], bound.place);
+  return bindSignature(casts.get(other)!, `CAST AS ${other}`, [bound], bound.place);
 }
 
 function isUntypedText(bound: Bound): bound is Literal {
@@ -283,9 +292,9 @@ export function isVector(bound: Bound): boolean {
 }
 
 /** `=` of two vectors, or of a vector and a text; null where neither is a vector. */
-export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | null {
+export function vectorsEqual(left: Bound, right: Bound, place: Location): Bound | null {
   if (!isVector(left) && !isVector(right)) return null;
-  return called(sameVector, sameVector.name, [left, right], place);
+  return bindSignature(sameVector, sameVector.name, [left, right], place);
 }
 
 /** Json that a graph pattern reads has no fixed type: beside a cell it takes the type of that cell. */
@@ -301,7 +310,7 @@ export function ofAnyType(bound: Bound, type: ValueType): Bound {
 }
 
 /** A value among those of a list or a map. */
-export function asJson(bound: Bound, place: Place): Bound {
+export function asJson(bound: Bound, place: Location): Bound {
   if (bound.type === 'json' || bound.type === 'null') return bound;
   return calledByName(
     bound.type === 'vector' ? '#PROPERTY' : '#JSON',
@@ -310,8 +319,8 @@ export function asJson(bound: Bound, place: Place): Bound {
   );
 }
 
-export function calledByName(name: string, operands: readonly Bound[], place: Place): Bound {
-  return called(scalarFunction(name)!, name, operands, place);
+export function calledByName(name: string, operands: readonly Bound[], place: Location): Bound {
+  return bindSignature(scalarFunction(name)!, name, operands, place);
 }
 
 /** json as the text that it is compared by; anything else as it is. */
@@ -328,14 +337,14 @@ export function isNumeric(type: ValueType): type is Extract<ColumnType, 'integer
   return type === 'integer' || type === 'number';
 }
 
-function unknown(name: string, place: Place): ServiceError {
+function unknown(name: string, place: Location): ServiceError {
   const guess = didYouMean(
     name,
     scalarFunctions.map((each) => each.name),
   );
-  return at('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place, 'no-such-function');
+  return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place, 'no-such-function');
 }
 
-function mismatch(detail: string, place: Place): ServiceError {
-  return at('REL_TYPE_MISMATCH', detail, place, 'types-differ');
+function mismatch(detail: string, place: Location): ServiceError {
+  return errorAt('REL_TYPE_MISMATCH', detail, place, 'types-differ');
 }

@@ -4,8 +4,8 @@
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { at } from '../places.ts';
-import type { Expression, Literal, Place, Subselect } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Literal, Location, Subselect } from '../statement.ts';
 import {
   asBeside,
   vectorsEqual,
@@ -71,7 +71,7 @@ export function bindExpression(expression: Expression, context: ExpressionContex
 export function bindPredicate(expression: Expression, context: ExpressionContext): Bound {
   const bound = ofAnyType(bindExpression(expression, context), 'boolean');
   if (bound.type !== 'boolean' && bound.type !== 'null') {
-    throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
+    throw errorAt('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
   }
   return bound;
 }
@@ -92,7 +92,7 @@ class ExpressionBinder {
     const place = expression.place;
     switch (expression.kind) {
       case 'column':
-        throw at('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
+        throw errorAt('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
       case 'literal':
         return this.#literal(expression);
       case 'constant': {
@@ -109,7 +109,8 @@ class ExpressionBinder {
         return { kind: 'not', operand: this.#condition(expression.operand), type: 'boolean' };
       case 'negate': {
         const operand = this.bind(expression.operand);
-        if (isUnknown(operand)) throw at('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', place, 'ambiguous-type');
+        if (isUnknown(operand))
+          throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', place, 'ambiguous-type');
         if (operand.type === 'null') return operand;
         if (operand.type !== 'integer' && operand.type !== 'number')
           throw mismatch(`- needs a number, not ${operand.type}`, place);
@@ -136,11 +137,11 @@ class ExpressionBinder {
           return this.#ofJson(expression);
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
-          throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
+          throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         if (rankPrimitives.has(expression.name))
-          throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
+          throw errorAt('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
         if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
-          throw at('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
+          throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
         if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
           return this.#context.spread(expression, (argument) => this.bind(argument));
         return bindCall(
@@ -157,9 +158,9 @@ class ExpressionBinder {
       case 'over':
         return this.#context.over(expression, (operand) => this.bind(operand));
       case 'row':
-        throw at('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', place);
+        throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', place);
       case 'aggregate':
-        throw at(
+        throw errorAt(
           'REL_INVALID',
           `${expression.function.toUpperCase()} can't stand here: it is computed after WHERE and GROUP BY`,
           place,
@@ -229,7 +230,8 @@ class ExpressionBinder {
     const { slot } = interval.slot;
     if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', place };
     const fixed = fixedIntervals.get(unit);
-    if (!fixed) throw at('REL_TYPE_MISMATCH', `INTERVAL 'n' ${unit.toUpperCase()} stands behind an instant and + or -`, place);
+    if (!fixed)
+      throw errorAt('REL_TYPE_MISMATCH', `INTERVAL 'n' ${unit.toUpperCase()} stands behind an instant and + or -`, place);
     const operand: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place };
     return { kind: 'call', name: fixed.name, function: fixed.signatures[0]!, operands: [operand], type: 'interval' };
   }
@@ -243,21 +245,21 @@ class ExpressionBinder {
     return { kind: 'call', name: step.name, function: step.signatures[0]!, operands: [operand, amount], type: 'timestamp' };
   }
 
-  #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
+  #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Location): Bound {
     const sounds = this.#phonetic(leftExpression, rightExpression) ?? this.#phonetic(rightExpression, leftExpression);
     if (sounds) return { kind: 'compare', op, ...sounds, type: 'boolean' };
     const [a, b] = [this.bind(leftExpression), this.bind(rightExpression)];
     const vectors = op === '=' || op === '!=' ? vectorsEqual(a, b, place) : null;
     if (vectors) return negatedIf(op === '!=', vectors);
-    const [left, right] = this.#matched(a, b, op, place);
+    const [left, right] = this.#matchOperands(a, b, op, place);
     return { kind: 'compare', op, left, right, type: 'boolean' };
   }
 
-  /** `matched`, with caveats for a comparison that holds of no row. */
-  #matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+  /** `matchOperands`, with caveats for a comparison that holds of no row. */
+  #matchOperands(left: Bound, right: Bound, op: CompareOp, place: Location): [Bound, Bound] {
     this.#noteCaveat(left, right);
     this.#noteCaveat(right, left);
-    return matched(left, right, op, place);
+    return matchOperands(left, right, op, place);
   }
 
   #noteCaveat(side: Bound, other: Bound): void {
@@ -273,7 +275,7 @@ class ExpressionBinder {
     if (call.kind !== 'call' || name === undefined) return undefined;
     const [argument, ...more] = call.arguments;
     if (!argument || argument.name !== null || more.length > 0)
-      throw at('REL_INVALID', `${call.name} takes one column`, call.place);
+      throw errorAt('REL_INVALID', `${call.name} takes one column`, call.place);
     const operand = this.bind(argument.value);
     const text = this.bind(other);
     for (const [side, place] of [
@@ -282,8 +284,9 @@ class ExpressionBinder {
     ] as const) {
       if (side.type !== 'string' && side.type !== 'null') throw mismatch(`${call.name} is of text, not ${side.type}`, place);
     }
-    if (operand.kind !== 'column') throw at('REL_INVALID', `${call.name} is of a column`, argument.value.place);
-    if (columnsIn(text).size > 0) throw at('REL_INVALID', `${call.name} is compared with a text, not with a column`, other.place);
+    if (operand.kind !== 'column') throw errorAt('REL_INVALID', `${call.name} is of a column`, argument.value.place);
+    if (columnsIn(text).size > 0)
+      throw errorAt('REL_INVALID', `${call.name} is compared with a text, not with a column`, other.place);
     const sound = (of: Bound): Bound => ({ kind: 'phonetic', function: name, operand: of, type: 'string' });
     return { left: sound(operand), right: sound(text) };
   }
@@ -325,12 +328,12 @@ class ExpressionBinder {
   #lookup({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
     const [table, key, field] = given.map(({ value }) => value);
     if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
-      throw at('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', place);
+      throw errorAt('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', place);
     }
     const found = this.#context.environment.lookup(table.name);
-    if (!found) throw at('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.place);
+    if (!found) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.place);
     if (found.fieldType(field.name) === undefined) {
-      throw at(
+      throw errorAt(
         'REL_UNKNOWN_COLUMN',
         `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, found.fields)}; it has ${found.fields.join(', ')}`,
         field.place,
@@ -344,14 +347,14 @@ class ExpressionBinder {
   }
 
   /** An operand compared with several values must be bound to one type for all of them. */
-  #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Place): [Bound, Bound[]] {
+  #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Location): [Bound, Bound[]] {
     const bounds = values.map((value) => this.bind(value));
     const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
     let first: Bound | null = null;
     const types = new Set<ValueType>();
     // Converts in place: a list may have a hundred thousand values.
     for (let i = 0; i < bounds.length; i++) {
-      const [each, value] = this.#matched(beside, bounds[i]!, op, values[i]!.place);
+      const [each, value] = this.#matchOperands(beside, bounds[i]!, op, values[i]!.place);
       first ??= each;
       types.add(each.type);
       bounds[i] = value;
@@ -360,7 +363,7 @@ class ExpressionBinder {
     return [first ?? beside, bounds];
   }
 
-  #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, place: Place): Bound {
+  #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, place: Location): Bound {
     let [left, right] = besideJson(one, other);
     const refuse = (): never => {
       throw mismatch(`${left.type} ${op} ${right.type} is not defined`, place);
@@ -434,7 +437,7 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
  * Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses
  * types that can't be compared.
  */
-export function matched(one: Bound, other: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Location): [Bound, Bound] {
   let [left, right] = besideJson(one, other);
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
@@ -492,6 +495,6 @@ function literalType(literal: Literal): ColumnType | 'null' {
   }
 }
 
-function mismatch(detail: string, place: Place): ServiceError {
-  return at('REL_TYPE_MISMATCH', detail, place, 'no-such-function');
+function mismatch(detail: string, place: Location): ServiceError {
+  return errorAt('REL_TYPE_MISMATCH', detail, place, 'no-such-function');
 }

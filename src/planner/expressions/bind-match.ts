@@ -1,6 +1,6 @@
 /** Reads a MATCH call: its fields, its text and its mode. */
 import { holdsTexts } from '../../log/values/value.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { type MatchMode, matchModes } from '../../governance/search/text-query.ts';
 import type { Expression } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
@@ -13,7 +13,7 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
   const [field, ...others] = fields;
   if (others.length > 0 || mode === 'FREQUENCY') {
     const what = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
-    throw at('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.place);
+    throw errorAt('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.place);
   }
   const operand = bind(field!.text);
   if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))
@@ -23,7 +23,7 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
 }
 
 export function notText(type: string, { place }: Expression): Error {
-  return at('REL_TYPE_MISMATCH', `MATCH searches text, not ${type}`, place);
+  return errorAt('REL_TYPE_MISMATCH', `MATCH searches text, not ${type}`, place);
 }
 
 /** A field of a search. Its options are numeric literals: weight and boost. */
@@ -48,7 +48,7 @@ export function readMatch({ arguments: given, place }: Call): ReadMatch {
   const plain = given.filter(({ name }) => name === null).map(({ value }) => value);
   const query = plain.at(-1);
   if (plain.length < 2 || query?.kind !== 'literal') {
-    throw at('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", place);
+    throw errorAt('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", place);
   }
   const fields: { -readonly [K in keyof MatchField]: MatchField[K] }[] = [];
   for (const { name, value } of given) {

@@ -1,5 +1,5 @@
 /** The call SIMILAR as a condition: whether a vector of a row is as alike to one of the statement as a threshold says. */
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 
@@ -9,11 +9,15 @@ type Bind = (expression: Expression) => Bound;
 export function bindSimilar(call: Call, bind: Bind): Bound {
   const threshold = call.arguments.find(({ name }) => name === 'THRESHOLD')?.value;
   if (threshold === undefined) {
-    throw at('REL_INVALID', 'SIMILAR as a condition needs a threshold: SIMILAR(column, ARRAY[…], threshold=0.5)', call.place);
+    throw errorAt(
+      'REL_INVALID',
+      'SIMILAR as a condition needs a threshold: SIMILAR(column, ARRAY[…], threshold=0.5)',
+      call.place,
+    );
   }
   const least = bind(threshold);
   if (least.type !== 'number' && least.type !== 'integer') {
-    throw at('REL_TYPE_MISMATCH', `a threshold is a number, not ${least.type}`, threshold.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a threshold is a number, not ${least.type}`, threshold.place);
   }
   return { kind: 'compare', op: '>=', left: bindSimilarity(call, bind), right: least, type: 'boolean' };
 }
@@ -22,17 +26,17 @@ export function bindSimilar(call: Call, bind: Bind): Bound {
 export function bindSimilarity(call: Call, bind: Bind): Bound {
   const [column, vector, ...others] = call.arguments.filter(({ name }) => name === null).map(({ value }) => value);
   if (!column || others.length > 0 || vector?.kind !== 'call' || vector.name !== 'ARRAY' || vector.arguments.length === 0) {
-    throw at('REL_INVALID', 'SIMILAR as a condition is written SIMILAR(column, ARRAY[…], threshold=0.5)', call.place);
+    throw errorAt('REL_INVALID', 'SIMILAR as a condition is written SIMILAR(column, ARRAY[…], threshold=0.5)', call.place);
   }
   const of = bind(column);
   if (of.kind !== 'column' || of.type !== 'vector') {
-    throw at('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.place);
+    throw errorAt('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.place);
   }
   const components = vector.arguments.map(({ value }) => {
     const bound = bind(value);
     const isNumber = bound.type === 'number' || bound.type === 'integer';
     if (isNumber && isConstant(value)) return bound;
-    throw at(
+    throw errorAt(
       'REL_TYPE_MISMATCH',
       `a component of a vector is a number, not ${isNumber ? 'an expression' : bound.type}`,
       value.place,

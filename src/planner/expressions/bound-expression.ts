@@ -3,7 +3,7 @@
  * slots, so that one bound tree serves every statement of a template. Nodes are never changed, only rebuilt.
  */
 import type { ColumnType } from '../../log/values/value.ts';
-import type { Literal, Place } from '../statement.ts';
+import type { Literal, Location } from '../statement.ts';
 import type { MatchMode } from '../../governance/search/text-query.ts';
 import type { ScalarFunction } from './scalar-functions.ts';
 import type { Signature } from './functions/scalar-function.ts';
@@ -31,7 +31,7 @@ export type Bound =
       /** The value comes later. */
       readonly unknown?: true;
       readonly type: ValueType;
-      readonly place: Place;
+      readonly place: Location;
     }
   /** A constant that no literal of the statement gives. */
   | { readonly kind: 'constant'; readonly cell: bigint | boolean | string | number | null; readonly type: ValueType }

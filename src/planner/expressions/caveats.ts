@@ -1,5 +1,5 @@
 /** Comparisons that hold of no row and are no error either. The caller is warned, because an empty answer does not say why. */
-import type { Literal, Place } from '../statement.ts';
+import type { Literal, Location } from '../statement.ts';
 
 /**
  * A literal in a slot beside a value that it can't equal. `quoted`: it stands beside json in the double quotes of a JSON string.
@@ -8,7 +8,11 @@ import type { Literal, Place } from '../statement.ts';
 export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 
 /** A sentence for each caveat that applies to the literals of a run. */
-export function caveatsOf(caveats: readonly Caveat[], literals: readonly Literal[], placeOf: (slot: number) => Place): string[] {
+export function caveatsOf(
+  caveats: readonly Caveat[],
+  literals: readonly Literal[],
+  placeOf: (slot: number) => Location,
+): string[] {
   return caveats.flatMap((caveat) => {
     const { kind } = caveat;
     if (kind === 'typed-edges') return ['only relationships of the types that the pattern names are gone along'];

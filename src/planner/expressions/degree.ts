@@ -1,5 +1,5 @@
 /** DEGREE(column[, direction]) as the query that it stands for: a look-up among the degrees of all nodes. Pure. */
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { ColumnRef, Expression, Literal, Query } from '../statement.ts';
 
 export const degreeDirections = ['out', 'in', 'both'] as const;
@@ -17,11 +17,11 @@ export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
   const { arguments: given, place } = call;
   const [of, way] = given.map(({ value }) => value);
   if (of?.kind !== 'column' || given.length > 2 || given.some(({ name }) => name !== null)) {
-    throw at('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', place);
+    throw errorAt('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', place);
   }
   const word = way === undefined ? 'both' : way.kind === 'column' ? way.name : way.kind === 'literal' ? literals[way.slot] : null;
   const direction = degreeDirections.find((each) => typeof word === 'string' && word.toLowerCase() === each);
-  if (direction === undefined) throw at('REL_INVALID', 'the direction of DEGREE is out, in or both', way!.place);
+  if (direction === undefined) throw errorAt('REL_INVALID', 'the direction of DEGREE is out, in or both', way!.place);
   const inner = (name: string): ColumnRef => ({ kind: 'column', table: null, name, place });
   const text: Expression = {
     kind: 'call',

@@ -6,11 +6,11 @@ import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { intervalNanoseconds } from './interval.ts';
-import { at } from '../places.ts';
-import type { Literal, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Literal, Location } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
-import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
+import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import type { SearchRules } from './text-rules.ts';
 import { type Catalogue, countedEvaluator } from './functions/scalar-function.ts';
 import { phoneticCode } from './phonetic.ts';
@@ -18,7 +18,7 @@ import { phoneticCode } from './phonetic.ts';
 export interface Environment {
   readonly literals: readonly Literal[];
   /** Where a literal stands in this statement's text: a cached tree has the places of another one. */
-  readonly placeOf: (slot: number) => Place;
+  readonly placeOf: (slot: number) => Location;
   /** The instant of `now()`, in ns. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
@@ -135,7 +135,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'same-folded': {
       const operand = evaluate(bound.operand, env);
       const text = evaluate(bound.text, env);
-      return operand === null || text === null ? null : folded(String(operand)) === folded(String(text));
+      return operand === null || text === null ? null : foldCase(String(operand)) === foldCase(String(text));
     }
     case 'function':
       return scalar(
@@ -143,7 +143,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
         bound.operands.map((operand) => evaluate(operand, env)),
       );
     case 'call':
-      return called(
+      return evaluateCall(
         bound,
         bound.operands.map((operand) => evaluate(operand, env)),
         env,
@@ -151,7 +151,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'coalesce': {
       for (const operand of bound.operands) {
         const value = evaluate(operand, env);
-        if (value !== null) return converted(value, bound.type);
+        if (value !== null) return convertToType(value, bound.type);
       }
       return null;
     }
@@ -174,21 +174,21 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       for (const branch of bound.branches) {
         const when = evaluate(branch.when, env);
         const taken = bound.operand ? operand !== null && when !== null && compareCells(operand, when) === 0 : when === true;
-        if (taken) return converted(evaluate(branch.result, env), bound.type);
+        if (taken) return convertToType(evaluate(branch.result, env), bound.type);
       }
-      return bound.otherwise ? converted(evaluate(bound.otherwise, env), bound.type) : null;
+      return bound.otherwise ? convertToType(evaluate(bound.otherwise, env), bound.type) : null;
     }
   }
 }
 
 /** A function's result for these cells. */
-function called(
+function evaluateCall(
   { function: signature, type }: Extract<Bound, { kind: 'call' }>,
   cells: readonly Cell[],
   within: Pick<Environment, 'rules' | 'catalogue'>,
 ): Cell {
   if (signature.takesNull !== true && cells.includes(null)) return null;
-  return converted(countedEvaluator(signature, within)(...cells), type);
+  return convertToType(countedEvaluator(signature, within)(...cells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */
@@ -244,7 +244,7 @@ function scalar(name: ScalarFunction, cells: readonly Cell[]): number | null {
     case 'nanoseconds':
       return finite(nanoseconds(Number(first)));
     case 'elapsed':
-      return elapsed(first as bigint, second as bigint);
+      return elapsedNs(first as bigint, second as bigint);
     case 'cosine':
       assert(first instanceof Float32Array, 'a cosine is of a vector');
       return cosine(first, 0, first.length, direction(cells.slice(1).map(Number)));
@@ -275,7 +275,7 @@ function exact(op: ArithmeticOp, left: Cell, right: Cell): bigint | null {
   return result;
 }
 
-function converted(value: Cell, type: Bound['type']): Cell {
+function convertToType(value: Cell, type: Bound['type']): Cell {
   return type === 'number' && typeof value === 'bigint' ? Number(value) : value;
 }
 
@@ -293,7 +293,7 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
     const code = bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE';
-    throw at(code, error.message, env.placeOf(bound.slot), error.facts.reason);
+    throw errorAt(code, error.message, env.placeOf(bound.slot), error.facts.reason);
   }
 }
 

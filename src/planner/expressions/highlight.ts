@@ -18,11 +18,11 @@ export class Highlighter {
   /** Shows the first string of JSON that a word is marked in, else the first of all. */
   ofJson(json: string): string {
     const texts = jsonTexts(json);
-    return this.of(texts.find((text) => this.#runsIn(tokenSpans(text).spans).length > 0) ?? texts[0] ?? '');
+    return this.mark(texts.find((text) => this.#runsIn(tokenSpans(text).spans).length > 0) ?? texts[0] ?? '');
   }
 
   /** A longer text is cut to the part around the first word that is sought, else to its beginning. */
-  of(raw: string): string {
+  mark(raw: string): string {
     const { text, spans } = tokenSpans(raw);
     const runs = this.#runsIn(spans);
     const [from, to] = windowOf(text, runs[0]?.[0] ?? 0);
@@ -39,7 +39,7 @@ export class Highlighter {
   #runsIn(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
     const marked = new Set<TokenSpan>();
     for (const matcher of this.#matchers) for (const span of soughtIn(matcher, spans)) marked.add(span);
-    return merged(spans.filter((span) => marked.has(span)));
+    return mergeSpans(spans.filter((span) => marked.has(span)));
   }
 }
 
@@ -50,7 +50,7 @@ function soughtIn(matcher: TextMatcher, spans: readonly TokenSpan[]): readonly T
 }
 
 /** Joins overlapping pairs of characters, so that each character is marked once. */
-function merged(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
+function mergeSpans(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
   const runs: [number, number][] = [];
   for (const { start, end } of spans) {
     const last = runs.at(-1);

@@ -34,8 +34,8 @@ export class KernelCode extends KernelWriter {
   result(bound: Bound): Value {
     if (bound.type === 'string' || bound.type === 'json') return this.#code(bound, this.#internerOf(bound));
     const value = this.value(bound);
-    if (bound.type === 'number') return this.#converted(value, 'num');
-    return bound.type === 'timestamp' ? this.#converted(value, 'big') : value;
+    if (bound.type === 'number') return this.#convert(value, 'num');
+    return bound.type === 'timestamp' ? this.#convert(value, 'big') : value;
   }
 
   cost(bound: Bound): number {
@@ -121,7 +121,7 @@ export class KernelCode extends KernelWriter {
       case 'function':
         return this.#function(bound);
       case 'call':
-        return this.#called(bound);
+        return this.#callCode(bound);
       case 'coalesce':
         return this.#coalesce(bound, (operand) => this.value(operand));
       case 'to-number':
@@ -155,22 +155,22 @@ export class KernelCode extends KernelWriter {
     const { op, type } = bound;
     let ok = both(left.ok, right.ok);
     if (type === 'number') {
-      left = this.#converted(left, 'num');
-      right = this.#converted(right, 'num');
+      left = this.#convert(left, 'num');
+      right = this.#convert(right, 'num');
       let divisor = right.code;
       if (op === '/' || op === '%') {
         divisor = this.temporary(right.code);
         ok = both(ok, `(${divisor} !== 0)`);
       }
-      const result = this.guarded(ok, `${left.code} ${op} ${divisor}`, '0');
+      const result = this.guard(ok, `${left.code} ${op} ${divisor}`, '0');
       // Infinity and NaN are the only values that differ from themselves once subtracted.
       this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-      return this.held(result, ok, 'num');
+      return this.valueOf(result, ok, 'num');
     }
     const big = this.shape.wide || left.rep === 'big' || right.rep === 'big';
     if (big) {
-      left = this.#converted(left, 'big');
-      right = this.#converted(right, 'big');
+      left = this.#convert(left, 'big');
+      right = this.#convert(right, 'big');
     }
     let divisor = right.code;
     if (op === '%') {
@@ -178,18 +178,18 @@ export class KernelCode extends KernelWriter {
       ok = both(ok, `(${divisor} !== ${big ? '0n' : '0'})`);
     }
     if (big) {
-      const result = this.guarded(ok, `${left.code} ${op} ${divisor}`, '0n');
+      const result = this.guard(ok, `${left.code} ${op} ${divisor}`, '0n');
       this.emit(`if (BigInt.asIntN(64, ${result}) !== ${result}) throw help.integerOverflow();`);
-      return this.held(result, ok, 'big');
+      return this.valueOf(result, ok, 'big');
     }
     // Adding 0 turns -0, which no integer is, into 0.
-    const result = this.guarded(
+    const result = this.guard(
       ok,
       op === '*' || op === '%' ? `${left.code} ${op} ${divisor} + 0` : `${left.code} ${op} ${divisor}`,
       '0',
     );
     this.emit(`if (${result} > 9007199254740991 || ${result} < -9007199254740991) throw help.widen;`);
-    return this.held(result, ok, 'int');
+    return this.valueOf(result, ok, 'int');
   }
 
   #function({ name, operands }: Extract<Bound, { kind: 'function' }>): Value {
@@ -198,23 +198,23 @@ export class KernelCode extends KernelWriter {
       return distance(
         this,
         operands[0]!,
-        operands.slice(1).map((bound) => this.#converted(this.value(bound), 'num')),
+        operands.slice(1).map((bound) => this.#convert(this.value(bound), 'num')),
       );
     }
-    const values = operands.map((operand) => this.#converted(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
+    const values = operands.map((operand) => this.#convert(this.value(operand), name === 'elapsed' ? 'big' : 'num'));
     if (name === 'known') {
       const [{ code, ok }] = values as [Value];
-      return this.held(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
+      return this.valueOf(this.temporary(ok === null ? code : `${ok} ? ${code} : 0`), null, 'num');
     }
     if (name === 'greatest') {
       const items = values.map(({ code, ok }) => (ok === null ? code : `(${ok} ? ${code} : -Infinity)`));
       const most = this.temporary(`Math.max(${items.join(', ')})`);
-      return this.held(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
+      return this.valueOf(most, values.some(({ ok }) => ok === null) ? null : `(${most} !== -Infinity)`, 'num');
     }
     const ok = values.reduce<string | null>((all, value) => both(all, value.ok), null);
-    const result = this.guarded(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
+    const result = this.guard(ok, `help.${name}(${values.map(({ code }) => code).join(', ')})`, '0');
     this.emit(`if (${result} - ${result} !== 0) throw help.numberOverflow();`);
-    return this.held(result, ok, 'num');
+    return this.valueOf(result, ok, 'num');
   }
 
   /**
@@ -239,14 +239,14 @@ export class KernelCode extends KernelWriter {
     return this.temporary(ok === null ? call : `${ok} ? ${call} : null`);
   }
 
-  #called(bound: Extract<Bound, { kind: 'call' }>): Value {
+  #callCode(bound: Extract<Bound, { kind: 'call' }>): Value {
     const [operand] = bound.operands;
     const words = bound.function.ofHalves && operand?.kind === 'column' ? this.columnWords(operand) : null;
     if (words) {
       const site = this.site(bound);
       const field = this.once(`h${site}`, `sites[${site}].function.ofHalves`);
       const ok = this.ok((operand as BoundColumn).index);
-      return { code: this.guarded(ok, `${field}(${words.high}, ${words.low})`, '0'), ok, rep: repOf(bound) };
+      return { code: this.guard(ok, `${field}(${words.high}, ${words.low})`, '0'), ok, rep: repOf(bound) };
     }
     const cell = this.#cell(bound);
     const rep = repOf(bound);
@@ -262,7 +262,7 @@ export class KernelCode extends KernelWriter {
     this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
     for (const operand of bound.operands) {
       this.emit(`if (${ok} === 0) {`);
-      const value = this.#converted(yields(operand), rep);
+      const value = this.#convert(yields(operand), rep);
       if (value.ok !== '0') this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
       this.emit('}');
     }
@@ -275,7 +275,7 @@ export class KernelCode extends KernelWriter {
       const exact = `BigInt(Number(${value.code})) === ${value.code}`;
       this.emit(`if (!(${value.ok === null ? exact : `!${value.ok} || ${exact}`})) throw help.inexactNumber();`);
     }
-    return this.#converted(value, 'num');
+    return this.#convert(value, 'num');
   }
 
   /** Branches are nested statements: a branch not taken computes nothing and can't fail. */
@@ -285,7 +285,7 @@ export class KernelCode extends KernelWriter {
     const ok = this.name();
     this.emit(`let ${held} = ${rep === 'big' ? '0n' : '0'}, ${ok} = 0;`);
     const assign = (each: Bound): void => {
-      const value = this.#converted(yields(each), rep);
+      const value = this.#convert(yields(each), rep);
       if (value.ok === '0') return;
       this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
     };
@@ -321,7 +321,7 @@ export class KernelCode extends KernelWriter {
     return bound.kind === 'case' && this.#sharedRep(bound.type, resultsOf(bound)) === 'big';
   }
 
-  #converted(value: Value, rep: Rep): Value {
+  #convert(value: Value, rep: Rep): Value {
     if (value.rep === rep || value.ok === '0')
       return value.ok === '0' ? { ...value, code: rep === 'big' ? '0n' : '0', rep } : value;
     if (rep === 'big') {
@@ -476,7 +476,7 @@ export class KernelCode extends KernelWriter {
       const table = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
       const ok = this.ok(index);
       const found = this.temporary(
-        ok === null ? `${table}.of(${name}v[i])` : `${ok} ? ${table}.of(${name}v[i]) : ${table}.ofNull`,
+        ok === null ? `${table}.verdictOf(${name}v[i])` : `${ok} ? ${table}.verdictOf(${name}v[i]) : ${table}.ofNull`,
       );
       return { code: `(${found} < 0 ? 0 : ${found})`, ok: `(${found} >= 0)`, rep: 'code' };
     }
@@ -495,7 +495,7 @@ export class KernelCode extends KernelWriter {
     const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
     const name = isCode ? this.vector(operand.index) : '';
     const key = isCode ? `${name}d, ${name}v[i]` : (string ?? value!.code);
-    const found = `${field}.${isCode ? 'ofCode' : 'of'}(${interner}, ${key})`;
+    const found = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
     const code = this.temporary(ok === null ? found : `${ok} ? ${found} : -1`);
     return { code: `(${code} < 0 ? 0 : ${code})`, ok: `(${code} >= 0)`, rep: 'code' };
   }

@@ -7,7 +7,7 @@ import type { Dictionary } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
 import { SearchRules } from './text-rules.ts';
-import type { Literal, Place } from '../statement.ts';
+import type { Literal, Location } from '../statement.ts';
 import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import type { Catalogue } from './functions/scalar-function.ts';
@@ -98,7 +98,7 @@ export class CodeTable {
     return (this.#ofNull ??= this.#makeNull());
   }
 
-  of(code: number): number {
+  verdictOf(code: number): number {
     const known = code < this.#known.length ? this.#known[code]! : 0;
     if (known !== 0) return known - 2;
     const made = this.#make(code);
@@ -114,7 +114,7 @@ export class CodeTable {
 
 export interface ContextRequest {
   readonly literals: readonly Literal[];
-  readonly placeOf: (slot: number) => Place;
+  readonly placeOf: (slot: number) => Location;
   readonly instant: bigint;
   /** How texts are searched; absent: by their words alone. */
   readonly rules?: () => SearchRules;

@@ -5,7 +5,7 @@ import type { Bound } from './bound-expression.ts';
 import { countedEvaluator, type Evaluator } from './functions/scalar-function.ts';
 import type { KernelContext } from './kernel-context.ts';
 import { likeMatches, LikePattern } from './like.ts';
-import { cosine, direction, distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
+import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 import { turnMost, work } from './work.ts';
 
@@ -26,12 +26,12 @@ export const runtime = {
   compareText,
   exp: Math.exp,
   abs: Math.abs,
-  elapsed,
+  elapsed: elapsedNs,
   nanoseconds,
   cosine,
   direction,
   distance,
-  folded,
+  folded: foldCase,
   phoneticCode,
   likeMatches,
   /** A call's function, whose integers are numbers where the call yields one. */

@@ -17,7 +17,7 @@ export function cosine(writer: KernelWriter, from: Bound, to: readonly Bound[]):
   const point = writer.once(`${name}d${numbers[0]}`, `help.direction(${cells})`);
   const dims = writer.once(`${name}k`, `columns[${from.index}].dims`);
   const ok = writer.ok(from.index);
-  return writer.held(writer.guarded(ok, `help.cosine(${name}v, i * ${dims}, ${dims}, ${point})`, '0'), ok, 'num');
+  return writer.valueOf(writer.guard(ok, `help.cosine(${name}v, i * ${dims}, ${dims}, ${point})`, '0'), ok, 'num');
 }
 
 export function distance(writer: KernelWriter, from: Bound, point: readonly Value[]): Value {
@@ -27,7 +27,7 @@ export function distance(writer: KernelWriter, from: Bound, point: readonly Valu
   const ok = point.reduce<string | null>((all, value) => both(all, value.ok), writer.ok(from.index));
   const dims = writer.once(`${name}k`, `columns[${from.index}].dims`);
   const code = `help.distance(${name}v, i * ${dims}, ${dims}, [${point.map((value) => value.code).join(', ')}])`;
-  return writer.held(writer.guarded(ok, code, '0'), ok, 'num');
+  return writer.valueOf(writer.guard(ok, code, '0'), ok, 'num');
 }
 
 /** A cell of a column of vectors, for a function; null of anything else. */

@@ -5,7 +5,7 @@
 import type { Vector } from '../../log/values/columns.ts';
 import { AssertionError } from '../../errors.ts';
 import type { Bound, BoundColumn } from './bound-expression.ts';
-import { generated } from './generated.ts';
+import { generateFunction } from './generate-function.ts';
 import type { KernelContext } from './kernel-context.ts';
 import type { Rep, Value, Words } from './kernel-text.ts';
 import { runtime } from './kernel-runtime.ts';
@@ -59,7 +59,7 @@ export class KernelWriter {
       counting ? 'return kept;' : '',
       '};',
     ].join('\n');
-    const make = generated<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
+    const make = generateFunction<(sites: readonly unknown[], help: typeof runtime) => K>(['sites', 'help'], source);
     return make(this.#sites, runtime);
   }
 
@@ -136,11 +136,11 @@ export class KernelWriter {
   }
 
   /** Guards arithmetic that can fail: the value under a NULL is arbitrary and must not reach it. */
-  guarded(ok: string | null, code: string, otherwise: string): string {
+  guard(ok: string | null, code: string, otherwise: string): string {
     return this.temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
   }
 
-  held(code: string, ok: string | null, rep: Rep): Value {
+  valueOf(code: string, ok: string | null, rep: Rep): Value {
     return { code, ok: ok === null ? null : this.temporary(ok), rep };
   }
 }

@@ -20,7 +20,7 @@ interface Segment {
   /** Tables for a search without `_`; null where the segment has one. */
   readonly steps: Steps | null;
   /** Masks for a search with `_`. */
-  readonly places: CodePointPlaces | null;
+  readonly places: CodePointMasks | null;
 }
 
 /** How a search goes on in a segment that is bytes alone. */
@@ -32,7 +32,7 @@ interface Steps {
 }
 
 /** At which code points of a segment a code point may stand: bit i of 64, in two words. */
-interface CodePointPlaces {
+interface CodePointMasks {
   readonly ascii: Int32Array;
   readonly others: ReadonlyMap<number, readonly [low: number, high: number]>;
   /** Bits of `_`, for code points that the segment does not contain. */
@@ -124,7 +124,7 @@ function segmentOf(piece: Piece): Segment {
   };
 }
 
-function placesOf(piece: Piece): CodePointPlaces {
+function placesOf(piece: Piece): CodePointMasks {
   const points = piece.map((character) => character?.codePointAt(0) ?? anyCharacter);
   const bits = (of: (point: number) => boolean): [number, number] => {
     const words: [number, number] = [0, 0];
@@ -224,7 +224,7 @@ function searchEach(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, f
 }
 
 /** The end of the first occurrence in bytes[from .. to], or -1: all occurrences are equally long, so the first to end is it. */
-function searchWild(places: CodePointPlaces, bytes: Uint8Array, from: number, to: number): number {
+function searchWild(places: CodePointMasks, bytes: Uint8Array, from: number, to: number): number {
   const { ascii, others, anywhere, lastLow, lastHigh } = places;
   let low = 0;
   let high = 0;

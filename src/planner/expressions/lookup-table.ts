@@ -22,7 +22,7 @@ export class LookupField {
     this.#field = field;
   }
 
-  of(interner: TextInterner, key: Cell): number {
+  codeOfKey(interner: TextInterner, key: Cell): number {
     const found = this.#table.value(this.#field, key);
     return typeof found === 'string' ? interner.ofText(found) : -1;
   }
@@ -36,7 +36,7 @@ export class LookupField {
       this.#codes.set(dictionary, (codes = larger));
     }
     // 0 is not asked yet; else the code + 2, so that NULL is 1.
-    if (codes[code] === 0) codes[code] = this.of(interner, dictionary.text(code)) + 2;
+    if (codes[code] === 0) codes[code] = this.codeOfKey(interner, dictionary.text(code)) + 2;
     return codes[code]! - 2;
   }
 }

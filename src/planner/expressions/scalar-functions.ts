@@ -5,7 +5,7 @@ import { Direction } from './cosine.ts';
 export type ScalarFunction = 'exp' | 'abs' | 'elapsed' | 'nanoseconds' | 'greatest' | 'known' | 'distance' | 'cosine';
 
 /** Nanoseconds from an instant to now, 0 for one that is still to come. */
-export function elapsed(now: bigint, instant: bigint): number {
+export function elapsedNs(now: bigint, instant: bigint): number {
   return instant >= now ? 0 : Number(now - instant);
 }
 
@@ -43,6 +43,6 @@ export function cosine(values: Float32Array, start: number, dims: number, to: Di
 }
 
 /** Text without its case, for comparisons that ignore it. */
-export function folded(text: string): string {
+export function foldCase(text: string): string {
   return text.toLowerCase();
 }

@@ -279,29 +279,29 @@ export function hashBytes(source: Uint8Array, start: number, end: number): numbe
   if (hash < 4) {
     let rest = 0;
     for (let i = start; i < end; i++) rest = (rest << 8) | source[i]!;
-    return mixed(hash, rest);
+    return mixHash(hash, rest);
   }
-  for (let i = start; i < end - 4; i += 4) hash = stepped(hash, wordAt(source, i));
-  return mixed(hash, wordAt(source, end - 4));
+  for (let i = start; i < end - 4; i += 4) hash = stepHash(hash, wordAt(source, i));
+  return mixHash(hash, wordAt(source, end - 4));
 }
 
 /** The hash of at least four bytes, read as words through a view. */
 function hashWords(source: DataView, start: number, end: number): number {
   let hash = end - start;
-  for (let i = start; i < end - 4; i += 4) hash = stepped(hash, source.getInt32(i, true));
-  return mixed(hash, source.getInt32(end - 4, true));
+  for (let i = start; i < end - 4; i += 4) hash = stepHash(hash, source.getInt32(i, true));
+  return mixHash(hash, source.getInt32(end - 4, true));
 }
 
 function wordAt(source: Uint8Array, i: number): number {
   return source[i]! | (source[i + 1]! << 8) | (source[i + 2]! << 16) | (source[i + 3]! << 24);
 }
 
-function stepped(hash: number, word: number): number {
+function stepHash(hash: number, word: number): number {
   const next = Math.imul(hash ^ word, 0x9e3779b1);
   return next ^ (next >>> 15);
 }
 
-function mixed(hash: number, last: number): number {
+function mixHash(hash: number, last: number): number {
   let mix = Math.imul(hash ^ last, 0x85ebca6b);
   mix = Math.imul(mix ^ (mix >>> 13), 0x2c1b3c6d);
   return mix ^ (mix >>> 15);

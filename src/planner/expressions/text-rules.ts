@@ -33,7 +33,7 @@ export class SearchRules {
   }
 
   /** Rules for a type, whose texts may be in a language of their own; undefined: for any. */
-  of(type: TypeDefinition | undefined): TextRules {
+  rulesFor(type: TypeDefinition | undefined): TextRules {
     const { language, stopWords, synonyms } = this.#config;
     const own = type?.language === undefined ? undefined : languageOf(type.language);
     return { language: own ?? language ?? this.#indexed, indexed: this.#indexed, stopWords, synonyms };
@@ -60,7 +60,7 @@ export class SearchRules {
     const key = `${mode}\0${column}\0${text}`;
     let matcher = this.#matchers.get(key);
     if (matcher) return matcher;
-    matcher = new TextMatcher(text, { mode, typo: this.typo(column), rules: this.of(undefined) });
+    matcher = new TextMatcher(text, { mode, typo: this.typo(column), rules: this.rulesFor(undefined) });
     if (this.#matchers.size < matchersMost) this.#matchers.set(key, matcher);
     return matcher;
   }

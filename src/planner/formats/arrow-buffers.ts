@@ -19,7 +19,7 @@ import {
   viewTexts,
 } from './arrow-cells.ts';
 import type { ArrowBatch, ArrowType } from './arrow-messages.ts';
-import { malformed } from './flat-table.ts';
+import { malformedError } from './flat-table.ts';
 
 /** Hands out nodes and buffers of one batch in their order, each compared with the body. */
 export class BatchBuffers {
@@ -79,7 +79,7 @@ export class BatchBuffers {
     const itemCount = this.#peekNode();
     const itemValidity = this.#validity(itemCount);
     const items = new NumberCells(itemValidity, this.#numbers(type.item.bits, itemCount));
-    if (type.offsets === 0 && itemCount < rows * type.size) throw malformed('a column of lists is shorter than its batch');
+    if (type.offsets === 0 && itemCount < rows * type.size) throw malformedError('a column of lists is shorter than its batch');
     return new ListCells(validity, offsets, items, itemCount, form);
   }
 
@@ -88,7 +88,7 @@ export class BatchBuffers {
     const views = this.#int32(rows * 4);
     const count = this.#batch.viewBuffers[this.#views++];
     if (count === undefined || count < 0n || count > this.#batch.buffers.length)
-      throw malformed('buffers of a column of views are missing');
+      throw malformedError('buffers of a column of views are missing');
     return viewTexts(
       views,
       Array.from({ length: Number(count) }, () => this.#nextBuffer()),
@@ -139,40 +139,40 @@ export class BatchBuffers {
   /** The next column's node, and its bits of validity; null: no cell is NULL. */
   #validity(rows: number): Uint8Array | null {
     const { length, nullCount } = this.#nextNode();
-    if (length !== BigInt(rows)) throw malformed('a column is longer or shorter than its batch');
+    if (length !== BigInt(rows)) throw malformedError('a column is longer or shorter than its batch');
     const bits = this.#nextBuffer();
     if (nullCount === 0n || bits.length === 0) return null;
-    if (bits.length < Math.ceil(rows / 8)) throw malformed('a column’s validity is shorter than its batch');
+    if (bits.length < Math.ceil(rows / 8)) throw malformedError('a column’s validity is shorter than its batch');
     return bits;
   }
 
   #peekNode(): number {
     const length = this.#batch.nodes[this.#node * 2];
-    if (length === undefined || length < 0n || length > BigInt(this.#body.length)) throw malformed('a list has no items');
+    if (length === undefined || length < 0n || length > BigInt(this.#body.length)) throw malformedError('a list has no items');
     return Number(length);
   }
 
   #nextNode(): { readonly length: bigint; readonly nullCount: bigint } {
     const at = 2 * this.#node++;
     const { nodes } = this.#batch;
-    if (at + 1 >= nodes.length) throw malformed('it has fewer columns than its schema');
+    if (at + 1 >= nodes.length) throw malformedError('it has fewer columns than its schema');
     return { length: nodes[at]!, nullCount: nodes[at + 1]! };
   }
 
   /** The next buffer, of `size` bytes at least, at a multiple of `each` in memory. */
   #bytes(size: number, each: number): Uint8Array {
     const bytes = this.#nextBuffer();
-    if (bytes.length < size) throw malformed('a buffer is shorter than its column');
+    if (bytes.length < size) throw malformedError('a buffer is shorter than its column');
     return bytes.byteOffset % each === 0 ? bytes : bytes.slice();
   }
 
   #nextBuffer(): Uint8Array {
     const at = 2 * this.#buffer++;
     const { buffers } = this.#batch;
-    if (at + 1 >= buffers.length) throw malformed('it has fewer buffers than its schema');
+    if (at + 1 >= buffers.length) throw malformedError('it has fewer buffers than its schema');
     const [offset, length] = [buffers[at]!, buffers[at + 1]!];
     if (offset < 0n || length < 0n || offset + length > BigInt(this.#body.length))
-      throw malformed('a buffer lies outside of its body');
+      throw malformedError('a buffer lies outside of its body');
     return this.#body.subarray(Number(offset), Number(offset + length));
   }
 }

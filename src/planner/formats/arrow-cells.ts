@@ -9,7 +9,7 @@ import type { Vector } from '../../log/values/columns.ts';
 import { type ColumnType, I64_MAX, I64_MIN, limits } from '../../log/values/value.ts';
 import { cellAt, type VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { ArrowField } from './arrow-messages.ts';
-import { malformed } from './flat-table.ts';
+import { malformedError } from './flat-table.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
 
@@ -305,16 +305,16 @@ export interface Texts {
 }
 
 export function offsetTexts(offsets: Int32Array | BigInt64Array, heap: Uint8Array): Texts {
-  const at = (i: number): number => Number(offsets[i]!);
+  const offsetAt = (i: number): number => Number(offsets[i]!);
   return {
-    bytes: (from, count) => Math.max(0, at(from + count) - at(from)),
+    bytes: (from, count) => Math.max(0, offsetAt(from + count) - offsetAt(from)),
     check: (row) => {
-      if (!(at(row) >= 0 && at(row) <= at(row + 1) && at(row + 1) <= heap.length))
-        throw malformed('a text lies outside of its buffer');
+      if (!(offsetAt(row) >= 0 && offsetAt(row) <= offsetAt(row + 1) && offsetAt(row + 1) <= heap.length))
+        throw malformedError('a text lies outside of its buffer');
     },
     source: () => heap,
-    start: at,
-    end: (row) => at(row + 1),
+    start: offsetAt,
+    end: (row) => offsetAt(row + 1),
     plain:
       offsets instanceof Int32Array
         ? { offsets: new Uint32Array(offsets.buffer, offsets.byteOffset, offsets.length), heap }
@@ -337,7 +337,7 @@ export function viewTexts(views: Int32Array, buffers: readonly Uint8Array[]): Te
     check: (row) => {
       const buffer = isInline(row) ? own : buffers[views[row * 4 + 2]!];
       const isWithin = buffer !== undefined && size(row) >= 0 && start(row) >= 0 && start(row) + size(row) <= buffer.length;
-      if (!isWithin) throw malformed('a text lies outside of its buffer');
+      if (!isWithin) throw malformedError('a text lies outside of its buffer');
     },
     source: (row) => (isInline(row) ? own : buffers[views[row * 4 + 2]!]!),
     start,
@@ -444,7 +444,7 @@ export class ListCells extends ArrowCells {
 
   protected problemOf(row: number): string | null {
     const [start, end] = [this.#start(row), this.#start(row + 1)];
-    if (!(start >= 0 && start <= end && end <= this.#itemCount)) throw malformed('a list lies outside of its items');
+    if (!(start >= 0 && start <= end && end <= this.#itemCount)) throw malformedError('a list lies outside of its items');
     const size = end - start;
     if (size < 1 || size > limits.vectorDims) return `has ${size} dimensions, not 1 to ${limits.vectorDims}`;
     const { dims } = this.#form;
@@ -532,7 +532,8 @@ export class CodedCells extends ArrowCells {
 
   protected problemOf(row: number): null {
     const code = Number(this.#codes[row]!);
-    if (!(code >= 0 && code < this.#dictionary.size)) throw malformed('a cell names a value that its dictionary does not have');
+    if (!(code >= 0 && code < this.#dictionary.size))
+      throw malformedError('a cell names a value that its dictionary does not have');
     return null;
   }
 

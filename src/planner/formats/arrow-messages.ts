@@ -1,7 +1,7 @@
 /** Messages of Arrow IPC: schemas, dictionaries and record batches, read out of their metadata. Source: Arrow's Message.fbs and Schema.fbs. */
 import { ServiceError } from '../../errors.ts';
 import { limits } from '../../log/values/value.ts';
-import { FlatTable, malformed } from './flat-table.ts';
+import { FlatTable, malformedError } from './flat-table.ts';
 
 /** How cells of a column lie in their buffers. Widths are bits; `list` of width 0 has `size` numbers a cell. */
 export type ArrowType =
@@ -42,33 +42,33 @@ export type ArrowMessage =
 export function parseArrowMessage(metadata: Uint8Array): ArrowMessage {
   const message = FlatTable.root(metadata);
   const version = message.short(0);
-  if (version !== 3 && version !== 4) throw malformed(`its version is ${version}, not V4 or V5`);
+  if (version !== 3 && version !== 4) throw malformedError(`its version is ${version}, not V4 or V5`);
   const header = message.table(2);
-  if (header === null) throw malformed('it has no header');
+  if (header === null) throw malformedError('it has no header');
   switch (message.byte(1)) {
     case 1:
       return { kind: 'schema', fields: schemaOf(header) };
     case 2: {
       const data = header.table(1);
-      if (data === null) throw malformed('a dictionary has no values');
+      if (data === null) throw malformedError('a dictionary has no values');
       return { kind: 'dictionary', id: header.long(0), isDelta: header.byte(2) !== 0, batch: batchOf(data) };
     }
     case 3:
       return { kind: 'batch', batch: batchOf(header) };
     default:
-      throw malformed('it is neither a schema, a dictionary nor a record batch');
+      throw malformedError('it is neither a schema, a dictionary nor a record batch');
   }
 }
 
 /** Bytes of the body behind the metadata. Throws REL_PARSE where that is no number of bytes. */
 export function parseMessageSize(metadata: Uint8Array): number {
   const size = FlatTable.root(metadata).long(3);
-  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed('its body has a negative length');
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformedError('its body has a negative length');
   return Number(size);
 }
 
 function schemaOf(schema: FlatTable): ArrowField[] {
-  if (schema.short(0) !== 0) throw malformed('its numbers are big-endian');
+  if (schema.short(0) !== 0) throw malformedError('its numbers are big-endian');
   const fields = schema.tables(1);
   // Beside properties a row has its key, its bounds and where it comes from.
   const most = limits.columnsPerType + 8;
@@ -124,7 +124,7 @@ const unitsNs = [1_000_000_000n, 1_000_000n, 1_000n, 1n];
 function typeOf(field: FlatTable, refuse: (what: string) => never): ArrowType {
   const number = field.byte(2);
   const type = field.table(3);
-  if (type === null) throw malformed('a column has no type');
+  if (type === null) throw malformedError('a column has no type');
   switch (number) {
     case 1:
       return { kind: 'null' };
@@ -144,7 +144,7 @@ function typeOf(field: FlatTable, refuse: (what: string) => never): ArrowType {
         : { kind: 'instant', bits: 64, unitNs: 1_000_000n };
     case 10: {
       const unitNs = unitsNs[type.short(0)];
-      if (unitNs === undefined) throw malformed('a timestamp has an unknown unit');
+      if (unitNs === undefined) throw malformedError('a timestamp has an unknown unit');
       return { kind: 'instant', bits: 64, unitNs };
     }
     case 12:
@@ -162,13 +162,13 @@ function typeOf(field: FlatTable, refuse: (what: string) => never): ArrowType {
 
 function intOf(type: FlatTable): ArrowType {
   const bits = type.int(0);
-  if (![8, 16, 32, 64].includes(bits)) throw malformed(`an integer has ${bits} bits`);
+  if (![8, 16, 32, 64].includes(bits)) throw malformedError(`an integer has ${bits} bits`);
   return { kind: 'int', bits, isSigned: type.byte(1) !== 0 };
 }
 
 function floatOf(type: FlatTable): ArrowType {
   const bits = [16, 32, 64][type.short(0)];
-  if (bits === undefined) throw malformed('a floating-point number has an unknown width');
+  if (bits === undefined) throw malformedError('a floating-point number has an unknown width');
   return { kind: 'float', bits };
 }
 
@@ -178,19 +178,19 @@ const scaleMax = 76;
 function decimalOf(type: FlatTable): ArrowType {
   const [scale, bits] = [type.int(1), type.int(2, 128)];
   if (![32, 64, 128, 256].includes(bits) || Math.abs(scale) > scaleMax)
-    throw malformed('a decimal has an unknown width or scale');
+    throw malformedError('a decimal has an unknown width or scale');
   return { kind: 'decimal', bits, scale };
 }
 
 function listOf(field: FlatTable, offsets: 0 | 32 | 64, size: number, refuse: (what: string) => never): ArrowType {
   const [item, ...more] = field.tables(5);
-  if (item === undefined || more.length > 0) throw malformed('a list has one type of items');
+  if (item === undefined || more.length > 0) throw malformedError('a list has one type of items');
   if (item.byte(2) !== 3 || item.table(4) !== null)
     return refuse('only lists of floating-point numbers are supported, as vectors');
   if (offsets === 0 && (size < 1 || size > limits.vectorDims))
     return refuse(`a vector has 1 to ${limits.vectorDims} dimensions, not ${size}`);
   const width = item.table(3);
-  if (width === null) throw malformed('a list has one type of items');
+  if (width === null) throw malformedError('a list has one type of items');
   return { kind: 'list', offsets, size, item: floatOf(width) };
 }
 

@@ -13,7 +13,7 @@ import { BatchBuffers } from './arrow-buffers.ts';
 import { type ArrowCells, ArrowDictionary, type CellForm } from './arrow-cells.ts';
 import { type ArrowField, parseArrowMessage, parseMessageSize } from './arrow-messages.ts';
 import { type Column, ColumnSet } from './column-set.ts';
-import { malformed } from './flat-table.ts';
+import { malformedError } from './flat-table.ts';
 import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
 import { RowTape } from './row-tape.ts';
 
@@ -89,15 +89,15 @@ export class ArrowRows {
     this.#endOffset = endOffset;
     const message = parseArrowMessage(metadata);
     if (message.kind === 'schema') {
-      if (this.#columns !== null) throw malformed('a stream has one schema');
+      if (this.#columns !== null) throw malformedError('a stream has one schema');
       const fields = this.#positional ? message.fields.map((field, i) => ({ ...field, name: `p${i}` })) : message.fields;
       this.#columns = columnsOf(fields, this.#options.definition);
       return;
     }
-    if (this.#columns === null) throw malformed('the schema comes first');
+    if (this.#columns === null) throw malformedError('the schema comes first');
     const { batch } = message;
     const rows = Number(batch.length);
-    if (!(rows >= 0)) throw malformed('its length is negative');
+    if (!(rows >= 0)) throw malformedError('its length is negative');
     if (rows > messageRowsMax) throw new ServiceError('REL_TOO_LARGE', `a record batch has at most ${messageRowsMax} rows`);
     const buffers = new BatchBuffers(batch, body);
     if (message.kind === 'batch') this.#hand = { cells: this.#cellsOf(buffers, rows), rows, at: 0, dictionary: null };
@@ -113,7 +113,7 @@ export class ArrowRows {
 
   #takeDictionary(id: bigint, isDelta: boolean, buffers: BatchBuffers, rows: number): void {
     const column = this.#columns!.find((each) => each.field.dictionary?.id === id);
-    if (!column) throw malformed(`no column has the dictionary ${id}`);
+    if (!column) throw malformedError(`no column has the dictionary ${id}`);
     const values: ArrowColumn = { field: column.field, type: column.type, dims: 0, builder: null };
     this.#hand = { cells: [buffers.values(values, rows)], rows, at: 0, dictionary: { id, isDelta, column: values } };
   }
@@ -287,7 +287,7 @@ export function arrowColumns(
   metadata: Uint8Array,
 ): { readonly name: string; readonly type: ColumnType; readonly dims: number }[] {
   const message = parseArrowMessage(metadata);
-  if (message.kind !== 'schema') throw malformed('the schema comes first');
+  if (message.kind !== 'schema') throw malformedError('the schema comes first');
   return columnsOf(message.fields, null).flatMap(({ field, type, dims }) =>
     field.type.kind === 'null' ? [] : { name: field.name, type, dims },
   );
@@ -433,7 +433,7 @@ export class ArrowStream {
     }
     if (!last) return null;
     if (this.#part !== 'end' && (this.#part !== 'mark' || this.#size > 0 || !this.#rows.hasSchema))
-      throw malformed(`the stream ends inside of it, after ${this.#rows.index} rows`);
+      throw malformedError(`the stream ends inside of it, after ${this.#rows.index} rows`);
     return this.#rows.read(true);
   }
 
@@ -458,7 +458,7 @@ export class ArrowStream {
     const gathered = this.#gathered;
     if (this.#part === 'mark') {
       const view = new DataView(gathered.buffer);
-      if (view.getUint32(0, true) !== 0xffff_ffff) throw malformed('it does not begin with its mark');
+      if (view.getUint32(0, true) !== 0xffff_ffff) throw malformedError('it does not begin with its mark');
       const size = view.getUint32(4, true);
       if (size > metadataBytesMax)
         throw new ServiceError('REL_TOO_LARGE', `metadata of a message has at most ${metadataBytesMax} bytes`);

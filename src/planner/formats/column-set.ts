@@ -184,7 +184,7 @@ export class ColumnSet implements ColumnNames {
   }
 
   /** Names of columns that hold scalars of different kinds, as text. */
-  mixed(): string[] {
+  mixedColumns(): string[] {
     return this.columns.filter((column) => column.mixed).map(({ name }) => name);
   }
 

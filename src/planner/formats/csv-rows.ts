@@ -49,12 +49,12 @@ class CsvPiece {
   header(names: readonly string[]): void {
     names.forEach((name, i) => {
       const source = encoder.encode(name);
-      const bytes = this.#grown(this.#bytes, this.length, source.length * 2 + cellBytes);
+      const bytes = this.#grow(this.#bytes, this.length, source.length * 2 + cellBytes);
       let at = this.length;
       if (i > 0) bytes[at++] = comma;
       this.length = putField(bytes, at, source, 0, source.length);
     });
-    const bytes = this.#grown(this.#bytes, this.length, cellBytes);
+    const bytes = this.#grow(this.#bytes, this.length, cellBytes);
     bytes[this.length++] = 0x0d;
     bytes[this.length++] = 0x0a;
   }
@@ -71,7 +71,7 @@ class CsvPiece {
       const row = selection === null ? first + i : selection[i]!;
       for (let c = 0; c < width; c++) {
         const column = columns[c]!;
-        if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, cellBytes)));
+        if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, cellBytes)));
         if (c > 0) bytes[at++] = comma;
         if (column.nulls !== null && column.nulls[row] === 1) continue;
         switch (column.layout) {
@@ -104,14 +104,14 @@ class CsvPiece {
             const start = column.offsets[row]!;
             const end = column.offsets[row + 1]!;
             const room = (end - start) * 2 + cellBytes;
-            if (at + room > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, room)));
+            if (at + room > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, room)));
             at = putField(bytes, at, column.heap, start, end);
             break;
           }
           case layout.plain: {
             const start = column.offsets[row]!;
             const size = column.offsets[row + 1]! - start;
-            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, size + cellBytes)));
+            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, size + cellBytes)));
             bytes[at++] = quote;
             copyWords(view, at, column.heapView, start, size);
             at += size;
@@ -124,7 +124,7 @@ class CsvPiece {
             if (code >= entries.ends.length || entries.ends[code] === 0) entries.add(code);
             const start = entries.starts[code]!;
             const size = entries.ends[code]! - start;
-            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, size + cellBytes)));
+            if (at + size + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, size + cellBytes)));
             copyWords(view, at, entries.view, start, size);
             at += size;
             break;
@@ -132,13 +132,13 @@ class CsvPiece {
           case layout.floats: {
             const text = column.vectorText(row);
             if (at + text.length + cellBytes > bytes.length)
-              view = viewOf((bytes = this.#grown(bytes, at, text.length + cellBytes)));
+              view = viewOf((bytes = this.#grow(bytes, at, text.length + cellBytes)));
             bytes.set(text, at);
             at += text.length;
           }
         }
       }
-      if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grown(bytes, at, cellBytes)));
+      if (at + cellBytes > bytes.length) view = viewOf((bytes = this.#grow(bytes, at, cellBytes)));
       bytes[at++] = 0x0d;
       bytes[at++] = 0x0a;
     }
@@ -147,7 +147,7 @@ class CsvPiece {
   }
 
   /** Bytes with room for `size` more behind `used`. */
-  #grown(bytes: Uint8Array, used: number, size: number): Uint8Array {
+  #grow(bytes: Uint8Array, used: number, size: number): Uint8Array {
     if (used + size <= bytes.length) return bytes;
     const larger = new Uint8Array(Math.max(bytes.length * 2, used + size));
     larger.set(bytes.subarray(0, used));

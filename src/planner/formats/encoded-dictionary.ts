@@ -32,8 +32,8 @@ export class EncodedDictionary {
       this.view = viewOf(larger);
     }
     if (code >= this.ends.length) {
-      this.starts = grown(this.starts, this.#dictionary.size);
-      this.ends = grown(this.ends, this.#dictionary.size);
+      this.starts = growArray(this.starts, this.#dictionary.size);
+      this.ends = growArray(this.ends, this.#dictionary.size);
     }
     this.heap.set(bytes, this.#used);
     this.starts[code] = this.#used;
@@ -41,7 +41,7 @@ export class EncodedDictionary {
   }
 }
 
-function grown(array: Int32Array, length: number): Int32Array {
+function growArray(array: Int32Array, length: number): Int32Array {
   const larger = new Int32Array(length);
   larger.set(array);
   return larger;

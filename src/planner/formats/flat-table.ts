@@ -22,12 +22,13 @@ class FlatBytes {
   }
 
   visit(): void {
-    if (++this.#visits > visitsMax) throw malformed(`its metadata has over ${visitsMax} parts`);
+    if (++this.#visits > visitsMax) throw malformedError(`its metadata has over ${visitsMax} parts`);
   }
 
   /** Throws where [at, at + size) does not lie within the bytes. */
   check(at: number, size: number): void {
-    if (!(at >= 0 && size >= 0 && at + size <= this.bytes.length)) throw malformed('an offset leads outside of its metadata');
+    if (!(at >= 0 && size >= 0 && at + size <= this.bytes.length))
+      throw malformedError('an offset leads outside of its metadata');
   }
 
   /** The target of the offset at `at`. */
@@ -39,7 +40,7 @@ class FlatBytes {
   }
 }
 
-export function malformed(what: string): ServiceError {
+export function malformedError(what: string): ServiceError {
   return new ServiceError('REL_PARSE', `a message of Arrow IPC is malformed: ${what}`);
 }
 
@@ -92,7 +93,7 @@ export class FlatTable {
     this.#from.visit();
     const [start, length] = this.#vector(at, 1);
     const bytes = this.#from.bytes.subarray(start, start + length);
-    if (!isUtf8(bytes)) throw malformed('a text of its metadata is no UTF-8');
+    if (!isUtf8(bytes)) throw malformedError('a text of its metadata is no UTF-8');
     return decoder.decode(bytes);
   }
 

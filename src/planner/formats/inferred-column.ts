@@ -96,10 +96,10 @@ function isNull(vector: Vector, row: number): boolean {
 export function typedFromText(texts: VectorBuilder, known: ColumnType | null, kindsSeen: number): VectorBuilder {
   const found = typeOfTexts(texts, kindsSeen);
   if (known === 'string') return texts;
-  if (known === null || known === found) return retyped(texts, found);
-  if (known === 'number' && found === 'integer' && allExact(texts)) return retyped(texts, 'number');
-  if (known === 'integer' && found === 'number') return retyped(texts, 'number');
-  return known === 'json' ? retyped(texts, 'json') : texts;
+  if (known === null || known === found) return retype(texts, found);
+  if (known === 'number' && found === 'integer' && allExact(texts)) return retype(texts, 'number');
+  if (known === 'integer' && found === 'number') return retype(texts, 'number');
+  return known === 'json' ? retype(texts, 'json') : texts;
 }
 
 function typeOfTexts(texts: VectorBuilder, kindsSeen: number): ColumnType {
@@ -123,7 +123,7 @@ function allExact(texts: VectorBuilder): boolean {
   return true;
 }
 
-function retyped(texts: VectorBuilder, type: ColumnType): VectorBuilder {
+function retype(texts: VectorBuilder, type: ColumnType): VectorBuilder {
   if (type === 'string') return texts;
   const vector = texts.build();
   if (vector.kind !== 'text') throw new AssertionError('texts lie in a text column');

@@ -182,7 +182,7 @@ export class BodyReader {
       indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
       rejections: this.#rejections,
       endOffset: this.#offset + this.#at,
-      mixed: this.#columns.mixed(),
+      mixed: this.#columns.mixedColumns(),
     };
     this.#batchIndex = this.#index;
     this.#batchBytes = 0;
@@ -346,12 +346,12 @@ export class BodyReader {
     if (this.#mustWait(last)) return false;
     this.#openJson(false);
     this.#at = this.#json.skipSpace(this.#at);
-    if (this.#at >= this.#end) return last ? this.#broken('the text ends inside the array', this.#at) : false;
+    if (this.#at >= this.#end) return last ? this.#throwParseError('the text ends inside the array', this.#at) : false;
     const byte = this.#window[this.#at]!;
     if (this.#form === 'array-next' || (this.#form === 'array-start' && byte === 0x5d)) {
       if (byte === 0x5d) this.#form = this.#wrapped ? 'wrapper-next' : 'done';
       else if (byte === 0x2c) this.#form = 'array-row';
-      else return this.#broken('a comma or ] expected', this.#at);
+      else return this.#throwParseError('a comma or ] expected', this.#at);
       this.#advance(this.#at + 1);
       return true;
     }
@@ -360,7 +360,7 @@ export class BodyReader {
     if (status === 'incomplete' && !last) return this.#wait('array');
     if (status !== 'row') {
       this.#columns.abandon();
-      return this.#broken(this.#json.reason, this.#json.position);
+      return this.#throwParseError(this.#json.reason, this.#json.position);
     }
     this.#advance(this.#json.position);
     this.#form = 'array-next';
@@ -398,19 +398,19 @@ export class BodyReader {
       this.#form = 'done';
       return true;
     }
-    if (i < this.#end && this.#window[i] !== 0x2c) return this.#broken('a comma or } expected', i);
+    if (i < this.#end && this.#window[i] !== 0x2c) return this.#throwParseError('a comma or } expected', i);
     i = json.skipSpace(i + 1);
-    if (i < this.#end && this.#window[i] !== 0x22) return this.#broken('a property name expected', i);
+    if (i < this.#end && this.#window[i] !== 0x22) return this.#throwParseError('a property name expected', i);
     this.#tape.reset(this.#window);
     i = json.skipValue(i, 1);
     if (i >= 0) {
       i = json.skipSpace(i);
-      if (i < this.#end && this.#window[i] !== 0x3a) return this.#broken('a colon expected', i);
+      if (i < this.#end && this.#window[i] !== 0x3a) return this.#throwParseError('a colon expected', i);
       i = json.skipValue(json.skipSpace(i + 1), 1);
     }
-    if (i < -1) return this.#broken(json.reason, json.position);
+    if (i < -1) return this.#throwParseError(json.reason, json.position);
     if (i < 0 || i >= this.#end)
-      return last ? this.#broken('the text ends inside the wrapper', this.#end) : this.#wait('wrapper');
+      return last ? this.#throwParseError('the text ends inside the wrapper', this.#end) : this.#wait('wrapper');
     this.#advance(i);
     return true;
   }
@@ -418,14 +418,14 @@ export class BodyReader {
   #stepDone(): boolean {
     this.#openJson(false);
     this.#at = this.#json.skipSpace(this.#at);
-    if (this.#at < this.#end) return this.#broken('text after the end of the rows', this.#at);
+    if (this.#at < this.#end) return this.#throwParseError('text after the end of the rows', this.#at);
     return false;
   }
 
   #openJson(byLine: boolean): void {
     if (!this.#dirty) return;
     this.#json.open(this.#window, this.#at, this.#end, byLine);
-    this.#predicted.moved();
+    this.#predicted.invalidate();
     this.#dirty = false;
   }
 
@@ -495,7 +495,7 @@ export class BodyReader {
     return false;
   }
 
-  #broken(reason: string, at: number): never {
+  #throwParseError(reason: string, at: number): never {
     throw new ServiceError('REL_PARSE', `${reason}, at byte ${this.#offset + at} of the body, after ${this.#index} rows`);
   }
 }

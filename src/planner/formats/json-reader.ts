@@ -84,13 +84,13 @@ export class JsonReader {
     tape.reset(this.#bytes);
     if (this.#bytes[from] !== 0x7b) {
       const end = this.skipValue(from, 0);
-      if (end < 0) return this.#failed(end);
+      if (end < 0) return this.#statusOf(end);
       tape.refuse('REL_INVALID', 'a row must be a JSON object');
       this.position = end;
       return 'row';
     }
     const end = this.#readObject(from + 1);
-    if (end < 0) return this.#failed(end);
+    if (end < 0) return this.#statusOf(end);
     this.position = end;
     return 'row';
   }
@@ -155,7 +155,7 @@ export class JsonReader {
         i += size;
         continue;
       }
-      if (byte < 0x20) return this.#broken(i, 'a control character in a string');
+      if (byte < 0x20) return this.#markMalformed(i, 'a control character in a string');
       all |= byte;
       i++;
     }
@@ -179,8 +179,8 @@ export class JsonReader {
     }
     if (i === end) return INCOMPLETE;
     const digits = i - digitsAt;
-    if (digits === 0) return this.#broken(i, 'a value expected');
-    if (digits > 1 && bytes[digitsAt] === 0x30) return this.#broken(digitsAt, 'a number with a leading zero');
+    if (digits === 0) return this.#markMalformed(i, 'a value expected');
+    if (digits > 1 && bytes[digitsAt] === 0x30) return this.#markMalformed(digitsAt, 'a number with a leading zero');
     const next = bytes[i]!;
     if (next !== 0x2e && next !== 0x65 && next !== 0x45) {
       if (negative && mantissa === 0) {
@@ -212,7 +212,7 @@ export class JsonReader {
       }
       if (i === end) return INCOMPLETE;
       fractionDigits = i - fractionAt;
-      if (fractionDigits === 0) return this.#broken(i, 'a digit expected after the decimal point');
+      if (fractionDigits === 0) return this.#markMalformed(i, 'a digit expected after the decimal point');
     }
     this.#numberKind = cellKind.number;
     const exponent = bytes[i] === 0x65 || bytes[i] === 0x45;
@@ -222,7 +222,7 @@ export class JsonReader {
       const exponentAt = i;
       while (i < end && bytes[i]! >= 0x30 && bytes[i]! <= 0x39) i++;
       if (i === end) return INCOMPLETE;
-      if (i === exponentAt) return this.#broken(i, 'a digit expected in the exponent');
+      if (i === exponentAt) return this.#markMalformed(i, 'a digit expected in the exponent');
     } else if (digits + fractionDigits <= 15) {
       // Both operands are exact doubles, so the quotient is the correctly rounded value.
       const value = mantissa / powersOfTen[fractionDigits]!;
@@ -252,8 +252,8 @@ export class JsonReader {
     if (bytes[i] === 0x7d) return i + 1;
     for (;;) {
       if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x22) return this.#broken(i, 'a property name expected');
-      let slot = this.#predicted(i + 1, previous);
+      if (bytes[i] !== 0x22) return this.#markMalformed(i, 'a property name expected');
+      let slot = this.#predictSlot(i + 1, previous);
       if (slot >= 0) i += this.#columns.names[slot]!.length + 2;
       else {
         const close = this.skipString(i + 1);
@@ -264,7 +264,7 @@ export class JsonReader {
       if (bytes[i] !== 0x3a) {
         i = this.skipSpace(i);
         if (i >= this.#end) return INCOMPLETE;
-        if (bytes[i] !== 0x3a) return this.#broken(i, 'a colon expected');
+        if (bytes[i] !== 0x3a) return this.#markMalformed(i, 'a colon expected');
       }
       i++;
       if (bytes[i]! <= 0x20) i = this.skipSpace(i);
@@ -282,7 +282,7 @@ export class JsonReader {
       if (i >= this.#end) return INCOMPLETE;
       const after = bytes[i]!;
       if (after === 0x7d) return i + 1;
-      if (after !== 0x2c) return this.#broken(i, 'a comma or } expected');
+      if (after !== 0x2c) return this.#markMalformed(i, 'a comma or } expected');
       i++;
       if (bytes[i]! <= 0x20) i = this.skipSpace(i);
     }
@@ -337,7 +337,7 @@ export class JsonReader {
   }
 
   /** The column that came here in the last row, or the one after it, if its name stands at `from`. */
-  #predicted(from: number, previous: number): number {
+  #predictSlot(from: number, previous: number): number {
     const names = this.#columns.names;
     const bytes = this.#bytes;
     let slot = this.#following[previous];
@@ -361,7 +361,7 @@ export class JsonReader {
   }
 
   #skipObject(from: number, depth: number): number {
-    if (depth > limits.jsonDepth) return this.#broken(from, `nested deeper than ${limits.jsonDepth} levels`);
+    if (depth > limits.jsonDepth) return this.#markMalformed(from, `nested deeper than ${limits.jsonDepth} levels`);
     const bytes = this.#bytes;
     let names: Set<string> | null = null;
     let i = this.skipSpace(from + 1);
@@ -369,7 +369,7 @@ export class JsonReader {
     if (bytes[i] === 0x7d) return i + 1;
     for (;;) {
       if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x22) return this.#broken(i, 'a property name expected');
+      if (bytes[i] !== 0x22) return this.#markMalformed(i, 'a property name expected');
       const close = this.skipString(i + 1);
       if (close < 0) return close;
       if (this.#tape.problem === null) {
@@ -380,19 +380,19 @@ export class JsonReader {
       }
       i = this.skipSpace(close + 1);
       if (i >= this.#end) return INCOMPLETE;
-      if (bytes[i] !== 0x3a) return this.#broken(i, 'a colon expected');
+      if (bytes[i] !== 0x3a) return this.#markMalformed(i, 'a colon expected');
       i = this.skipValue(this.skipSpace(i + 1), depth);
       if (i < 0) return i;
       i = this.skipSpace(i);
       if (i >= this.#end) return INCOMPLETE;
       if (bytes[i] === 0x7d) return i + 1;
-      if (bytes[i] !== 0x2c) return this.#broken(i, 'a comma or } expected');
+      if (bytes[i] !== 0x2c) return this.#markMalformed(i, 'a comma or } expected');
       i = this.skipSpace(i + 1);
     }
   }
 
   #skipArray(from: number, depth: number): number {
-    if (depth > limits.jsonDepth) return this.#broken(from, `nested deeper than ${limits.jsonDepth} levels`);
+    if (depth > limits.jsonDepth) return this.#markMalformed(from, `nested deeper than ${limits.jsonDepth} levels`);
     const bytes = this.#bytes;
     let i = this.skipSpace(from + 1);
     if (i >= this.#end) return INCOMPLETE;
@@ -403,7 +403,7 @@ export class JsonReader {
       i = this.skipSpace(i);
       if (i >= this.#end) return INCOMPLETE;
       if (bytes[i] === 0x5d) return i + 1;
-      if (bytes[i] !== 0x2c) return this.#broken(i, 'a comma or ] expected');
+      if (bytes[i] !== 0x2c) return this.#markMalformed(i, 'a comma or ] expected');
       i = this.skipSpace(i + 1);
     }
   }
@@ -412,7 +412,7 @@ export class JsonReader {
     const bytes = this.#bytes;
     for (let i = 0; i < text.length; i++) {
       if (from + i >= this.#end) return INCOMPLETE;
-      if (bytes[from + i] !== text.charCodeAt(i)) return this.#broken(from, 'a value expected');
+      if (bytes[from + i] !== text.charCodeAt(i)) return this.#markMalformed(from, 'a value expected');
     }
     return from + text.length;
   }
@@ -422,7 +422,7 @@ export class JsonReader {
     const bytes = this.#bytes;
     if (from + 1 >= this.#end) return INCOMPLETE;
     const letter = bytes[from + 1]!;
-    if (letter !== 0x75) return simpleEscapes[letter] === 0 ? this.#broken(from, 'an unknown escape') : 2;
+    if (letter !== 0x75) return simpleEscapes[letter] === 0 ? this.#markMalformed(from, 'an unknown escape') : 2;
     const unit = this.#hexAt(from + 2);
     if (unit < 0) return unit;
     if (unit < 0xd800 || unit > 0xdfff) return 6;
@@ -446,19 +446,19 @@ export class JsonReader {
     for (let i = from; i < from + 4; i++) {
       if (i >= this.#end) return INCOMPLETE;
       const digit = hexDigits[this.#bytes[i]!]!;
-      if (digit > 15) return this.#broken(i, 'four hexadecimal digits expected');
+      if (digit > 15) return this.#markMalformed(i, 'four hexadecimal digits expected');
       value = value * 16 + digit;
     }
     return value;
   }
 
-  #broken(at: number, reason: string): number {
+  #markMalformed(at: number, reason: string): number {
     this.position = at;
     this.reason = reason;
     return MALFORMED;
   }
 
-  #failed(status: number): RowStatus {
+  #statusOf(status: number): RowStatus {
     if (status === MALFORMED) return 'malformed';
     this.position = this.#end;
     this.reason = 'the text ends inside a value';

@@ -44,7 +44,7 @@ export class PredictedRows {
   }
 
   /** The window's bytes have moved, or there are more. */
-  moved(): void {
+  invalidate(): void {
     this.#loadedTo = 0;
   }
 

@@ -82,7 +82,7 @@ class SmallBody {
       indexes: null,
       rejections: [],
       endOffset: body.length,
-      mixed: this.#columns.mixed(),
+      mixed: this.#columns.mixedColumns(),
     };
   }
 

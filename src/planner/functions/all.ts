@@ -1,7 +1,7 @@
 /** All table functions, and the names of those not built yet with what they need. */
 import { didYouMean, type ServiceError } from '../../errors.ts';
-import { at } from '../places.ts';
-import type { Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Location } from '../statement.ts';
 import { graphFunctions, innerFunctions } from '../graph/functions.ts';
 import { graphRows } from '../graph/rows-operator.ts';
 import { entities } from '../graph/entities.ts';
@@ -43,13 +43,13 @@ export function isTableFunction(name: string): boolean {
   return byName.has(name) || needs.has(name);
 }
 
-export function refuseTableFunction(name: string, place: Place): ServiceError {
+export function refuseTableFunction(name: string, place: Location): ServiceError {
   const need = needs.get(name);
   if (need === undefined) {
     const detail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`;
-    return at('REL_NOT_FOUND', detail, place, 'no-such-function');
+    return errorAt('REL_NOT_FOUND', detail, place, 'no-such-function');
   }
-  return at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
+  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
 }
 
 /** Source: specification, "SQL dialect", the table of operators. */

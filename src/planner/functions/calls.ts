@@ -16,7 +16,7 @@ export interface ArrangedCall {
 }
 
 /** Undefined for a function that is not built. */
-export function arranged(source: FunctionSource, where: Expression | null): ArrangedCall | undefined {
+export function arrangeCall(source: FunctionSource, where: Expression | null): ArrangedCall | undefined {
   const made = tableFunction(source.name);
   if (made === undefined) return undefined;
   const written: Call = { arguments: source.arguments, where, place: source.place };
@@ -31,7 +31,7 @@ export function arranged(source: FunctionSource, where: Expression | null): Arra
 
 /** The one call that a statement may be about. */
 function callIn({ body }: Query): ArrangedCall | undefined {
-  return body.kind === 'select' && body.from.kind === 'function' ? arranged(body.from, body.where) : undefined;
+  return body.kind === 'select' && body.from.kind === 'function' ? arrangeCall(body.from, body.where) : undefined;
 }
 
 /** Values of the literals that a plan rests on: it serves no others. */

@@ -18,7 +18,7 @@ import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
 import { BestRows, compareRanked, type RankedRow } from '../operators/best-rows.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, fetchVersion, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { Direction } from '../expressions/cosine.ts';
 import type { Way } from '../vectors/near.ts';
 import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
@@ -66,9 +66,9 @@ export async function prepareHybrid(
   const { embedder, embeddings, reranker } = execution.services;
   if (isReranked(node)) {
     if (reranker === null)
-      throw at('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
+      throw errorAt('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
     if (consistency === 'exact')
-      throw at('REL_INVALID', 'the order of a reranker cannot be derived again', values.placeOf('QUERY'));
+      throw errorAt('REL_INVALID', 'the order of a reranker cannot be derived again', values.placeOf('QUERY'));
   }
   const known = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.
@@ -155,19 +155,19 @@ export class HybridOperator extends PiecesOperator {
     }
     if (unseen.count > 0 && sought !== null && sought !== 'hashed') execution.notices.push(unseenNotice(unseen.count, sought));
     if (isAlike) {
-      const best = byLikeness.ranked();
+      const best = byLikeness.list();
       checkRanked(node, best.length, execution);
       return yield* rankedRows(node, execution, best, scoreColumn);
     }
     const arms = (score === undefined ? 0 : 1) + (this.#opening.prepared === null ? 0 : 1);
-    const all = fuse(byWords.ranked(), byLikeness.ranked(), isLinear ? Math.max(1, arms) : null);
-    const fused = (isReranked(node) ? yield* this.#reranked(all.slice(0, Math.max(most, rerankedMost))) : all).slice(0, most);
+    const all = fuse(byWords.list(), byLikeness.list(), isLinear ? Math.max(1, arms) : null);
+    const fused = (isReranked(node) ? yield* this.#rerank(all.slice(0, Math.max(most, rerankedMost))) : all).slice(0, most);
     checkRanked(node, fused.length, execution);
     yield* rankedRows(node, execution, fused, scoreColumn);
   }
 
   /** The rows in the order of a reranker, by their visible text columns; in their own order where it does not answer. */
-  *#reranked(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
+  *#rerank(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
     const { node, values, execution } = this.#opening;
     const { kernels, memory, notices } = execution;
     const { reranker } = execution.services;

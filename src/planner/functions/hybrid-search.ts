@@ -6,7 +6,7 @@
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { holdsTexts } from '../../log/values/value.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { HybridOperator, prepareHybrid, rerankedColumn } from './hybrid-operator.ts';
 import type { Words } from '../calls/argument-spec.ts';
 import { vectorColumns, wordColumns } from '../../governance/embedding/embedded-columns.ts';
@@ -63,5 +63,5 @@ function searchedColumns(definition: TypeDefinition, words: Words): readonly str
   const property = definition.properties[column];
   if (property && holdsTexts(property.type)) return [column];
   const text = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(column)}`;
-  throw at('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
+  throw errorAt('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
 }

@@ -64,7 +64,7 @@ class ProvenanceOperator extends PiecesOperator {
     const { snapshot } = this.#execution;
     for (const { name } of snapshot.catalog.types()) {
       // A version is named by its system_from: where that is masked, none is.
-      if (!snapshot.offers(name) || snapshot.masked(name).has('system_from')) continue;
+      if (!snapshot.offers(name) || snapshot.masksOf(name).has('system_from')) continue;
       if (this.#subject === undefined) yield* this.#all(name);
       else yield* this.#one(name, this.#subject);
     }

@@ -10,7 +10,7 @@
  * one that the model of SERVICE_EMBED_URL gave for it, where it has, else by the words of the text columns: how many they share, of all that either has.
  */
 import { textColumns, vectorColumns } from '../../governance/embedding/embedded-columns.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression, FunctionArgument } from '../statement.ts';
 import { prepareSimilar } from '../vectors/near.ts';
 import { SimilarOperator } from '../vectors/similar-operator.ts';
@@ -41,7 +41,7 @@ export const similar: TableFunction = {
     const { words, catalog } = scope;
     const type = typeOf(scope);
     if (type === undefined) {
-      throw at('REL_INVALID', 'SIMILAR needs the type: no type or several have the column', words.placeOf('COLUMN'));
+      throw errorAt('REL_INVALID', 'SIMILAR needs the type: no type or several have the column', words.placeOf('COLUMN'));
     }
     const definition = catalog.type(type);
     const column = words.word('COLUMN');
@@ -49,7 +49,7 @@ export const similar: TableFunction = {
     if (column !== undefined) {
       if (definition.properties[column]?.type !== 'vector') {
         const text = `type ${JSON.stringify(type)} has no column ${JSON.stringify(column)} of vectors`;
-        throw at('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
+        throw errorAt('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
       }
       return { type, reads: [column], named: [column] };
     }
@@ -57,7 +57,7 @@ export const similar: TableFunction = {
       const [only, ...others] = vectorColumns(definition);
       if (only === undefined || others.length > 0) {
         const text = `SIMILAR needs the column to compare: type ${JSON.stringify(type)} has ${others.length === 0 ? 'none' : 'several'}`;
-        throw at('REL_INVALID', `${text} of vectors`, words.placeOf('TYPE'));
+        throw errorAt('REL_INVALID', `${text} of vectors`, words.placeOf('TYPE'));
       }
       return { type, reads: [only], named: [only] };
     }
@@ -72,7 +72,7 @@ function checkCombination({ words }: BoundScope): void {
   const ways = ['VECTOR', 'ID', 'PK'].filter((name) => given.has(name));
   if (ways.length === 1) return;
   const what = "a vector, or a row by WHERE id = '…' or WHERE _pk = '…'";
-  throw at(
+  throw errorAt(
     'REL_INVALID',
     `SIMILAR is of ${what}${ways.length === 0 ? '' : ', and of one of them'}`,
     words.placeOf(ways[1] ?? 'TYPE'),

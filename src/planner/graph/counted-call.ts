@@ -1,20 +1,20 @@
 /** A call with its arguments as plain values, so that it goes to a worker as it is; and its work, counted as it is done. */
 import { ServiceError } from '../../errors.ts';
 import { MemoryMeter } from '../operators/operator.ts';
-import { at } from '../places.ts';
-import type { Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Location } from '../statement.ts';
 import type { Direction, Graph } from './graph.ts';
 import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
-import { sorted, type Steps, stepsAtOnce } from './steps.ts';
+import { sortInSteps, type Steps, stepsAtOnce } from './steps.ts';
 
-export interface CallParts {
+export interface CallArguments {
   readonly algorithm: string;
   readonly direction: Direction;
   /** Words, those included that are so by default. */
   readonly choices: ReadonlyMap<string, string>;
   readonly values: ReadonlyMap<string, string | number>;
-  readonly places: ReadonlyMap<string, Place>;
-  readonly place: Place;
+  readonly places: ReadonlyMap<string, Location>;
+  readonly place: Location;
   readonly limit: number;
   readonly rowsMax: number;
   readonly looksMax: number;
@@ -27,9 +27,9 @@ export interface Work {
   held: number;
 }
 
-export function countedCall(parts: CallParts, work: Work, memory: MemoryMeter): GraphCall {
+export function countedCall(parts: CallArguments, work: Work, memory: MemoryMeter): GraphCall {
   const { algorithm, choices, values, places, looksMax } = parts;
-  const invalid = (name: string, text: string): Error => at('REL_INVALID', text, places.get(name) ?? parts.place);
+  const invalid = (name: string, text: string): Error => errorAt('REL_INVALID', text, places.get(name) ?? parts.place);
   const number: GraphCall['number'] = (name, otherwise, least, most) => {
     if (!values.has(name)) return otherwise;
     const value = Number(values.get(name));
@@ -65,7 +65,7 @@ export interface Answered {
   readonly order: Int32Array | null;
 }
 
-export function* answered(algorithm: GraphAlgorithm, graph: Graph, call: GraphCall, work: Work): Steps<Answered> {
+export function* answerCall(algorithm: GraphAlgorithm, graph: Graph, call: GraphCall, work: Work): Steps<Answered> {
   const steps = algorithm.run(graph, call);
   let looks = work.looks;
   let step = steps.next();
@@ -86,7 +86,7 @@ function bestFirst({ columns: own, nearestFirst }: GraphAlgorithm, { count, colu
   const nodes = own.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
   const places = new Int32Array(count);
   for (let place = 0; place < count; place++) places[place] = place;
-  return sorted(places, (a, b) => {
+  return sortInSteps(places, (a, b) => {
     const difference = hop === null ? score[b]! - score[a]! : score[a]! - score[b]! || hop[a]! - hop[b]!;
     if (difference !== 0) return difference;
     for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;

@@ -8,7 +8,7 @@ export function withoutEdges(call: Call, above: ReadonlySet<string>): Call {
   const edges: Expression[] = [];
   const rows: Expression[] = [];
   for (const part of parts(call.where)) (namesOf(part).some((name) => above.has(name)) ? rows : edges).push(part);
-  return { ...call, where: joined(rows), edges: joined(edges) };
+  return { ...call, where: conjunction(rows), edges: conjunction(edges) };
 }
 
 function parts(condition: Expression): readonly Expression[] {
@@ -17,7 +17,7 @@ function parts(condition: Expression): readonly Expression[] {
     : [condition];
 }
 
-function joined(conditions: readonly Expression[]): Expression | null {
+function conjunction(conditions: readonly Expression[]): Expression | null {
   const [first, ...others] = conditions;
   if (first === undefined) return null;
   return others.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place: left.place }), first);

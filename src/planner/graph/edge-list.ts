@@ -6,9 +6,9 @@ import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 import { EndNumbers } from './end-numbers.ts';
 import { Graph, type NodeTexts } from './graph.ts';
-import type { MadeGraph, ReadEdges } from './graph-making.ts';
+import type { MadeGraph, ReadEdges } from './graph-builder.ts';
 import { floatsOf } from './instant-floats.ts';
-import { shared } from './shared.ts';
+import { sharedArray } from './shared-array.ts';
 
 /** Grows by doubling. */
 interface Growing {
@@ -155,7 +155,7 @@ export class EdgeList {
 
   #numbers(batch: Batch, column: 0 | 1, type: ColumnType, out: Int32Array): void {
     const vector = batch.columns[column]!;
-    if (vector.kind === 'text') return this.#ends[column]!.of(vector, batch, out);
+    if (vector.kind === 'text') return this.#ends[column]!.numberTexts(vector, batch, out);
     for (let place = 0; place < batch.count; place++) {
       const row = rowAt(batch, place);
       out[place] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;
@@ -198,15 +198,15 @@ export class EdgeList {
     const edges = this.#edges;
     if (edges.from.length >= wanted) return;
     const room = Math.max(2 * edges.from.length, wanted);
-    edges.from = grown(edges.from, shared(Int32Array, room));
-    edges.to = grown(edges.to, shared(Int32Array, room));
-    edges.time = grown(edges.time, shared(BigInt64Array, room));
-    edges.weight &&= grown(edges.weight, shared(Float64Array, room));
-    edges.link = grown(edges.link, shared(Uint16Array, room));
+    edges.from = copyInto(edges.from, sharedArray(Int32Array, room));
+    edges.to = copyInto(edges.to, sharedArray(Int32Array, room));
+    edges.time = copyInto(edges.time, sharedArray(BigInt64Array, room));
+    edges.weight &&= copyInto(edges.weight, sharedArray(Float64Array, room));
+    edges.link = copyInto(edges.link, sharedArray(Uint16Array, room));
   }
 }
 
-function grown<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {
+function copyInto<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {
   room.set(before as never);
   return room;
 }

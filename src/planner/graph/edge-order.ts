@@ -3,7 +3,7 @@
  * few targets at once and stay in the cache, where a counting sort by node would miss it for each edge.
  */
 import type { Adjacency } from './graph.ts';
-import { shared } from './shared.ts';
+import { sharedArray } from './shared-array.ts';
 import type { Steps } from './steps.ts';
 
 /** Edges one after the other, so many words each. The first two are numbers of nodes. */
@@ -29,7 +29,7 @@ export function* inOrder(records: Records, count: number, nodes: number): Steps<
 }
 
 /** Edges by target: within one by source, then by edge, as they lie. */
-export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
+export function* transpose(outOffsets: Uint32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
   const { length } = targets;
   const records = roomFor(length, 3);
   for (let first = 0; first < nodes; ) {
@@ -40,8 +40,8 @@ export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: num
     yield;
   }
   const made = yield* byWords(records, length, [0], bitsOf(nodes));
-  const neighbours = shared(Int32Array, length);
-  const edges = shared(Int32Array, length);
+  const neighbours = sharedArray(Int32Array, length);
+  const edges = sharedArray(Int32Array, length);
   for (let first = 0; first < length; first += edgesAtOnce) {
     const end = Math.min(length, first + edgesAtOnce);
     column(made, 1, neighbours, first, end);
@@ -53,7 +53,7 @@ export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: num
 
 /** The start of each first word's records; one more offset than words. */
 export function* offsetsOf({ words, width }: Records, count: number, nodes: number): Steps<Uint32Array> {
-  const offsets = shared(Uint32Array, nodes + 1);
+  const offsets = sharedArray(Uint32Array, nodes + 1);
   for (let first = 0; first < count; first += edgesAtOnce) {
     countKeys(words, width, offsets, first, Math.min(count, first + edgesAtOnce));
     yield;

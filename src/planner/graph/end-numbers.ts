@@ -28,7 +28,7 @@ export class EndNumbers {
   }
 
   /** Codes + 1 into `out`; 0 where a row names nothing. */
-  of(texts: Texts, batch: Batch, out: Int32Array): void {
+  numberTexts(texts: Texts, batch: Batch, out: Int32Array): void {
     const cells = texts.distinct?.cells() ?? null;
     if (cells === null || batch.count * rowsOfTexts < cells.firsts.length) return this.#oneByOne(texts, batch, out);
     if (this.#cells !== cells) this.#begin(cells);

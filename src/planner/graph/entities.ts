@@ -75,7 +75,7 @@ class EntitiesOperator extends PiecesOperator {
       }
       portion *= portionsGrow;
       const count = rows.length;
-      const columns = yield* this.#stepped(rows.vectors());
+      const columns = yield* this.#drive(rows.vectors());
       const cellsOf =
         (row: number): Cell =>
         (column) => {
@@ -98,14 +98,14 @@ class EntitiesOperator extends PiecesOperator {
         const selection = Int32Array.from({ length: most }, (_, i) => first + i);
         const output = new CollectedRows(this.#types);
         output.append({ columns, selection, first: 0, count: most });
-        const through = yield* this.#stepped(output.vectors());
+        const through = yield* this.#drive(output.vectors());
         yield { columns: [...through, ...made.map((each) => each.build())], selection: null, first: 0, count: most };
       }
     }
     this.#hold(0);
   }
 
-  *#stepped<T>(steps: Generator<undefined, T, void>): Pieces<T> {
+  *#drive<T>(steps: Generator<undefined, T, void>): Pieces<T> {
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield emptyBatch;
     return step.value;
@@ -128,7 +128,7 @@ class EntitiesOperator extends PiecesOperator {
     const number = Number(this.#opening.node.graph!.choices.get('NODES'));
     const scan = this.#opening.edges[number];
     assert(scan !== undefined, 'what names edges has a scan of them');
-    yield* this.#scanned(scan, number, found, ({ name, entity, from, to }) => {
+    yield* this.#scan(scan, number, found, ({ name, entity, from, to }) => {
       if (!found.edges.has(name)) return 0;
       found.edges.set(name, { entity, from, to });
       for (const end of [from, to]) if (end !== null && !found.nodes.has(end)) found.nodes.set(end, null);
@@ -141,10 +141,10 @@ class EntitiesOperator extends PiecesOperator {
     const keys = new VectorBuilder('string');
     for (const name of found.nodes.keys()) keys.append(name);
     const filter = new KeyFilter();
-    yield* this.#stepped(filter.take(keys.build(), found.nodes.size));
+    yield* this.#drive(filter.take(keys.build(), found.nodes.size));
     const scan = this.#opening.edges[0]!;
-    const narrowed = (): Operator => scan([{ column: 0, filter }]);
-    yield* this.#scanned(narrowed, 0, found, ({ name, entity }) => {
+    const scanFiltered = (): Operator => scan([{ column: 0, filter }]);
+    yield* this.#scan(scanFiltered, 0, found, ({ name, entity }) => {
       if (found.nodes.get(name) !== null) return 0;
       found.nodes.set(name, entity);
       return entity.length + name.length;
@@ -152,10 +152,10 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   /** `take` says how many bytes of a row it keeps. */
-  *#scanned(open: () => Operator, number: number, found: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
+  *#scan(open: () => Operator, number: number, found: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
     const { columns } = this.#opening.node.graph!.edges[number]!;
-    const at = (name: string): number => columns.findIndex((column) => column.name === name);
-    const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(at) as [
+    const indexOfColumn = (name: string): number => columns.findIndex((column) => column.name === name);
+    const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(indexOfColumn) as [
       number,
       number,
       number,

@@ -10,11 +10,11 @@
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
 import type { State } from './graph-algorithm.ts';
-import { followed, type GraphOf, isSame, type ReadGraph } from './graph-changes.ts';
+import { followChanges, type GraphOf, isSame, type ReadGraph } from './graph-changes.ts';
 import type { Steps } from './steps.ts';
 import type { Warm } from './warm-start.ts';
 
-interface Kept extends ReadGraph {
+interface CachedGraph extends ReadGraph {
   readonly isErased: () => boolean;
 }
 
@@ -24,7 +24,7 @@ const instantsMax = 4;
 export class GraphCache {
   readonly #bytesMax: number;
   /** Cached graphs by key, the one used last at the end. */
-  readonly #kept = new Map<string, readonly Kept[]>();
+  readonly #kept = new Map<string, readonly CachedGraph[]>();
   /** States of earlier answers, the one used last at the end. */
   readonly #warm = new Map<string, Warm>();
   #generation = 0;
@@ -73,7 +73,7 @@ export class GraphCache {
   *find(asked: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
     const { snapshot } = asked;
     if (snapshot.isPrivate) return yield* read();
-    const time = believed(asked.time, snapshot.instant);
+    const time = atMostNow(asked.time, snapshot.instant);
     const of = { ...asked, time };
     const key = keyOf(of);
     const generation = this.#generation;
@@ -85,11 +85,11 @@ export class GraphCache {
       if (generation === this.#generation) this.#keep(key, { ...kept, time, instant, isErased }, kept);
       return kept.graph;
     }
-    let before: Kept | null = null;
+    let before: CachedGraph | null = null;
     let graph: Graph | null = null;
     for (const kept of all) {
       if (graph !== null || kept.isErased()) continue;
-      graph = yield* followed(kept, of);
+      graph = yield* followChanges(kept, of);
       // A graph that was current is replaced by its later state.
       if (graph !== null && kept.time.system === kept.instant) before = kept;
     }
@@ -99,7 +99,7 @@ export class GraphCache {
     return known;
   }
 
-  #keep(key: string, kept: Kept, instead: Kept | null): void {
+  #keep(key: string, kept: CachedGraph, instead: CachedGraph | null): void {
     const others = (this.#kept.get(key) ?? []).filter((each) => each !== instead);
     this.#kept.delete(key);
     this.#kept.set(key, [kept, ...others].slice(0, instantsMax));
@@ -135,10 +135,10 @@ function warmKey(of: GraphOf, call: string): string {
 }
 
 function isNow({ snapshot: { instant }, time }: GraphOf): boolean {
-  return believed(time, instant).system === instant && time.valid === instant;
+  return atMostNow(time, instant).system === instant && time.valid === instant;
 }
 
 /** Bounds the system instant by now: later knowledge is current knowledge until more is written. */
-function believed({ system, valid }: TimeBounds, now: bigint): TimeBounds {
+function atMostNow({ system, valid }: TimeBounds, now: bigint): TimeBounds {
   return { system: system !== 'all' && system > now ? now : system, valid };
 }

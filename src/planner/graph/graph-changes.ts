@@ -95,7 +95,7 @@ function* hasTurned(snapshot: GovernedSnapshot, type: string, { before, since, u
 }
 
 /** The graph as it is at a later instant, where only a few edges came or went since; null: it has to be read again. */
-export function* followed({ graph, time, instant }: ReadGraph, of: GraphOf): Steps<Graph | null> {
+export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphOf): Steps<Graph | null> {
   const { snapshot, nodes, links, time: asked, isolated } = of;
   if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
   if (time.system > asked.system) return null;

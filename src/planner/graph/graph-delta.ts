@@ -4,7 +4,7 @@
  */
 import type { Adjacency, Graph } from './graph.ts';
 import { Graph as MadeGraph } from './graph.ts';
-import { shared } from './shared.ts';
+import { sharedArray } from './shared-array.ts';
 import type { Steps } from './steps.ts';
 
 export interface EdgeChange {
@@ -28,14 +28,14 @@ export function* changedGraph(graph: Graph, added: readonly EdgeChange[], remove
   const cuts = cutsOf(coming, going, graph.edges);
   const count = graph.edges + coming.length - going.length;
   const { linkOf, weights, texts, links, out } = graph;
-  const neighbours = yield* merged(out.neighbours, shared(Int32Array, count), cuts, ({ target }) => target);
-  const systemFrom = yield* merged(graph.systemFrom, shared(BigInt64Array, count), cuts, (edge) => edge.systemFrom);
+  const neighbours = yield* merge(out.neighbours, sharedArray(Int32Array, count), cuts, ({ target }) => target);
+  const systemFrom = yield* merge(graph.systemFrom, sharedArray(BigInt64Array, count), cuts, (edge) => edge.systemFrom);
   const made = {
     systemFrom,
-    weights: weights && (yield* merged(weights, shared(Float64Array, count), cuts, ({ weight }) => weight)),
-    linkOf: linkOf && (yield* merged(linkOf, shared(Uint16Array, count), cuts, ({ link }) => link)),
+    weights: weights && (yield* merge(weights, sharedArray(Float64Array, count), cuts, ({ weight }) => weight)),
+    linkOf: linkOf && (yield* merge(linkOf, sharedArray(Uint16Array, count), cuts, ({ link }) => link)),
   };
-  const offsets = moved(out.offsets, [
+  const offsets = shiftOffsets(out.offsets, [
     ...coming.map(({ edge }) => [edge.source, 1] as const),
     ...removed.map(({ source }) => [source, -1] as const),
   ]);
@@ -63,13 +63,13 @@ function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone
   const numberOf = new Map(arriving.map(({ edge, number }) => [edge, number]));
   const leaving = Int32Array.from(removed.map((edge, i) => placeIn(edge.target, gone[i]!))).sort();
   const cuts = cutsOf(arriving, leaving, edges);
-  const neighbours = yield* merged(into.neighbours, shared(Int32Array, count), cuts, ({ source }) => source);
-  const own = yield* merged(into.edges!, shared(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
+  const neighbours = yield* merge(into.neighbours, sharedArray(Int32Array, count), cuts, ({ source }) => source);
+  const own = yield* merge(into.edges!, sharedArray(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
   for (let first = 0; first < count; first += copiedAtOnce) {
     numbers.renumber(own, first, Math.min(count, first + copiedAtOnce));
     yield;
   }
-  const offsets = moved(into.offsets, [
+  const offsets = shiftOffsets(into.offsets, [
     ...coming.map(({ edge }) => [edge.target, 1] as const),
     ...removed.map(({ target }) => [target, -1] as const),
   ]);
@@ -168,7 +168,7 @@ function cutsOf(coming: readonly Coming[], going: Int32Array, edges: number): re
   return cuts;
 }
 
-function* merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
+function* merge<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
   before: A,
   after: A,
   cuts: readonly Cut[],
@@ -213,8 +213,8 @@ function copy(
 const copiedAtOnce = 1 << 17;
 
 /** Adjusts the offsets for the places that were added to, or removed from, some nodes. */
-function moved(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
-  const after = shared(Uint32Array, offsets.length);
+function shiftOffsets(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
+  const after = sharedArray(Uint32Array, offsets.length);
   after.set(offsets);
   const sorted = changes.toSorted((a, b) => a[0] - b[0]);
   let by = 0;

@@ -2,7 +2,7 @@
  * The common part of functions over the graph: the arguments that choose the graph, WHERE over edges, and rows of scores. Each
  * function is a `GraphAlgorithm`; `graphFunction` makes a table function of it.
  */
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { ArgumentSpec } from '../calls/argument-spec.ts';
 import type { TableFunction } from '../calls/table-function.ts';
 import type { PlanColumn } from '../logical-plan.ts';
@@ -63,7 +63,7 @@ export function graphFunction(algorithm: GraphAlgorithm): TableFunction {
         const type = column === null ? 'number' : catalog.type(link.name)!.properties[column]?.type;
         if (type === 'number' || type === 'integer') continue;
         const what = `${JSON.stringify(link.name)} has no column ${JSON.stringify(column)} of numbers`;
-        throw at('REL_UNKNOWN_COLUMN', `${what}: LINK says whose edges are weighed`, words.placeOf('WEIGHT'));
+        throw errorAt('REL_UNKNOWN_COLUMN', `${what}: LINK says whose edges are weighed`, words.placeOf('WEIGHT'));
       }
       const choices = new Map(
         specs.flatMap((spec) => (words.word(spec.name) === undefined ? [] : [[spec.name, words.word(spec.name)!]])),

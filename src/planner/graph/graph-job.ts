@@ -2,15 +2,15 @@
 import type { SteppedJob } from '../../log/threads/stepping-job.ts';
 import { MemoryMeter } from '../operators/operator.ts';
 import { algorithmOf } from './algorithms/all.ts';
-import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';
-import { Graph, type GraphParts, type NodeTexts } from './graph.ts';
+import { type Answered, answerCall, type CallArguments, countedCall, type Work } from './counted-call.ts';
+import { Graph, type GraphData, type NodeTexts } from './graph.ts';
 
 export interface GraphRequest {
-  readonly parts: Omit<GraphParts, 'texts'>;
+  readonly parts: Omit<GraphData, 'texts'>;
   readonly nodes: number;
   /** Nodes that the call names. */
   readonly named: ReadonlyMap<string, number>;
-  readonly call: CallParts;
+  readonly call: CallArguments;
   /** Bytes that the query may hold, and those that it holds already. */
   readonly memory: { readonly bytesMax: number; readonly bytes: number };
 }
@@ -30,7 +30,7 @@ export const graphJob: SteppedJob<GraphRequest, GraphReply> = {
     const work: Work = { looks: 0, held: 0 };
     const meter = new MemoryMeter(memory.bytesMax, memory.bytes);
     const graph = new Graph({ ...parts, texts: textsOf(nodes, named) });
-    const running = answered(algorithmOf(call.algorithm), graph, countedCall(call, work, meter), work);
+    const running = answerCall(algorithmOf(call.algorithm), graph, countedCall(call, work, meter), work);
     for (let told = 0, steps = 0; ; steps++) {
       const step = running.next();
       if (step.done) return { ...step.value, work };

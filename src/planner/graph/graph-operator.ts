@@ -7,17 +7,17 @@ import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Opening } from '../calls/table-function.ts';
 import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
-import type { Place } from '../statement.ts';
-import { besideLoop } from './beside.ts';
-import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';
+import type { Location } from '../statement.ts';
+import { besideLoop } from './worker-loop.ts';
+import { type Answered, answerCall, type CallArguments, countedCall, type Work } from './counted-call.ts';
 import { EdgeInstants } from './edge-instants.ts';
 import type { Graph, NodeTexts } from './graph.ts';
 import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
 import { graphJob, type GraphRequest } from './graph-job.ts';
 import { GraphReader } from './graph-reader.ts';
-import { looksOfScan } from './limits.ts';
+import { looksOfScan } from './graph-limits.ts';
 import type { Steps } from './steps.ts';
-import { started } from './warm-start.ts';
+import { startingState } from './warm-start.ts';
 
 const outputRows = 1_024;
 
@@ -60,13 +60,13 @@ export class GraphOperator implements Operator {
     this.#work.held = execution.memory.change(this.#work.held, 0);
   }
 
-  *#start(graph: Graph, parts: CallParts): Steps<State | null> {
+  *#start(graph: Graph, parts: CallArguments): Steps<State | null> {
     const { consistency, counters, notices } = this.#opening.execution;
     const { graphs } = this.#opening.execution.services;
     const { of } = this.#reader;
     if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
     const warm = graphs.warm(of, this.#nameOf(parts));
-    const start = warm && (yield* started(this.#algorithm, warm, graph));
+    const start = warm && (yield* startingState(this.#algorithm, warm, graph));
     if (start === null || this.#algorithm.warm === 'components') return start;
     counters.warm++;
     notices.push(
@@ -75,19 +75,19 @@ export class GraphOperator implements Operator {
     return start;
   }
 
-  #keep(graph: Graph, parts: CallParts, { state }: GraphRows, erased: () => boolean): void {
+  #keep(graph: Graph, parts: CallArguments, { state }: GraphRows, erased: () => boolean): void {
     const { of } = this.#reader;
     if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
     this.#opening.execution.services.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
   }
 
   /** Calls with equal names have equal results. */
-  #nameOf({ choices, values }: CallParts): string {
+  #nameOf({ choices, values }: CallArguments): string {
     return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
   }
 
   /** Runs here while it is little work; longer work starts again in a worker. */
-  *#answer(graph: Graph, parts: CallParts): Generator<Batch, Answered> {
+  *#answer(graph: Graph, parts: CallArguments): Generator<Batch, Answered> {
     const { counters, memory } = this.#opening.execution;
     const { beside } = this.#opening.execution.services;
     const work = this.#work;
@@ -95,7 +95,7 @@ export class GraphOperator implements Operator {
     // An algorithm over a whole graph of so many edges goes to a worker.
     if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
       return yield* this.#beside(beside.workers, graph, parts, looks);
-    const steps = answered(this.#algorithm, graph, countedCall(parts, work, memory), work);
+    const steps = answerCall(this.#algorithm, graph, countedCall(parts, work, memory), work);
     for (let step = steps.next(); ; step = steps.next()) {
       counters.looks = looks + work.looks;
       if (step.done) return step.value;
@@ -107,7 +107,7 @@ export class GraphOperator implements Operator {
     }
   }
 
-  *#beside(workers: WorkerKeeper, graph: Graph, call: CallParts, looks: number): Generator<Batch, Answered> {
+  *#beside(workers: WorkerKeeper, graph: Graph, call: CallArguments, looks: number): Generator<Batch, Answered> {
     const { counters, memory, wait } = this.#opening.execution;
     const { out, in: into, systemFrom, linkOf, links, weights } = graph;
     const named = new Map(
@@ -165,7 +165,7 @@ export class GraphOperator implements Operator {
     }
   }
 
-  #parts(): CallParts {
+  #parts(): CallArguments {
     const { node, values, execution } = this.#opening;
     const { kernels } = execution;
     const { name, direction, arguments: specs } = this.#algorithm;
@@ -175,7 +175,7 @@ export class GraphOperator implements Operator {
       ...chosen,
     ]);
     const given = new Map<string, string | number>();
-    const places = new Map<string, Place>();
+    const places = new Map<string, Location>();
     for (const spec of specs) {
       if (!values.has(spec.name)) continue;
       places.set(spec.name, values.placeOf(spec.name));

@@ -7,11 +7,11 @@ import type { Opening } from '../calls/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';
 import { ScanOperator } from '../operators/scan.ts';
-import { besideLoop } from './beside.ts';
+import { besideLoop } from './worker-loop.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
 import type { GraphOf } from './graph-changes.ts';
-import { made, type MadeGraph, makingJob, type ReadEdges } from './graph-making.ts';
+import { makeGraph, type MadeGraph, makingJob, type ReadEdges } from './graph-builder.ts';
 import { isClosed, type NodeType } from './graph-types.ts';
 import type { Steps } from './steps.ts';
 
@@ -64,7 +64,7 @@ export class GraphReader {
     );
     for (const [i, link] of types.links.entries()) {
       const [from, to] = node.graph!.edges[i]!.columns;
-      yield* this.#scanned(
+      yield* this.#scan(
         link.named,
         () => edges[i]!(),
         (batch) => list.addEdges(batch, i, [from!.type, to!.type]),
@@ -76,26 +76,26 @@ export class GraphReader {
       const hidesId = scan.masked.has('id');
       const idType: ColumnType = scan.columns[0]!.type;
       const how = { isolated: types.isolated, hidesId };
-      yield* this.#scanned(
+      yield* this.#scan(
         type.named,
         () => new ScanOperator(scan, execution),
         (batch) => list.addNodes(batch, idType, how),
         list,
       );
     }
-    const graph = list.graphOf(yield* this.#made(list.read));
+    const graph = list.graphOf(yield* this.#make(list.read));
     this.#hold(graph.bytes);
     return graph;
   }
 
-  #made(read: ReadEdges): Steps<MadeGraph> {
+  #make(read: ReadEdges): Steps<MadeGraph> {
     const { wait } = this.#opening.execution;
     const { beside } = this.#opening.execution.services;
-    if (beside === null || read.length <= beside.looksMin / looksOfEdge) return made(read);
+    if (beside === null || read.length <= beside.looksMin / looksOfEdge) return makeGraph(read);
     return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#gone.signal });
   }
 
-  *#scanned(
+  *#scan(
     named: boolean,
     open: () => Operator,
     take: (batch: NonNullable<ReturnType<Operator['next']>>) => void,
@@ -127,7 +127,7 @@ export class GraphReader {
       kind: 'scan',
       type: name,
       primaryKey: definition?.primaryKey ?? null,
-      masked: snapshot.masked(name),
+      masked: snapshot.masksOf(name),
       columns: [
         { name: 'id', type: definition?.properties['id']?.type ?? 'string' },
         { name: '_pk', type: 'string' },

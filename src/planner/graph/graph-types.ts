@@ -9,8 +9,8 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
-import { at } from '../places.ts';
-import type { Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Location } from '../statement.ts';
 import type { Words } from '../calls/argument-spec.ts';
 
 /** A type whose rows are edges. */
@@ -60,7 +60,7 @@ function isOwnEnd(definition: TypeDefinition): boolean {
 /** The graph that a call is about: what TYPE, LINK and LINK_TYPES say, or all of it. */
 export function graphTypes(catalog: CatalogReader, words: Words): GraphTypes {
   const type = words.word('TYPE');
-  const definition = type === undefined ? undefined : known(catalog, type, 'TYPE', words);
+  const definition = type === undefined ? undefined : requireType(catalog, type, 'TYPE', words);
   const names = linkNames(words);
   // A call may name the edge type alone: then every end of these edges is a node.
   const ofEdges = definition !== undefined && names === null && endsOf(definition) !== null && !isOwnEnd(definition);
@@ -94,16 +94,16 @@ function linksOf(catalog: CatalogReader, names: readonly string[] | null, words:
           const ends = endsOf(each);
           return ends === null ? [] : [{ name: each.name, ends, named: false }];
         })
-      : names.map((name) => linkNamed(known(catalog, name, argument, words), words.placeOf(argument)));
+      : names.map((name) => linkNamed(requireType(catalog, name, argument, words), words.placeOf(argument)));
   return [...links].sort((a, b) => compareText(a.name, b.name));
 }
 
 /** Throws where its rows are no edges. */
-export function linkNamed(definition: TypeDefinition, place: Place): LinkType {
+export function linkNamed(definition: TypeDefinition, place: Location): LinkType {
   const ends = endsOf(definition);
   if (ends !== null) return { name: definition.name, ends, named: true };
   const text = `rows of ${JSON.stringify(definition.name)} are no edges: its type declares no edge, and has no from_id and to_id`;
-  throw at('REL_INVALID', text, place);
+  throw errorAt('REL_INVALID', text, place);
 }
 
 /** Names of the types whose rows are nodes, whether or not an edge names them. */
@@ -128,10 +128,10 @@ export function isNode(definition: TypeDefinition): boolean {
   return endsOf(definition) === null || isOwnEnd(definition);
 }
 
-function known(catalog: CatalogReader, name: string, argument: string, words: Words): TypeDefinition {
+function requireType(catalog: CatalogReader, name: string, argument: string, words: Words): TypeDefinition {
   const definition = catalog.type(name);
   if (definition !== undefined) return definition;
-  throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, words.placeOf(argument));
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, words.placeOf(argument));
 }
 
 /** Types whose rows the ends of these edges may name. */

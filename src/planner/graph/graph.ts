@@ -18,7 +18,7 @@ export interface Adjacency {
   readonly edges: Int32Array | null;
 }
 
-export interface GraphParts {
+export interface GraphData {
   /** Texts of the nodes, by number. */
   readonly texts: NodeTexts;
   readonly out: Adjacency;
@@ -56,7 +56,7 @@ export class Graph {
   readonly linkOf: Uint16Array | null;
   readonly lineage: object;
 
-  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights, lineage = {} }: GraphParts) {
+  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights, lineage = {} }: GraphData) {
     this.nodes = texts.size;
     this.edges = systemFrom.length;
     this.texts = texts;

@@ -7,7 +7,7 @@ export const stepsAtOnce = 1 << 14;
 const runLength = 1_024;
 
 /** Sorts numbers in steps. Stable; may reuse the given array. */
-export function* sorted(numbers: Int32Array, compare: (a: number, b: number) => number): Steps<Int32Array> {
+export function* sortInSteps(numbers: Int32Array, compare: (a: number, b: number) => number): Steps<Int32Array> {
   const count = numbers.length;
   for (let first = 0; first < count; first += runLength) {
     numbers.subarray(first, first + runLength).sort(compare);

@@ -3,7 +3,7 @@
  * begin with are ordered digit by digit, and only texts that have these in common too are compared.
  */
 import { byWords, edgesAtOnce, roomFor } from './edge-order.ts';
-import { sorted, type Steps } from './steps.ts';
+import { sortInSteps, type Steps } from './steps.ts';
 
 /** Texts by code, as bytes. */
 export interface Names {
@@ -32,7 +32,7 @@ export function* inTextOrder(codes: Int32Array, names: Names): Steps<Int32Array>
   for (let first = 0, end = 1; first < count; first = end++) {
     while (end < count && words[3 * end] === words[3 * first] && words[3 * end + 1] === words[3 * first + 1]) end++;
     for (let at = first; at < end; at++) order[at] = words[3 * at + 2]!;
-    if (end - first > 1) order.set(yield* sorted(order.slice(first, end), compare), first);
+    if (end - first > 1) order.set(yield* sortInSteps(order.slice(first, end), compare), first);
     if (first >>> 14 !== end >>> 14) yield;
   }
   return order;

@@ -9,11 +9,11 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Opening } from '../calls/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { hopsMax } from './algorithms/paths-between.ts';
 import { type Direction, type Graph, ways } from './graph.ts';
 import { GraphReader } from './graph-reader.ts';
-import { looksOfScan } from './limits.ts';
+import { looksOfScan } from './graph-limits.ts';
 import { stepsAtOnce } from './steps.ts';
 import { walkName } from './pattern-columns.ts';
 import { patternFunction } from './pattern-function.ts';
@@ -85,7 +85,7 @@ class WalkOperator extends PiecesOperator {
     const bound = (name: string): number => (values.has(name) ? Number(values.integer(name, execution.kernels)) : 1);
     const [least, most] = [bound('LEAST'), bound('MOST')];
     if (least >= 0 && least <= most && most <= hopsMax) return { least, most };
-    throw at('REL_INVALID', `a path has 0 to ${hopsMax} edges, the lower bound first`, values.placeOf('MOST'));
+    throw errorAt('REL_INVALID', `a path has 0 to ${hopsMax} edges, the lower bound first`, values.placeOf('MOST'));
   }
 }
 

@@ -17,7 +17,7 @@ export interface Warm {
 }
 
 /** The state to start from; null where the earlier state does not apply to this graph. */
-export function* started(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): Steps<State | null> {
+export function* startingState(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): Steps<State | null> {
   const onlyGrew = warm.lineage === graph.lineage && warm.edges <= graph.edges;
   if (algorithm.warm === 'components') return onlyGrew ? warm.state : null;
   const before = warm.texts === graph.texts ? null : yield* numbersBefore(warm.texts, graph.texts);

@@ -4,61 +4,68 @@
  */
 import { compiledKernels } from './compiled-kernels.ts';
 
-type Place = number;
+type MemoryOffset = number;
 
 /** Adds or compares the values of the chosen rows into accumulators by group; `absent` counts NULLs by group. */
 type Accumulate = (
-  values: Place,
-  selection: Place,
+  values: MemoryOffset,
+  selection: MemoryOffset,
   first: number,
   count: number,
-  groups: Place,
-  nulls: Place,
-  absent: Place,
-  into: Place,
+  groups: MemoryOffset,
+  nulls: MemoryOffset,
+  absent: MemoryOffset,
+  into: MemoryOffset,
 ) => void;
 
 type Extreme = (...args: [...Parameters<Accumulate>, sign: 1 | -1]) => void;
 
 export interface ColumnKernels {
-  keepRangeI32(values: Place, least: number, most: number, flip: 0 | -1, mask: Place, words: number): void;
-  keepRangeF64(values: Place, least: number, most: number, flip: 0 | -1, mask: Place, words: number): void;
-  keepRangeI64(values: Place, least: bigint, most: bigint, flip: 0 | -1, mask: Place, words: number): void;
-  keepSetI32(values: Place, items: Place, count: number, flip: 0 | -1, mask: Place, words: number): void;
-  keepCodes(codes: Place, table: Place, mask: Place, words: number): void;
-  keepUnmarked(bytes: Place, flip: 0 | -1, mask: Place, words: number): void;
-  prepareSelection(table: Place): void;
-  selectRows(mask: Place, words: number, row: number, table: Place, selection: Place): number;
+  keepRangeI32(values: MemoryOffset, least: number, most: number, flip: 0 | -1, mask: MemoryOffset, words: number): void;
+  keepRangeF64(values: MemoryOffset, least: number, most: number, flip: 0 | -1, mask: MemoryOffset, words: number): void;
+  keepRangeI64(values: MemoryOffset, least: bigint, most: bigint, flip: 0 | -1, mask: MemoryOffset, words: number): void;
+  keepSetI32(values: MemoryOffset, items: MemoryOffset, count: number, flip: 0 | -1, mask: MemoryOffset, words: number): void;
+  keepCodes(codes: MemoryOffset, table: MemoryOffset, mask: MemoryOffset, words: number): void;
+  keepUnmarked(bytes: MemoryOffset, flip: 0 | -1, mask: MemoryOffset, words: number): void;
+  prepareSelection(table: MemoryOffset): void;
+  selectRows(mask: MemoryOffset, words: number, row: number, table: MemoryOffset, selection: MemoryOffset): number;
   groupValues(
-    values: Place,
-    table: Place,
+    values: MemoryOffset,
+    table: MemoryOffset,
     size: number,
-    selection: Place,
+    selection: MemoryOffset,
     first: number,
     from: number,
     count: number,
-    groups: Place,
-    rows: Place,
-    addends: Place,
-    sums: Place,
+    groups: MemoryOffset,
+    rows: MemoryOffset,
+    addends: MemoryOffset,
+    sums: MemoryOffset,
   ): number;
   groupPairs(
-    left: Place,
-    leftTable: Place,
+    left: MemoryOffset,
+    leftTable: MemoryOffset,
     leftSize: number,
-    right: Place,
-    rightTable: Place,
+    right: MemoryOffset,
+    rightTable: MemoryOffset,
     rightSize: number,
-    places: Place,
+    places: MemoryOffset,
     bits: number,
-    selection: Place,
+    selection: MemoryOffset,
     first: number,
     from: number,
     count: number,
-    groups: Place,
-    rows: Place,
+    groups: MemoryOffset,
+    rows: MemoryOffset,
   ): number;
-  countAbsent(selection: Place, first: number, count: number, groups: Place, nulls: Place, absent: Place): void;
+  countAbsent(
+    selection: MemoryOffset,
+    first: number,
+    count: number,
+    groups: MemoryOffset,
+    nulls: MemoryOffset,
+    absent: MemoryOffset,
+  ): void;
   readonly addF64: Accumulate;
   readonly addF64OfI32: Accumulate;
   readonly addI32: Accumulate;

@@ -207,21 +207,21 @@ function below(value: number): number {
 function integers(op: CompareOp, value: number | bigint): { least: bigint; most: bigint } {
   const down = typeof value === 'bigint' ? value : BigInt(Math.floor(value));
   const up = typeof value === 'bigint' ? value : BigInt(Math.ceil(value));
-  const clamped = (least: bigint, most: bigint): { least: bigint; most: bigint } => {
+  const clampToInt64 = (least: bigint, most: bigint): { least: bigint; most: bigint } => {
     if (least > i64Most || most < i64Least) return { least: 1n, most: 0n };
     return { least: least < i64Least ? i64Least : least, most: most > i64Most ? i64Most : most };
   };
   switch (op) {
     case '<':
-      return clamped(i64Least, up - 1n);
+      return clampToInt64(i64Least, up - 1n);
     case '<=':
-      return clamped(i64Least, down);
+      return clampToInt64(i64Least, down);
     case '>':
-      return clamped(down + 1n, i64Most);
+      return clampToInt64(down + 1n, i64Most);
     case '>=':
-      return clamped(up, i64Most);
+      return clampToInt64(up, i64Most);
     default:
-      return clamped(up, down);
+      return clampToInt64(up, down);
   }
 }
 

@@ -56,7 +56,7 @@ export class RowMask {
   /** How many rows are left of a block; -1 where that is not for kernels to say. The tests are left out unless `testing`. */
   select(block: MaskedBlock, testing: boolean): number {
     const memory = memoryIn(block.columns);
-    const demands = testing ? this.#demanded(block.columns) : [];
+    const demands = testing ? this.#demandsOn(block.columns) : [];
     const room = memory && demands && this.#roomIn(memory);
     if (!room || !demands) return -1;
     const { first, count } = block;
@@ -87,7 +87,7 @@ export class RowMask {
     return room;
   }
 
-  #demanded(columns: readonly Vector[]): { column: number; demand: Demand }[] | null {
+  #demandsOn(columns: readonly Vector[]): { column: number; demand: Demand }[] | null {
     const demands: { column: number; demand: Demand }[] = [];
     for (const [at, test] of this.#tests.entries()) {
       const { column } = test;

@@ -8,7 +8,7 @@
  *
  * Every other clause of pattern languages is REL_PARSE with its location: nothing is ignored. Source: specification, "Doors".
  */
-import type { Place } from '../statement.ts';
+import type { Location } from '../statement.ts';
 import {
   aggregates,
   type ArithmeticOp,
@@ -39,10 +39,10 @@ export const functions: ReadonlyMap<string, { readonly call: string; readonly le
       ['REPLACE', 3, 3],
       ['COALESCE', 1, 64],
     ] as const
-  ).flatMap(([names, least, most]) => names.split(' ').map((call) => [written(call), { call, least, most }] as const)),
+  ).flatMap(([names, least, most]) => names.split(' ').map((call) => [nameOfCall(call), { call, least, most }] as const)),
 );
 
-function written(call: string): string {
+function nameOfCall(call: string): string {
   const names: Readonly<Record<string, string>> = { LOWER: 'tolower', UPPER: 'toupper', LN: 'log' };
   return names[call] ?? call.replace('#', '').toLowerCase();
 }
@@ -64,7 +64,7 @@ export function startsPattern(cursor: TokenCursor): boolean {
 /** The clauses, RETURN last; or what of them writes, `pattern` null where nothing runs it. */
 export function readPattern(
   cursor: TokenCursor,
-): readonly Clause[] | { readonly verb: string; readonly place: Place; readonly pattern: PatternWrite | null } {
+): readonly Clause[] | { readonly verb: string; readonly place: Location; readonly pattern: PatternWrite | null } {
   const reader = new PatternReader(cursor);
   const clauses: Clause[] = [];
   for (;;) {
@@ -94,12 +94,12 @@ class PatternReader {
     const { place } = cursor;
     const optional = cursor.accept('OPTIONAL');
     if (cursor.accept('MATCH')) return this.#match(optional, place);
-    if (optional) throw cursor.expected('MATCH');
+    if (optional) throw cursor.expectedError('MATCH');
     if (cursor.accept('UNWIND')) return this.#unwind(place);
     if (cursor.accept('WITH')) return this.#projection('with', place);
     if (cursor.accept('RETURN')) return this.#projection('return', place);
     if (unsupported.has(cursor.key())) throw cursor.error(`${cursor.key()} is not supported in patterns`);
-    throw cursor.expected('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
+    throw cursor.expectedError('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
   }
 
   write(matches: readonly Clause[]): PatternWrite {
@@ -119,13 +119,13 @@ class PatternReader {
     return { matches, made, returned, place };
   }
 
-  #unwind(place: Place): Clause {
+  #unwind(place: Location): Clause {
     const list = this.#term();
     this.#cursor.expect('AS');
     return { kind: 'unwind', list, name: this.#cursor.name('a name'), place };
   }
 
-  #match(optional: boolean, place: Place): Clause {
+  #match(optional: boolean, place: Location): Clause {
     const cursor = this.#cursor;
     const chains = [this.#path()];
     while (cursor.accept(',')) chains.push(this.#path());
@@ -232,13 +232,13 @@ class PatternReader {
     do {
       const name = this.#word(what);
       cursor.expect(':');
-      entries.push({ name, value: cursor.nested(() => this.#term()) });
+      entries.push({ name, value: cursor.nest(() => this.#term()) });
     } while (cursor.accept(','));
     cursor.expect('}');
     return entries;
   }
 
-  #projection(kind: 'with' | 'return', place: Place): Projection {
+  #projection(kind: 'with' | 'return', place: Location): Projection {
     const cursor = this.#cursor;
     this.#takesAggregates = true;
     const distinct = cursor.accept('DISTINCT');
@@ -286,7 +286,7 @@ class PatternReader {
     while (cursor.key() === word) {
       const { place } = cursor;
       cursor.next();
-      cursor.linked();
+      cursor.countLink();
       left = { kind, left, right: operand(), place };
     }
     return left;
@@ -296,7 +296,7 @@ class PatternReader {
     const cursor = this.#cursor;
     const { place } = cursor;
     if (!cursor.accept('NOT')) return this.#comparison();
-    return cursor.nested(() => ({ kind: 'not', operand: this.#negation(), place }));
+    return cursor.nest(() => ({ kind: 'not', operand: this.#negation(), place }));
   }
 
   #comparison(): Term {
@@ -311,7 +311,7 @@ class PatternReader {
       // a < b < c says both.
       chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, place };
       left = right;
-      cursor.linked();
+      cursor.countLink();
     }
     return chain ?? left;
   }
@@ -333,7 +333,7 @@ class PatternReader {
       else if (cursor.acceptPair('ENDS', 'WITH')) left = { kind: 'text', op: 'ends', left, right: this.#sum(), place };
       else if (cursor.accept('CONTAINS')) left = { kind: 'text', op: 'contains', left, right: this.#sum(), place };
       else return left;
-      cursor.linked();
+      cursor.countLink();
     }
   }
 
@@ -347,7 +347,7 @@ class PatternReader {
     for (let op = ops.find((each) => each === cursor.key()); op !== undefined; op = ops.find((each) => each === cursor.key())) {
       const { place } = cursor;
       cursor.next();
-      cursor.linked();
+      cursor.countLink();
       left = { kind: 'arithmetic', op, left, right: operand(), place };
     }
     return left;
@@ -356,7 +356,7 @@ class PatternReader {
   #signed(): Term {
     const cursor = this.#cursor;
     const { place } = cursor;
-    if (cursor.accept('-')) return cursor.nested(() => ({ kind: 'negate', operand: this.#signed(), place }));
+    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#signed(), place }));
     let of = this.#atom();
     for (;;) {
       const at = cursor.place;
@@ -364,20 +364,20 @@ class PatternReader {
       else if (cursor.key() === '[') of = this.#element(of, at);
       else if (cursor.key() === ':' && of.kind === 'variable') of = this.#labelled(of.name, at);
       else return of;
-      cursor.linked();
+      cursor.countLink();
     }
   }
 
-  #element(of: Term, place: Place): Term {
+  #element(of: Term, place: Location): Term {
     const cursor = this.#cursor;
     cursor.expect('[');
-    const at = cursor.nested(() => this.#term());
+    const at = cursor.nest(() => this.#term());
     if (cursor.key() === '..') throw cursor.error('a part of a list, [a..b], is not supported');
     cursor.expect(']');
     return { kind: 'element', of, at, place };
   }
 
-  #labelled(of: string, place: Place): Term {
+  #labelled(of: string, place: Location): Term {
     const cursor = this.#cursor;
     const types: string[] = [];
     while (cursor.accept(':')) types.push(cursor.name('a type'));
@@ -398,14 +398,14 @@ class PatternReader {
             'a pattern in a condition is not supported: OPTIONAL MATCH it, and ask whether a node of it IS NULL',
           );
         cursor.next();
-        const inner = cursor.nested(() => this.#term());
+        const inner = cursor.nest(() => this.#term());
         cursor.expect(')');
         return inner;
       }
       case '[':
         return this.#list(place);
       case '{':
-        return { kind: 'map', entries: cursor.nested(() => this.#entries('a name')), place };
+        return { kind: 'map', entries: cursor.nest(() => this.#entries('a name')), place };
       case 'CASE':
         return this.#case(place);
     }
@@ -431,22 +431,22 @@ class PatternReader {
     return (next === '<' && then === '-') || (next === '-' && (then === '[' || then === '-' || then === '->'));
   }
 
-  #list(place: Place): Term {
+  #list(place: Location): Term {
     const cursor = this.#cursor;
     cursor.expect('[');
     const items: Term[] = [];
     if (cursor.accept(']')) return { kind: 'list', items, place };
     if (cursor.key(1) === 'IN' && cursor.token.kind === 'word')
       throw cursor.error('a comprehension, [x IN list …], is not supported');
-    do items.push(cursor.nested(() => this.#term()));
+    do items.push(cursor.nest(() => this.#term()));
     while (cursor.accept(','));
     cursor.expect(']');
     return { kind: 'list', items, place };
   }
 
-  #case(place: Place): Term {
+  #case(place: Location): Term {
     const cursor = this.#cursor;
-    return cursor.nested(() => {
+    return cursor.nest(() => {
       cursor.expect('CASE');
       const operand = cursor.key() === 'WHEN' ? null : this.#term();
       const branches: { when: Term; result: Term }[] = [];
@@ -455,14 +455,14 @@ class PatternReader {
         cursor.expect('THEN');
         branches.push({ when, result: this.#term() });
       }
-      if (branches.length === 0) throw cursor.expected('WHEN');
+      if (branches.length === 0) throw cursor.expectedError('WHEN');
       const otherwise = cursor.accept('ELSE') ? this.#term() : null;
       cursor.expect('END');
       return { kind: 'case', operand, branches, otherwise, place };
     });
   }
 
-  #called(place: Place): Term {
+  #called(place: Location): Term {
     const cursor = this.#cursor;
     const { text } = cursor.token;
     const name = text.toLowerCase();
@@ -483,14 +483,14 @@ class PatternReader {
       }
       const distinct = cursor.accept('DISTINCT');
       this.#takesAggregates = false;
-      const of = cursor.nested(() => this.#term());
+      const of = cursor.nest(() => this.#term());
       this.#takesAggregates = true;
       cursor.expect(')');
       return { kind: 'aggregate', function: aggregate, of, distinct, place };
     }
     const given: Term[] = [];
     if (cursor.key() !== ')') {
-      do given.push(cursor.nested(() => this.#term()));
+      do given.push(cursor.nest(() => this.#term()));
       while (cursor.accept(','));
     }
     cursor.expect(')');

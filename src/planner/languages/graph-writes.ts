@@ -2,7 +2,7 @@
  * Parses the writes of the graph doors: CREATE and MERGE of patterns, and CALL … .write. The rows that a preceding MATCH finds
  * are a query of its own. Readers without the right to write see the statement refused.
  */
-import type { Dialect, Place, Query, Slot } from '../statement.ts';
+import type { Dialect, Location, Query, Slot } from '../statement.ts';
 import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
 import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from '../pattern-tree.ts';
@@ -27,7 +27,7 @@ export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphW
   if (cursor.asOf !== null) throw cursor.error('writes apply to the current graph: leave out AS OF', cursor.asOf.place);
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return write;
-  throw ended ? cursor.error('one statement at a time') : cursor.expected('the end of the statement');
+  throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
 }
 
 function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
@@ -35,7 +35,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
   if (!('verb' in read) || read.pattern === null) return null;
   const { matches, made, returned, place } = read.pattern;
   const things = new Things(matches);
-  const all = things.of(made);
+  const all = things.list(made);
   const known = new Set(all.map(({ name }) => name));
   const clause = returned && things.withValues(returned, known);
   const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
@@ -59,19 +59,19 @@ function matchedQuery(
   matches: readonly Clause[],
   used: readonly string[],
   values: readonly Term[],
-  place: Place,
+  place: Location,
 ): { readonly query: Query } | null {
   if (matches.length === 0) {
     if (used.length > 0) throw parseError(place, `there is no variable ${JSON.stringify(used[0])} here`);
     if (values.length === 0) return null;
   }
-  const called = (name: string): Term => ({
+  const nodeKey = (name: string): Term => ({
     kind: 'function',
     name: nameFunction,
     arguments: [{ kind: 'variable', name, place }],
     place,
   });
-  const items = [...used.map(called), ...values].map((term, i) => ({ term, name: `#${i}` }));
+  const items = [...used.map(nodeKey), ...values].map((term, i) => ({ term, name: `#${i}` }));
   // A row counts even without a value.
   const some: Term = { kind: 'list', items: [], place };
   const nothing = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
@@ -101,9 +101,9 @@ class Things {
   /** Replaces terms that name nothing made by values of the matched row. */
   withValues(clause: Projection, made: ReadonlySet<string>): Projection {
     if (clause.isAll) throw parseError(clause.place, 'RETURN * is not supported behind CREATE and MERGE: name the values');
-    const replaced = (term: Term): Term => {
+    const replaceTerm = (term: Term): Term => {
       const names = namesIn(term);
-      if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaced(term.of) };
+      if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaceTerm(term.of) };
       if (names.length === 0 || isAggregate(term)) return term;
       if (names.every((name) => !made.has(name))) {
         const value = this.values.push(term) - 1;
@@ -114,16 +114,16 @@ class Things {
     };
     return {
       ...clause,
-      items: clause.items.map((item) => ({ ...item, term: replaced(item.term) })),
+      items: clause.items.map((item) => ({ ...item, term: replaceTerm(item.term) })),
       orderBy: clause.orderBy.map((each) => {
         const isItem =
           each.term.kind === 'variable' && clause.items.some(({ name }) => name === (each.term as { name: string }).name);
-        return isItem ? each : { ...each, term: replaced(each.term) };
+        return isItem ? each : { ...each, term: replaceTerm(each.term) };
       }),
     };
   }
 
-  of(made: readonly MadeClause[]): readonly MadeThing[] {
+  list(made: readonly MadeClause[]): readonly MadeThing[] {
     return made.flatMap(({ kind, chains }) =>
       chains.flatMap(({ nodes, edges }) => {
         const things: MadeThing[] = [];
@@ -166,7 +166,7 @@ class Things {
     });
   }
 
-  #name(name: string | null, place: Place): string {
+  #name(name: string | null, place: Location): string {
     if (name === null) return `#${++this.#numbers}`;
     if (this.#taken.has(name))
       throw parseError(place, `${JSON.stringify(name)} is bound already: a new element needs a name of its own`);

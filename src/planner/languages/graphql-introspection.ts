@@ -26,7 +26,7 @@ import { GraphQLString } from 'graphql/type/scalars.js';
 import { GraphQLSchema } from 'graphql/type/schema.js';
 import { validate } from 'graphql/validation/validate.js';
 import { ServiceError } from '../../errors.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { SchemaView } from './graphql-schema.ts';
 
 /** Most fields of a document after its fragments are expanded: common clients ask for some 300. */
@@ -56,7 +56,7 @@ export function introspect(question: SchemaQuestion): (schema: SchemaView) => Ge
   const [error] = validate(anySchema, document, undefined, { maxErrors: 1 });
   if (error) {
     const [place] = error.locations ?? [];
-    throw place ? at('REL_PARSE', error.message, place) : new ServiceError('REL_PARSE', error.message);
+    throw place ? errorAt('REL_PARSE', error.message, place) : new ServiceError('REL_PARSE', error.message);
   }
   const given = getVariableValues(anySchema, operation.variableDefinitions ?? [], question.variables, { maxErrors: 1 });
   if (given.errors) throw new ServiceError('REL_INVALID', given.errors[0]!.message);

@@ -22,9 +22,9 @@ import { parse } from 'graphql/language/parser.js';
 import { separateOperations } from 'graphql/utilities/separateOperations.js';
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { checkText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
-import { at } from '../places.ts';
-import type { Expression, Literal, ParsedQuestion, Place, ProjectionItem, Slot } from '../statement.ts';
-import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, Literal, ParsedQuestion, Location, ProjectionItem, Slot } from '../statement.ts';
+import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
 export interface GraphqlRequest {
   readonly query: string;
@@ -47,7 +47,7 @@ const schemaFields: ReadonlySet<string> = new Set(['__schema', '__type', '__type
 
 /** Throws REL_PARSE for syntax beyond the language or the supported subset, REL_READ_ONLY for mutations, else REL_INVALID. */
 export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDocument {
-  const document = parsed(request.query);
+  const document = parseDocument(request.query);
   const operation = operationOf(document, request.operationName);
   const fragments = document.definitions.filter((each) => each.kind === 'FragmentDefinition');
   if (isAboutSchema(operation, fragments)) {
@@ -59,11 +59,11 @@ export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDo
   // Another operation may use the fragment.
   const isAlone = document.definitions.length === fragments.length + 1;
   if (fragment && isAlone)
-    throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
   return { kind: 'rows', ...new StatementMaker(request.variables, BigInt(rowsMax)).make(operation) };
 }
 
-function parsed(text: string): DocumentNode {
+function parseDocument(text: string): DocumentNode {
   checkText(text, 'the document');
   if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a document has at most ${charactersMax} characters`);
   try {
@@ -73,7 +73,7 @@ function parsed(text: string): DocumentNode {
     if (!(error instanceof GraphQLError)) throw error;
     const [place] = error.locations ?? [];
     const detail = error.message.replace(/^Syntax Error: /, '');
-    throw place ? at('REL_PARSE', detail, place) : new ServiceError('REL_PARSE', detail);
+    throw place ? errorAt('REL_PARSE', detail, place) : new ServiceError('REL_PARSE', detail);
   }
 }
 
@@ -82,17 +82,19 @@ function operationOf({ definitions }: DocumentNode, name: string | null): Operat
   const operations: OperationDefinitionNode[] = [];
   for (const each of definitions) {
     if (each.kind === 'OperationDefinition') operations.push(each);
-    else if (each.kind !== 'FragmentDefinition') throw at('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
+    else if (each.kind !== 'FragmentDefinition')
+      throw errorAt('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
   }
   const names = operations.flatMap((each) => each.name?.value ?? []);
   const nameless = operations.find((each) => each.name === undefined);
-  if (nameless && operations.length > 1) throw at('REL_INVALID', 'each of several operations needs a name', placeOf(nameless));
+  if (nameless && operations.length > 1)
+    throw errorAt('REL_INVALID', 'each of several operations needs a name', placeOf(nameless));
   const again = operations.find((each, i) => each.name !== undefined && names.indexOf(each.name.value) < i);
-  if (again) throw at('REL_INVALID', `two operations are called ${again.name!.value}`, placeOf(again));
+  if (again) throw errorAt('REL_INVALID', `two operations are called ${again.name!.value}`, placeOf(again));
   const [first, second] = operations;
   if (first === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
   if (name === null && second) {
-    throw at('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, placeOf(second));
+    throw errorAt('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, placeOf(second));
   }
   const operation = name === null ? first : operations.find((each) => each.name?.value === name);
   if (operation === undefined) {
@@ -100,10 +102,10 @@ function operationOf({ definitions }: DocumentNode, name: string | null): Operat
     throw new ServiceError('REL_INVALID', `operationName names no operation of the document${known}`);
   }
   if (operation.operation === 'mutation') {
-    throw at('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(operation));
+    throw errorAt('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(operation));
   }
   if (operation.operation === 'subscription') {
-    throw at('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(operation));
+    throw errorAt('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(operation));
   }
   return operation;
 }
@@ -131,7 +133,7 @@ class StatementMaker {
   readonly #variables: GraphqlRequest['variables'];
   readonly #rowsMax: bigint;
   readonly #parameters: Literal[] = [];
-  readonly #places: Place[] = [];
+  readonly #places: Location[] = [];
 
   constructor(variables: GraphqlRequest['variables'], rowsMax: bigint) {
     this.#variables = variables;
@@ -141,7 +143,7 @@ class StatementMaker {
   make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuestion } {
     refuseDirectives(directives);
     const [root, second] = selectionSet.selections.map(plainField);
-    if (second) throw at('REL_INVALID', 'a request has one root field: ask for each type by itself', placeOf(second));
+    if (second) throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', placeOf(second));
     const place = placeOf(root!);
     const type = root!.name.value;
     const { where, limit } = argumentsOf(root!);
@@ -162,13 +164,13 @@ class StatementMaker {
 
   #projection(root: FieldNode, type: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
     const fields = root.selectionSet?.selections;
-    if (!fields) throw at('REL_INVALID', `select its fields: ${type} { … }`, placeOf(root));
+    if (!fields) throw errorAt('REL_INVALID', `select its fields: ${type} { … }`, placeOf(root));
     const items = new Map<string, ProjectionItem>();
     for (const each of fields.map(plainField)) {
       const [name, place] = [each.name.value, placeOf(each)];
       const [argument] = each.arguments ?? [];
-      if (argument) throw at('REL_INVALID', `field ${name} takes no arguments`, placeOf(argument));
-      if (each.selectionSet) throw at('REL_INVALID', `field ${name} has no fields of its own`, placeOf(each.selectionSet));
+      if (argument) throw errorAt('REL_INVALID', `field ${name} takes no arguments`, placeOf(argument));
+      if (each.selectionSet) throw errorAt('REL_INVALID', `field ${name} has no fields of its own`, placeOf(each.selectionSet));
       // Clients ask every object for its type.
       const isType = name === '__typename';
       const expression: Expression = isType ? this.#literal(type, place) : columnOf(name, place);
@@ -186,11 +188,12 @@ class StatementMaker {
   }
 
   #only(node: ValueNode): Equality {
-    if (node.kind !== 'ObjectValue') throw at('REL_INVALID', 'where takes an object: where: { field: value }', placeOf(node));
+    if (node.kind !== 'ObjectValue')
+      throw errorAt('REL_INVALID', 'where takes an object: where: { field: value }', placeOf(node));
     const [field, second] = (node satisfies ObjectValueNode).fields;
-    if (!field) throw at('REL_INVALID', 'where names a field: where: { field: value }', placeOf(node));
+    if (!field) throw errorAt('REL_INVALID', 'where names a field: where: { field: value }', placeOf(node));
     if (second) {
-      throw at('REL_INVALID', 'where takes one equality; several come as an object in a variable', placeOf(second));
+      throw errorAt('REL_INVALID', 'where takes one equality; several come as an object in a variable', placeOf(second));
     }
     return [field.name.value, this.#value(field.value), placeOf(field.value)];
   }
@@ -199,21 +202,21 @@ class StatementMaker {
     const [name, place] = [node.name.value, placeOf(node)];
     const object = this.#variable(node);
     if (typeof object !== 'object' || Array.isArray(object)) {
-      throw at('REL_INVALID', `$${name} is a filter: an object of fields and values`, place);
+      throw errorAt('REL_INVALID', `$${name} is a filter: an object of fields and values`, place);
     }
     return Object.entries(object as object).map(([field, value]): Equality => {
       if (!/^[A-Za-z0-9_]+$/.test(field)) {
-        throw at('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, place);
+        throw errorAt('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, place);
       }
       return [field, scalar(value, `$${name}.${field}`, place), place];
     });
   }
 
   /** Rows beyond the most that an answer may have are left out, not refused. */
-  #limit(node: ValueNode | undefined, root: Place): Slot {
+  #limit(node: ValueNode | undefined, root: Location): Slot {
     const place = node ? placeOf(node) : root;
     const limit = node ? this.#value(node) : limitByDefault;
-    if (typeof limit !== 'bigint' || limit < 0n) throw at('REL_INVALID', 'limit takes a whole number of at least 0', place);
+    if (typeof limit !== 'bigint' || limit < 0n) throw errorAt('REL_INVALID', 'limit takes a whole number of at least 0', place);
     return this.#slot(limit < this.#rowsMax ? limit : this.#rowsMax, place);
   }
 
@@ -230,11 +233,11 @@ class StatementMaker {
       case 'BooleanValue':
         return node.value;
       case 'NullValue':
-        throw at('REL_INVALID', 'null equals nothing', place);
+        throw errorAt('REL_INVALID', 'null equals nothing', place);
       case 'EnumValue':
-        throw at('REL_INVALID', `texts stand in double quotes: "${node.value}"`, place);
+        throw errorAt('REL_INVALID', `texts stand in double quotes: "${node.value}"`, place);
       default:
-        throw at('REL_INVALID', 'a text, a number or a boolean is expected here', place);
+        throw errorAt('REL_INVALID', 'a text, a number or a boolean is expected here', place);
     }
   }
 
@@ -243,35 +246,36 @@ class StatementMaker {
     const name = node.name.value;
     const value = Object.hasOwn(this.#variables, name) ? this.#variables[name] : undefined;
     if (value !== undefined && value !== null) return value;
-    throw at('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, placeOf(node));
+    throw errorAt('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, placeOf(node));
   }
 
-  #literal(value: Value, place: Place): Expression {
+  #literal(value: Value, place: Location): Expression {
     return { kind: 'literal', ...this.#slot(value, place) };
   }
 
-  #slot(value: Value, place: Place): Slot {
+  #slot(value: Value, place: Location): Slot {
     this.#places.push(place);
     return { slot: this.#parameters.push(value) - 1, place };
   }
 }
 
 type Value = Exclude<Literal, null>;
-type Equality = readonly [field: string, value: Value, place: Place];
+type Equality = readonly [field: string, value: Value, place: Location];
 
 const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
 
 function plainField(node: SelectionNode): FieldNode {
   if (node.kind !== 'Field')
-    throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(node));
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(node));
   refuseDirectives(node.directives);
-  if (node.alias) throw at('REL_INVALID', 'aliases are not supported: a field has the name of its column', placeOf(node.alias));
+  if (node.alias)
+    throw errorAt('REL_INVALID', 'aliases are not supported: a field has the name of its column', placeOf(node.alias));
   return node;
 }
 
 function refuseDirectives(directives: FieldNode['directives']): void {
   const [directive] = directives ?? [];
-  if (directive) throw at('REL_PARSE', 'directives are not supported', placeOf(directive));
+  if (directive) throw errorAt('REL_PARSE', 'directives are not supported', placeOf(directive));
 }
 
 function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
@@ -279,15 +283,15 @@ function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly
   for (const each of root.arguments ?? []) {
     const name = each.name.value;
     if (name !== 'where' && name !== 'limit') {
-      throw at('REL_INVALID', `a type takes where and limit, not ${name}`, placeOf(each));
+      throw errorAt('REL_INVALID', `a type takes where and limit, not ${name}`, placeOf(each));
     }
-    if (found[name]) throw at('REL_INVALID', `${name} is given twice`, placeOf(each));
+    if (found[name]) throw errorAt('REL_INVALID', `${name} is given twice`, placeOf(each));
     found[name] = each;
   }
   return found;
 }
 
-function scalar(value: unknown, what: string, place: Place): Value {
+function scalar(value: unknown, what: string, place: Location): Value {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'bigint') return integer(value, what, place);
   if (typeof value === 'number' && Number.isFinite(value)) return Number.isSafeInteger(value) ? BigInt(value) : value;
@@ -295,15 +299,15 @@ function scalar(value: unknown, what: string, place: Place): Value {
     checkText(value, what);
     return value;
   }
-  throw at('REL_INVALID', `${what} is no text, no number and no boolean`, place);
+  throw errorAt('REL_INVALID', `${what} is no text, no number and no boolean`, place);
 }
 
-function integer(value: bigint, what: string, place: Place): bigint {
+function integer(value: bigint, what: string, place: Location): bigint {
   if (value >= I64_MIN && value <= I64_MAX) return value;
-  throw at('REL_INVALID', `${what} is out of range: integers have 64 bits`, place);
+  throw errorAt('REL_INVALID', `${what} is out of range: integers have 64 bits`, place);
 }
 
-function placeOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Place {
+function placeOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Location {
   const { line, column } = loc!.startToken;
   return { line, column };
 }

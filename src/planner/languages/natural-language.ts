@@ -11,7 +11,7 @@ export interface Translated {
 }
 
 /** A question without the phrases around its form. */
-interface Asked {
+interface Question {
   /** Single spaces; each quoted name is a mark. */
   readonly text: string;
   readonly quoted: readonly string[];
@@ -26,9 +26,9 @@ interface Form {
   /** Recognises the intent by the beginning of the text. */
   opens(text: string): boolean;
   /** The names that the question is about; null where there are none. */
-  names(asked: Asked): readonly string[] | null;
+  names(asked: Question): readonly string[] | null;
   readonly takes: { readonly hops: boolean; readonly asOf: boolean };
-  statement(names: readonly string[], asked: Asked): string;
+  statement(names: readonly string[], asked: Question): string;
 }
 
 const forms: readonly Form[] = [
@@ -62,32 +62,32 @@ const forms: readonly Form[] = [
 export function translate(question: string, types: readonly string[]): Translated {
   const asked = askedOf(question);
   const form = forms.find(({ opens }) => opens(asked.text));
-  if (form !== undefined) return { intent: form.intent, sql: formed(form, asked) };
+  if (form !== undefined) return { intent: form.intent, sql: statementOf(form, asked) };
   const counted = countedOf(asked.text);
   if (counted !== null) {
     const type = types.find((each) => namesOf(counted.replaceAll(' ', '')).has(plain(each)));
-    if (type === undefined) throw untranslated('"how many" counts all rows of a type: name it as list_entity_types does');
+    if (type === undefined) throw untranslatable('"how many" counts all rows of a type: name it as list_entity_types does');
     refuseNarrowed(asked, { hops: false, asOf: true });
     const time = asked.asOf === null ? 'CURRENT' : `'${asked.asOf}'`;
     return { intent: 'count', sql: `SELECT COUNT(*) AS count FROM ${quotedName(type)} AS OF ${time}` };
   }
   const type = typeNamed(question, types);
-  if (type === undefined) throw untranslated('name a type as list_entity_types does');
+  if (type === undefined) throw untranslatable('name a type as list_entity_types does');
   return { intent: 'browse', sql: `SELECT * FROM ${quotedName(type)} LIMIT 50` };
 }
 
-export function untranslated(why: string): ServiceError {
+export function untranslatable(why: string): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `could not translate the question: ${why}`);
 }
 
-function formed(form: Form, asked: Asked): string {
+function statementOf(form: Form, asked: Question): string {
   refuseNarrowed(asked, form.takes);
   const names = form.names(asked);
   const spoken = names?.map((name) => (mark.test(name) ? asked.quoted[Number(name.slice(1, -1))]! : name));
   const isWhole = (name: string): boolean =>
     name.trim() !== '' && !name.includes('\0') && !/ (?:from|between|to) \d{4}\b/i.test(name);
   if (spoken?.every(isWhole) !== true) {
-    throw untranslated(`this asks for ${form.intent}, but its subject is not clear: put names in quotes`);
+    throw untranslatable(`this asks for ${form.intent}, but its subject is not clear: put names in quotes`);
   }
   return form.statement(spoken, asked);
 }
@@ -109,7 +109,7 @@ const bound = '(?:(?:at most|max(?:imum)?(?: of)?|up to|no more than|not more th
 const edges = '(?:hops?|steps?|edges?|links?|levels?|degrees?(?: of separation)?)';
 /** At the end, or in front of the subject. */
 const within = `(?:(?:and )?(?:with(?:in)?|in|of|over|using) )?(?:a )?${bound}${count}[ -]${edges}(?: or (?:fewer|less)| at most| max(?:imum)?)?`;
-const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Asked>])[] = [
+const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Question>])[] = [
   [/[ ,;:.!?]+$/, () => ({})],
   [/[ ,]+(?:please|pls|thanks|thank you)$/i, () => ({})],
   [new RegExp(`[ ,]+${within}$`, 'i'), hopsOf],
@@ -120,7 +120,7 @@ const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
 const narrows =
   /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
 
-function askedOf(question: string): Asked {
+function askedOf(question: string): Question {
   const quoted: string[] = [];
   const text = question
     .replaceAll('\0', ' ')
@@ -130,7 +130,7 @@ function askedOf(question: string): Asked {
     )
     .replaceAll(/\s+/g, ' ')
     .trim();
-  let asked: Asked = { text, quoted, hops: null, asOf: null };
+  let asked: Question = { text, quoted, hops: null, asOf: null };
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const [pattern, read] of ends) {
@@ -148,24 +148,24 @@ function askedOf(question: string): Asked {
   return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
-function hopsOf([, fewer, written]: RegExpExecArray): Partial<Asked> {
+function hopsOf([, fewer, written]: RegExpExecArray): Partial<Question> {
   const number = spellings.indexOf(written!.toLowerCase()) + 1 || Number(written);
   return { hops: fewer === undefined ? number : number - 1 };
 }
 
-function refuseNarrowed({ text, hops, asOf }: Asked, takes: Form['takes']): void {
+function refuseNarrowed({ text, hops, asOf }: Question, takes: Form['takes']): void {
   const [word] = narrows.exec(text) ?? [];
   if (word !== undefined) {
     const known = "'within 3 hops' and 'as of 2024-01-31' are understood; a name may stand in quotes";
-    throw untranslated(`${JSON.stringify(word.trim())} is not understood here: ${known}`);
+    throw untranslatable(`${JSON.stringify(word.trim())} is not understood here: ${known}`);
   }
-  if (hops !== null && !takes.hops) throw untranslated('a number of hops is not understood here');
-  if (hops !== null && (hops < 1 || hops > 10)) throw untranslated('a path has from 1 to 10 hops');
-  if (asOf !== null && !takes.asOf) throw untranslated('an instant is not understood here');
+  if (hops !== null && !takes.hops) throw untranslatable('a number of hops is not understood here');
+  if (hops !== null && (hops < 1 || hops > 10)) throw untranslatable('a path has from 1 to 10 hops');
+  if (asOf !== null && !takes.asOf) throw untranslatable('an instant is not understood here');
 }
 
 /** Two names; none where it could be parted in more than one way. */
-function pair({ text }: Asked, opens: RegExp, between: string): readonly string[] | null {
+function pair({ text }: Question, opens: RegExp, between: string): readonly string[] | null {
   const found = opens.exec(text);
   if (found === null) return null;
   const both = text.slice(found.index + found[0].length);
@@ -177,7 +177,7 @@ function pair({ text }: Asked, opens: RegExp, between: string): readonly string[
   return null;
 }
 
-function behind({ text }: Asked, opens: RegExp): readonly string[] | null {
+function behind({ text }: Question, opens: RegExp): readonly string[] | null {
   const found = opens.exec(text);
   return found === null ? null : [text.slice(found.index + found[0].length).trim()];
 }

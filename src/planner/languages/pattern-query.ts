@@ -8,13 +8,13 @@
 import { degreeNames } from '../expressions/degree.ts';
 import { entityCalls, nodeNameCall, rowColumns, unwoundColumn, walkColumns } from '../graph/pattern-columns.ts';
 import { type ColumnType, compareText } from '../../log/values/value.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type {
   ColumnRef,
   EntityShape,
   Expression,
   OrderItem,
-  Place,
+  Location,
   ProjectionItem,
   Query,
   Select,
@@ -40,7 +40,7 @@ import {
   type EdgeVariable,
   type Variable,
 } from './pattern-values.ts';
-import { allOf } from './trees.ts';
+import { allOf } from './tree-builders.ts';
 
 type Match = Extract<Clause, { kind: 'match' }>;
 
@@ -60,7 +60,7 @@ interface Rows {
 interface Fact {
   readonly property: string;
   readonly value: Term;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** `isAlone`: an entity that is returned alone is one value, too, and not the columns of its row. */
@@ -119,9 +119,9 @@ class PatternCompiler {
         rows = clause.optional ? this.#optional(clause, rows) : this.#match(clause, rows);
       } else if (clause.kind === 'unwind') rows = this.#unwind(clause, rows);
       else if (clause.kind === 'with') rows = this.#with(clause, rows);
-      else return this.#returned(clause, rows);
+      else return this.#returnQuery(clause, rows);
     }
-    throw at('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.place);
+    throw errorAt('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.place);
   }
 
   overMade(clause: Projection, made: Parameters<typeof returnedQuery>[1], values: Parameters<typeof returnedQuery>[2]): Query {
@@ -137,7 +137,7 @@ class PatternCompiler {
     const used = new Set([...clause.items, ...clause.orderBy].flatMap(({ term }) => namesIn(term)));
     for (const { name, kind, type } of made) {
       if (!clause.isAll && !used.has(name)) continue;
-      const { properties } = this.#uses.of(name);
+      const { properties } = this.#uses.usesOf(name);
       if (clause.isAll) properties.add(rowColumns.entity);
       const key = column(madeRows, name, place);
       if (kind === 'node') {
@@ -150,15 +150,15 @@ class PatternCompiler {
       const read = [...own, ...(isEntity ? [rowColumns.from, rowColumns.to] : [])];
       const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, place };
       source = beside(source, right, equal(key, column(name, rowColumns.key, place), place));
-      const of = (asked: string, where: Place = place): Expression =>
+      const columnOf = (asked: string, where: Location = place): Expression =>
         column(isEntity && asked === rowColumns.entity ? entities : name, asked === rowColumns.entity ? name : asked, where);
       names.set(name, {
         kind: 'edge',
-        mark: of(rowColumns.key),
-        key: of(rowColumns.key),
+        mark: columnOf(rowColumns.key),
+        key: columnOf(rowColumns.key),
         table: null,
         isList: false,
-        property: of,
+        property: columnOf,
       });
       if (!isEntity) continue;
       const edge = {
@@ -171,7 +171,7 @@ class PatternCompiler {
     for (const [i, { shape }] of values.entries())
       names.set(valueName(i), { kind: 'value', value: column(madeRows, valueName(i), place), shape, isAny: false });
     if (wanted.length > 0) source = { kind: 'entities', input: source, wanted, alias: entities, place };
-    return this.#returned(clause, { source, where: [], names });
+    return this.#returnQuery(clause, { source, where: [], names });
   }
 
   #name(what: string): string {
@@ -187,7 +187,7 @@ class PatternCompiler {
   }
 
   #unwind({ list, name, place }: Extract<Clause, { kind: 'unwind' }>, rows: Rows): Rows {
-    if (rows.names.has(name)) throw at('REL_PARSE', `${JSON.stringify(name)} is bound already`, place);
+    if (rows.names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already`, place);
     const alias = this.#name('unwind');
     const value: Expression = call('#ANY', [column(alias, unwoundColumn, place)], place);
     const shape = findShape(list, rows.names);
@@ -231,9 +231,10 @@ class PatternCompiler {
       const back = { out: 'in', in: 'out', both: 'both' } as const;
       for (let i = first - 1; i >= 0; i--) step(i, i + 1, i, back[chain.edges[i]!.direction]);
       if (chain.name === null) continue;
-      if (names.has(chain.name)) throw at('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.place);
+      if (names.has(chain.name))
+        throw errorAt('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.place);
       names.set(chain.name, { kind: 'path', property: (_name, place) => column(entities, chain.name!, place) });
-      if (!this.#uses.of(chain.name).properties.has(rowColumns.entity)) continue;
+      if (!this.#uses.usesOf(chain.name).properties.has(rowColumns.entity)) continue;
       const types = chain.edges.some((each) => each.types.length === 0) ? [] : chain.edges.flatMap((each) => each.types);
       wanted.push({
         name: chain.name,
@@ -251,7 +252,7 @@ class PatternCompiler {
   }
 
   /** The reached nodes that have a row. */
-  #rowsOf(reached: readonly Reached[], place: Place): WantedEntity['known'] {
+  #rowsOf(reached: readonly Reached[], place: Location): WantedEntity['known'] {
     return reached.flatMap(({ variable }) => {
       if (variable === null) return [];
       const isRead = variable.table !== null || variable.hasEntity;
@@ -278,7 +279,7 @@ class PatternCompiler {
     const { names, where } = matching;
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const found = this.#known(node, known, before!, matching);
+      const found = this.#matchKnown(node, known, before!, matching);
       // A walk from nowhere has no rows; a node alone would have one.
       if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: found.id, negated: true, place: node.place });
       return found;
@@ -319,12 +320,12 @@ class PatternCompiler {
     if (node.name !== null) matching.names.set(node.name, variable);
     this.#having(node, variable, matching);
     let source = besides(before, right, id && equal(variable.id, id, place));
-    for (const others of more) source = this.#labelled(others, variable, source, place);
+    for (const others of more) source = this.#joinLabels(others, variable, source, place);
     return { source, id: variable.id, variable };
   }
 
   /** The rows whose node is of one of these types, too. */
-  #labelled(labels: readonly string[], { id, type, labels: known }: NodeVariable, before: Source, place: Place): Source {
+  #joinLabels(labels: readonly string[], { id, type, labels: known }: NodeVariable, before: Source, place: Location): Source {
     const alias = this.#name('label');
     const right: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias, place };
     const same = equal(column(alias, rowColumns.name, place), id, place);
@@ -339,7 +340,7 @@ class PatternCompiler {
   #asksRow({ name, properties }: PatternNode, { isTyped }: Matching): boolean {
     if (properties.some((each) => each.name !== 'id')) return true;
     if (name === null) return false;
-    const uses = this.#uses.of(name);
+    const uses = this.#uses.usesOf(name);
     return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => !ofName.has(property));
   }
 
@@ -351,7 +352,7 @@ class PatternCompiler {
     readonly properties: PatternNode['properties'];
   }): string[] {
     const read = new Set(properties.map((each) => each.name));
-    if (name !== null) for (const property of this.#uses.of(name).properties) read.add(property);
+    if (name !== null) for (const property of this.#uses.usesOf(name).properties) read.add(property);
     return [...read];
   }
 
@@ -371,14 +372,14 @@ class PatternCompiler {
     const { names, where, walks } = matching;
     const { place, hops, types } = edge;
     if (edge.name !== null && names.has(edge.name)) {
-      throw at('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, place);
+      throw errorAt('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, place);
     }
-    const uses = edge.name === null ? null : this.#uses.of(edge.name);
+    const uses = edge.name === null ? null : this.#uses.usesOf(edge.name);
     const isEntity = uses?.properties.has(rowColumns.entity) === true;
     const read = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
-    if (hops !== null && read.length > 0) throw at('REL_PARSE', 'a path of several edges has no properties', place);
+    if (hops !== null && read.length > 0) throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
     const walk = this.#name('walk');
-    const of = (name: string): ColumnRef => column(walk, name, place);
+    const walkColumn = (name: string): ColumnRef => column(walk, name, place);
     let source: Source = {
       kind: 'walk',
       input: before,
@@ -392,8 +393,8 @@ class PatternCompiler {
     };
     walks.push(walk);
     // A walk of no edges has an end, too.
-    const mark = of(hops === null ? walkColumns.edge : walkColumns.end);
-    const trail = of(walkColumns.trail);
+    const mark = walkColumn(hops === null ? walkColumns.edge : walkColumns.end);
+    const trail = walkColumn(walkColumns.trail);
     const isWhole = uses?.isWhole === true && hops === null;
     let row: WantedEntity['edge'] = null;
     let variable: EdgeVariable = { kind: 'edge', mark, key: null, table: null, isList: hops !== null, property: noRow };
@@ -420,10 +421,11 @@ class PatternCompiler {
         ? { kind: 'table', name: type!, alias, place }
         : { kind: 'graph-rows', of: 'edges', types, properties, alias, place };
       const systemFrom = column(alias, isTyped ? 'system_from' : rowColumns.name, place);
-      source = besides(source, right, equal(of(walkColumns.edge), systemFrom, place));
+      source = besides(source, right, equal(walkColumn(walkColumns.edge), systemFrom, place));
       const key = column(alias, isTyped ? '_pk' : rowColumns.key, place);
-      const named = (name: string): Expression => column(alias, name, place);
-      if (isEntity) row = { entity: named(rowColumns.entity), from: named(rowColumns.from), to: named(rowColumns.to) };
+      const edgeColumn = (name: string): Expression => column(alias, name, place);
+      if (isEntity)
+        row = { entity: edgeColumn(rowColumns.entity), from: edgeColumn(rowColumns.from), to: edgeColumn(rowColumns.to) };
       const table = isTyped ? alias : null;
       variable = { kind: 'edge', mark, key, table, isList: false, property: (name, where_) => column(alias, name, where_) };
     }
@@ -442,11 +444,11 @@ class PatternCompiler {
     for (const { name, value } of edge.properties) {
       where.push(equal(variable.property(name, place), compileTerm(value, names), place));
     }
-    const end = of(walkColumns.end);
+    const end = walkColumn(walkColumns.end);
     let reached: Reached & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const found = this.#known(node, known, source, matching);
+      const found = this.#matchKnown(node, known, source, matching);
       where.push(equal(found.id, end, node.place));
       reached = { ...found, id: end };
     } else if (node.labels.length > 0 || this.#asksRow(node, matching)) reached = this.#row(node, source, end, matching);
@@ -471,22 +473,22 @@ class PatternCompiler {
 
   /** A node of which nothing is known but how edges name it. */
   #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
-    const isEntity = node.name !== null && this.#uses.of(node.name).properties.has(rowColumns.entity);
+    const isEntity = node.name !== null && this.#uses.usesOf(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
-    const property = (asked: string, place: Place): Expression => {
+    const property = (asked: string, place: Location): Expression => {
       if (asked === 'id') return id;
       if (asked === rowColumns.entity && isEntity) return column(entities, name, place);
-      throw at('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, place);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, place);
     };
     return { kind: 'node', labels: [], id, type: null, table: null, hasEntity: false, property };
   }
 
   /** A node that an earlier part of the pattern has bound. */
-  #known(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
-    if (known.kind !== 'node') throw at('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.place);
+  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
+    if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.place);
     this.#having(node, known, matching);
     let source = before;
-    for (const labels of node.labels) source = this.#labelled(labels, known, source, node.place);
+    for (const labels of node.labels) source = this.#joinLabels(labels, known, source, node.place);
     return { source, id: known.id, variable: known };
   }
 
@@ -502,7 +504,7 @@ class PatternCompiler {
     const bound = (name: string | null): NodeVariable | undefined => {
       const known = name === null ? undefined : rows.names.get(name);
       if (known === undefined || known.kind === 'node') return known;
-      throw at('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
     };
     // Conditions on values from before are checked where both sides are available.
     const outer: Term[] = [];
@@ -516,7 +518,7 @@ class PatternCompiler {
     const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
     const facts = new Map([...this.#facts].filter(([name]) => shared.has(name)));
     const isTyped = (name: string): boolean => (bound(name)?.type ?? null) !== null;
-    for (const [name, list] of facts) for (const { property } of list) this.#uses.of(name).properties.add(property);
+    for (const [name, list] of facts) for (const { property } of list) this.#uses.usesOf(name).properties.add(property);
     const own = new Map([...facts, ...factsOf(clause)]);
     const alone = this.#chains(chains, { source: null, where: [], names: new Map() }, { facts: own, isTyped });
     const known = [...facts].flatMap(([name, list]) =>
@@ -565,7 +567,7 @@ class PatternCompiler {
     const named = part.name ?? this.#name('part');
     for (const { name, value } of outer) {
       const { place } = value;
-      this.#uses.of(named).properties.add(name);
+      this.#uses.usesOf(named).properties.add(name);
       const left: Term = { kind: 'property', of: { kind: 'variable', name: named, place }, name, place };
       conditions.push({ kind: 'compare', op: '=', left, right: value, place });
     }
@@ -580,7 +582,7 @@ class PatternCompiler {
   }
 
   /** A condition that the node is one of the bound ones. */
-  #among(name: string, names: Names, rows: Rows, place: Place): Expression {
+  #among(name: string, names: Names, rows: Rows, place: Location): Expression {
     const [inner, outer] = [names.get(name) as NodeVariable, rows.names.get(name) as NodeVariable];
     const item: ProjectionItem = { kind: 'expression', expression: outer.id, alias: '#id', place };
     return { kind: 'in-query', operand: inner.id, query: query(select([item], rows, place), place), negated: false, place };
@@ -608,7 +610,7 @@ class PatternCompiler {
     const values: ProjectionItem[] = [];
     for (const { item, variable } of carried) {
       if (variable !== undefined && variable.kind !== 'value') continue;
-      if (names.has(item.name)) throw at('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.place);
+      if (names.has(item.name)) throw errorAt('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.place);
       values.push({ kind: 'expression', expression: compileTerm(item.term, rows.names), alias: item.name, place });
       const isAny = isOfAnyType(item.term, rows.names);
       const value = column(alias, item.name, place);
@@ -623,7 +625,7 @@ class PatternCompiler {
       distinct: clause.distinct && !groups,
       groupBy: keys.flatMap(expressionOf),
     };
-    const inner: Query = { ...query(made, place), ...this.#ordered(clause, rows.names) };
+    const inner: Query = { ...query(made, place), ...this.#orderAndPage(clause, rows.names) };
     const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], place }, where: [], names };
     return clause.where === null ? after : { ...after, where: [compileCondition(clause.where, names)] };
   }
@@ -632,22 +634,22 @@ class PatternCompiler {
   #passedOn(
     variables: readonly { readonly name: string; readonly variable: Variable }[],
     alias: string,
-    place: Place,
+    place: Location,
   ): { projection: ProjectionItem[]; names: Names } {
     const projection: ProjectionItem[] = [];
     const names = new Map<string, Variable>();
     for (const { name, variable } of variables) {
       if (variable.kind === 'value') continue;
-      if (names.has(name)) throw at('REL_PARSE', `${JSON.stringify(name)} is given twice`, place);
+      if (names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is given twice`, place);
       const inner = (property: string): string => `${name}.${property}`;
       const add = (expression: Expression, as: string): ColumnRef => {
         projection.push({ kind: 'expression', expression, alias: inner(as), place });
         return column(alias, inner(as), place);
       };
-      const { properties } = this.#uses.of(name);
+      const { properties } = this.#uses.usesOf(name);
       const isOf = (property: string): boolean => variable.kind !== 'path' || property === rowColumns.entity;
       for (const property of properties) if (isOf(property)) add(variable.property(property, place), property);
-      const property = (wanted: string, where: Place): Expression => column(alias, inner(wanted), where);
+      const property = (wanted: string, where: Location): Expression => column(alias, inner(wanted), where);
       if (variable.kind === 'path') {
         names.set(name, { kind: 'path', property });
         continue;
@@ -665,7 +667,7 @@ class PatternCompiler {
     return { projection, names };
   }
 
-  #returned(written: Projection, rows: Rows): Query {
+  #returnQuery(written: Projection, rows: Rows): Query {
     const clause = withAll(written, rows.names);
     const { place } = clause;
     const grouped = clause.items.some(({ term }) => isAggregate(term));
@@ -673,7 +675,7 @@ class PatternCompiler {
     const whole = only?.term.kind === 'variable' && only.term.name === this.#asRow ? rows.names.get(only.term.name) : undefined;
     if ((whole?.kind === 'node' || whole?.kind === 'edge') && whole.table !== null) {
       const star: ProjectionItem = { kind: 'star', table: whole.table, place };
-      return { ...query(select([star], rows, place), place), ...this.#ordered(clause, rows.names), oneInstant: true };
+      return { ...query(select([star], rows, place), place), ...this.#orderAndPage(clause, rows.names), oneInstant: true };
     }
     const items = clause.items.map(
       (item): ProjectionItem => ({
@@ -693,25 +695,25 @@ class PatternCompiler {
     });
     const made = { ...select(items, rows, place), distinct: clause.distinct && !groups, groupBy };
     const shapes = entities.some((shape) => shape !== null) ? { entities } : {};
-    return { ...query(made, place), ...this.#ordered(clause, rows.names), ...shapes, oneInstant: true };
+    return { ...query(made, place), ...this.#orderAndPage(clause, rows.names), ...shapes, oneInstant: true };
   }
 
-  #ordered({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {
-    const named = (term: Term): Expression => {
+  #orderAndPage({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {
+    const orderKey = (term: Term): Expression => {
       const item = itemNamed(term, items);
       if (item === undefined) return compileCompared(term, names);
       return item.term.kind === 'variable' ? compileCompared(item.term, names) : column(null, item.name, term.place);
     };
-    const ordered = ({ term, descending }: Projection['orderBy'][number]): OrderItem[] => {
-      const by = (expression: Expression): OrderItem => ({ expression, descending, collate: 'codepoint', nullsFirst: false });
+    const orderItems = ({ term, descending }: Projection['orderBy'][number]): OrderItem[] => {
+      const itemBy = (expression: Expression): OrderItem => ({ expression, descending, collate: 'codepoint', nullsFirst: false });
       const of = itemNamed(term, items)?.term ?? term;
-      if (!isOfAnyType(of, names)) return [by(named(term))];
+      if (!isOfAnyType(of, names)) return [itemBy(orderKey(term))];
       // Numbers by their size, and then texts: no plan knows which of them they are.
       const value = compileTerm(of, names);
-      return ['#NUMBER', '#TOSTRING'].map((key) => by(call(key, [value], term.place)));
+      return ['#NUMBER', '#TOSTRING'].map((key) => itemBy(call(key, [value], term.place)));
     };
     return {
-      orderBy: orderBy.flatMap(ordered),
+      orderBy: orderBy.flatMap(orderItems),
       limit,
       offset: skip,
     };
@@ -723,7 +725,7 @@ function withAll(clause: Projection, names: Names): Projection {
   if (!clause.isAll) return clause;
   const { place } = clause;
   const all = [...names.keys()].sort(compareText).map((name): Item => ({ name, term: { kind: 'variable', name, place } }));
-  if (all.length === 0) throw at('REL_PARSE', 'there are no variables here for *', place);
+  if (all.length === 0) throw errorAt('REL_PARSE', 'there are no variables here for *', place);
   return { ...clause, isAll: false, items: [...all, ...clause.items] };
 }
 
@@ -750,22 +752,22 @@ interface Matching {
 
 /** Properties that a node without a row has. */
 const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
-function tableNode(table: string, label: string, place: Place): NodeVariable {
+function tableNode(table: string, label: string, place: Location): NodeVariable {
   const given = [{ name: null, value: column(table, 'id', place) }];
   const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, place };
-  const property = (name: string, where: Place): Expression =>
+  const property = (name: string, where: Location): Expression =>
     name === rowColumns.entity ? call(entityCalls.nodes, [column(table, '_pk', where)], where) : column(table, name, where);
   return { kind: 'node', labels: [label], id, type: null, table, hasEntity: true, property };
 }
 
-function rowNode(alias: string, labels: readonly string[], place: Place): NodeVariable {
+function rowNode(alias: string, labels: readonly string[], place: Location): NodeVariable {
   const id = column(alias, rowColumns.name, place);
-  const property = (name: string, where: Place): Expression => (name === 'id' ? id : column(alias, name, where));
+  const property = (name: string, where: Location): Expression => (name === 'id' ? id : column(alias, name, where));
   return { kind: 'node', labels, id, type: column(alias, rowColumns.type, place), table: null, hasEntity: false, property };
 }
 
-function noRow(_name: string, place: Place): never {
-  throw at('REL_PARSE', 'a path of several edges has no properties', place);
+function noRow(_name: string, place: Location): never {
+  throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
 }
 
 /** A node of an OPTIONAL MATCH that is bound has the types that it was bound with. */
@@ -774,7 +776,7 @@ function asBound(node: PatternNode, known: NodeVariable | undefined): PatternNod
   return { ...node, labels: [known.labels, ...node.labels] };
 }
 
-function sameNode(one: NodeVariable, other: NodeVariable, place: Place): Expression[] {
+function sameNode(one: NodeVariable, other: NodeVariable, place: Location): Expression[] {
   const same = [equal(one.id, other.id, place)];
   if (one.type !== null && other.type !== null) same.push(equal(one.type, other.type, place));
   return same;
@@ -810,7 +812,7 @@ function besides(left: Source | null, right: Source, on: Expression | null): Sou
   return { kind: 'join', type: 'inner', left, right, on, using: null, place: right.place };
 }
 
-function select(projection: readonly ProjectionItem[], { source, where }: Rows, place: Place): Select {
+function select(projection: readonly ProjectionItem[], { source, where }: Rows, place: Location): Select {
   return {
     kind: 'select',
     distinct: false,
@@ -826,6 +828,6 @@ function select(projection: readonly ProjectionItem[], { source, where }: Rows, 
   };
 }
 
-function query(body: Select, place: Place): Query {
+function query(body: Select, place: Location): Query {
   return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
 }

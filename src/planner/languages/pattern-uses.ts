@@ -28,7 +28,7 @@ export class PatternUses {
       if (clause.kind !== 'with') continue;
       for (const { term, name } of clause.items) {
         if (term.kind !== 'variable' || term.name === name) continue;
-        const [given, passed] = [this.of(name), this.of(term.name)];
+        const [given, passed] = [this.usesOf(name), this.usesOf(term.name)];
         for (const property of given.properties) passed.properties.add(property);
         passed.hasLabel ||= given.hasLabel;
         passed.isWhole ||= given.isWhole;
@@ -42,14 +42,14 @@ export class PatternUses {
         for (const { nodes, edges } of clause.chains) {
           for (const { name, labels, properties } of nodes) {
             if (name !== null) {
-              const uses = this.of(name);
+              const uses = this.usesOf(name);
               uses.hasLabel ||= labels.length > 0;
               for (const property of properties) uses.properties.add(property.name);
             }
             for (const { value } of properties) this.#readTerm(value);
           }
           for (const { name, properties } of edges) {
-            if (name !== null) for (const property of properties) this.of(name).properties.add(property.name);
+            if (name !== null) for (const property of properties) this.usesOf(name).properties.add(property.name);
             for (const { value } of properties) this.#readTerm(value);
           }
         }
@@ -59,11 +59,11 @@ export class PatternUses {
         return this.#readTerm(clause.list);
       default:
         if (clause.isAll && clause.kind === 'return')
-          for (const name of namesBound(clauses)) this.of(name).properties.add(rowColumns.entity);
+          for (const name of namesBound(clauses)) this.usesOf(name).properties.add(rowColumns.entity);
         for (const { term } of clause.items) {
           if (term.kind !== 'variable') this.#readTerm(term);
           else if (clause.kind === 'return') {
-            if (term.name === this.#asRow) this.of(term.name).isWhole = true;
+            if (term.name === this.#asRow) this.usesOf(term.name).isWhole = true;
             else this.#readTerm(term);
           }
         }
@@ -74,21 +74,21 @@ export class PatternUses {
 
   /** A name by itself is compared by its key. */
   #readCompared(term: Term): void {
-    if (term.kind === 'variable') this.of(term.name).isWhole = true;
+    if (term.kind === 'variable') this.usesOf(term.name).isWhole = true;
     else this.#readTerm(term);
   }
 
   #readTerm(term: Term): void {
     switch (term.kind) {
       case 'variable':
-        this.of(term.name).properties.add(rowColumns.entity);
+        this.usesOf(term.name).properties.add(rowColumns.entity);
         return;
       case 'property':
-        if (term.of.kind === 'variable') this.of(term.of.name).properties.add(term.name);
+        if (term.of.kind === 'variable') this.usesOf(term.of.name).properties.add(term.name);
         else this.#readTerm(term.of);
         return;
       case 'labelled':
-        this.of(term.of).properties.add(rowColumns.entity);
+        this.usesOf(term.of).properties.add(rowColumns.entity);
         return;
       case 'compare':
         this.#readCompared(term.left);
@@ -99,13 +99,13 @@ export class PatternUses {
         return;
       case 'aggregate':
         if (term.of?.kind === 'variable' && term.function === 'count') {
-          if (term.distinct) this.of(term.of.name).isWhole = true;
+          if (term.distinct) this.usesOf(term.of.name).isWhole = true;
         } else if (term.of !== null) this.#readTerm(term.of);
         return;
       case 'function':
         if (term.name === nameFunction) return this.#readCompared(term.arguments[0]!);
         if (isTypeFunction(term.name) && term.arguments[0]!.kind === 'variable') {
-          this.of(term.arguments[0].name).properties.add(rowColumns.type);
+          this.usesOf(term.arguments[0].name).properties.add(rowColumns.type);
           return;
         }
         return term.arguments.forEach((each) => this.#readTerm(each));
@@ -114,7 +114,7 @@ export class PatternUses {
     }
   }
 
-  of(name: string): Uses {
+  usesOf(name: string): Uses {
     let uses = this.#uses.get(name);
     if (uses === undefined) this.#uses.set(name, (uses = { properties: new Set(), isWhole: false, hasLabel: false }));
     return uses;

@@ -3,8 +3,8 @@
  * its key, where it is compared. Pure.
  */
 import { rowColumns } from '../graph/pattern-columns.ts';
-import { at } from '../places.ts';
-import type { ColumnRef, EntityShape, Expression, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { ColumnRef, EntityShape, Expression, Location } from '../statement.ts';
 import { functions } from './graph-pattern.ts';
 import { isTypeFunction, nameFunction } from './pattern-terms.ts';
 import type { Term } from '../pattern-tree.ts';
@@ -21,7 +21,7 @@ export interface NodeVariable {
   readonly table: string | null;
   /** Its entity is among the properties that are read with its row. */
   readonly hasEntity: boolean;
-  property(name: string, place: Place): Expression;
+  property(name: string, place: Location): Expression;
 }
 
 export interface EdgeVariable {
@@ -33,13 +33,13 @@ export interface EdgeVariable {
   readonly table: string | null;
   /** The variable is a list of several edges. */
   readonly isList: boolean;
-  property(name: string, place: Place): Expression;
+  property(name: string, place: Location): Expression;
 }
 
 interface PathVariable {
   readonly kind: 'path';
   /** Its entity is all there is of it. */
-  property(name: string, place: Place): Expression;
+  property(name: string, place: Location): Expression;
 }
 
 /** `shape` says where in a value entities are. */
@@ -59,7 +59,7 @@ export type Names = ReadonlyMap<string, Variable>;
 /** A value: that of an entity is its json. */
 export function compileTerm(term: Term, names: Names): Expression {
   const { place } = term;
-  const of = (each: Term): Expression => compileTerm(each, names);
+  const compile = (each: Term): Expression => compileTerm(each, names);
   switch (term.kind) {
     case 'literal':
       return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), place };
@@ -70,34 +70,34 @@ export function compileTerm(term: Term, names: Names): Expression {
     case 'property':
       return compileProperty(term, names);
     case 'element':
-      return call('#ELEMENT', [of(term.of), of(term.at)], place);
+      return call('#ELEMENT', [compile(term.of), compile(term.at)], place);
     case 'list':
-      return call('#LIST', term.items.map(of), place);
+      return call('#LIST', term.items.map(compile), place);
     case 'map': {
       const keys = JSON.stringify(term.entries.map(({ name }) => name));
-      return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => of(value))], place);
+      return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => compile(value))], place);
     }
     case 'function':
       return compileFunction(term, names);
     case 'arithmetic': {
       const { op } = term;
-      const [left, right] = [of(term.left), of(term.right)];
+      const [left, right] = [compile(term.left), compile(term.right)];
       return op === '+' ? call('#PLUS', [left, right], place) : { kind: 'binary', op, left, right, place };
     }
     case 'negate':
-      return { kind: 'negate', operand: of(term.operand), place };
+      return { kind: 'negate', operand: compile(term.operand), place };
     case 'case':
       return compileCase(term, names);
     case 'aggregate': {
       const { of: what, distinct } = term;
-      const called = (name: typeof term.function): Expression => {
+      const aggregate = (name: typeof term.function): Expression => {
         const operand =
           what === null ? null : name === 'count' ? compileCounted(what, names) : compileAggregated(name, what, names);
         return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, place };
       };
-      if (term.function !== 'sum') return called(term.function);
+      if (term.function !== 'sum') return aggregate(term.function);
       // The sum of nothing is 0, and so is how many there were.
-      return call('COALESCE', [called('sum'), called('count')], place);
+      return call('COALESCE', [aggregate('sum'), aggregate('count')], place);
     }
     default:
       return compileCondition(term, names);
@@ -106,8 +106,9 @@ export function compileTerm(term: Term, names: Names): Expression {
 
 function compileProperty({ of, name, place }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
   const variable = of.kind === 'variable' ? findVariable(of.name, names, of.place) : null;
-  if (variable?.kind === 'path') throw at('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
-  if (variable?.kind === 'edge' && variable.isList) throw at('REL_PARSE', 'a path of several edges has no properties', place);
+  if (variable?.kind === 'path') throw errorAt('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
+  if (variable?.kind === 'edge' && variable.isList)
+    throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
   if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, place);
   return call('#MEMBER', [compileTerm(of, names), { kind: 'constant', cell: name, place }], place);
 }
@@ -119,7 +120,7 @@ function compileFunction({ name, arguments: given, place }: Extract<Term, { kind
   if (isTypeFunction(name) && first!.kind === 'variable') {
     const variable = findVariable(first.name, names, place);
     if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, place);
-    if (variable.kind !== 'value') throw at('REL_PARSE', `${name}() is of a relationship`, place);
+    if (variable.kind !== 'value') throw errorAt('REL_PARSE', `${name}() is of a relationship`, place);
   }
   const isAny = given.some((each) => isOfAnyType(each, names));
   const values = given.map((each) => compileTerm(each, names));
@@ -187,7 +188,7 @@ export function isOfAnyType(term: Term, names: Names): boolean {
 
 /** The positions of entities in a value; null: there are none. */
 export function findShape(term: Term, names: Names): EntityShape | null {
-  const of = (each: Term): EntityShape | null => findShape(each, names);
+  const shapeOf = (each: Term): EntityShape | null => findShape(each, names);
   const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
   switch (term.kind) {
     case 'variable': {
@@ -198,30 +199,30 @@ export function findShape(term: Term, names: Names): EntityShape | null {
       return { kind: variable.kind };
     }
     case 'aggregate':
-      return term.function === 'collect' ? listOf(of(term.of!)) : null;
+      return term.function === 'collect' ? listOf(shapeOf(term.of!)) : null;
     case 'list': {
-      const [first, ...others] = term.items.map(of);
+      const [first, ...others] = term.items.map(shapeOf);
       return first && others.every((each) => each?.kind === first.kind) ? listOf(first) : null;
     }
     case 'map': {
       const shapes = term.entries.flatMap(({ name, value }) => {
-        const shape = of(value);
+        const shape = shapeOf(value);
         return shape === null ? [] : [[name, shape] as const];
       });
       return shapes.length === 0 ? null : { kind: 'map', of: new Map(shapes) };
     }
     case 'property': {
-      const shape = term.of.kind === 'variable' ? of(term.of) : null;
+      const shape = term.of.kind === 'variable' ? shapeOf(term.of) : null;
       return shape?.kind === 'map' ? (shape.of.get(term.name) ?? null) : null;
     }
     case 'element': {
-      const shape = of(term.of);
+      const shape = shapeOf(term.of);
       return shape?.kind === 'list' ? shape.of : null;
     }
     case 'function': {
       if (term.name === 'nodes') return { kind: 'list', of: { kind: 'node' } };
       if (term.name === 'relationships') return { kind: 'list', of: { kind: 'relationship' } };
-      const shape = of(term.arguments[0]!);
+      const shape = shapeOf(term.arguments[0]!);
       if (term.name === 'coalesce') return shape;
       return (term.name === 'head' || term.name === 'last') && shape?.kind === 'list' ? shape.of : null;
     }
@@ -246,9 +247,9 @@ export function compileCounted(of: Term, names: Names): Expression {
   return variable.kind === 'edge' ? variable.mark : compileCompared(of, names);
 }
 
-export function findVariable(name: string, names: Names, place: Place): Variable {
+export function findVariable(name: string, names: Names, place: Location): Variable {
   const variable = names.get(name);
-  if (variable === undefined) throw at('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, place);
+  if (variable === undefined) throw errorAt('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, place);
   return variable;
 }
 
@@ -292,7 +293,7 @@ export function compileCondition(condition: Term, names: Names): Expression {
     case 'labelled': {
       const of = findVariable(condition.of, names, place);
       if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
-        throw at('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, place);
+        throw errorAt('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, place);
       const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
       const labels =
         of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);
@@ -308,18 +309,18 @@ const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAIN
 
 const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
 
-export function call(name: string, values: readonly Expression[], place: Place): Expression {
+export function call(name: string, values: readonly Expression[], place: Location): Expression {
   return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), place };
 }
 
-export function column(table: string | null, name: string, place: Place): ColumnRef {
+export function column(table: string | null, name: string, place: Location): ColumnRef {
   return { kind: 'column', table, name, place };
 }
 
-export function equal(left: Expression, right: Expression, place: Place): Expression {
+export function equal(left: Expression, right: Expression, place: Location): Expression {
   return { kind: 'binary', op: '=', left, right, place };
 }
 
-export function both(conditions: readonly Expression[], place: Place): Expression {
+export function both(conditions: readonly Expression[], place: Location): Expression {
   return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
 }

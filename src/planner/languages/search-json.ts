@@ -7,10 +7,10 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { checkIdentifier, checkText, holdsTexts, I64_MAX, I64_MIN, tenantOf } from '../../log/values/value.ts';
 import { splitTypeName, tenantTypeName } from '../../projections/access-paths.ts';
-import { shifted } from '../binding/environment.ts';
+import { shiftSlots } from '../binding/environment.ts';
 import { scoreName } from '../binding/matches.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { nowhere } from '../places.ts';
+import { nowhere } from '../error-location.ts';
 import type { FilterValue, SearchCondition, SearchQuery, SearchRanking } from './search-request.ts';
 import type {
   ColumnRef,
@@ -89,9 +89,9 @@ class StatementMaker {
     }
     const from = this.#source();
     const match = ranking?.by === 'words' ? this.#match(ranking) : null;
-    const where = joined('and', [match, this.#ownTenant(), this.#query.where && this.#condition(this.#query.where)]);
+    const where = joinPieces('and', [match, this.#ownTenant(), this.#query.where && this.#condition(this.#query.where)]);
     const projection = this.#projection(withVersion);
-    const computed = compute.map(({ label, expression }) => this.#computed(label, expression));
+    const computed = compute.map(({ label, expression }) => this.#compute(label, expression));
     const order = match === null ? [] : [{ ...plainOrder, expression: column(scoreName) }];
     const facetColumns = facets.map((name) => this.#column(name));
     const limited = this.#slot(BigInt(limit));
@@ -126,7 +126,7 @@ class StatementMaker {
       ...(computed.length > 0 ? [`COMPUTE ${computed.map(({ text }) => text).join(', ')}`] : []),
       ...(match ? [`ORDER BY ${scoreName} DESC`] : []),
       `LIMIT ?i${skipped ? ' OFFSET ?i' : ''}`,
-      ...(facets.length > 0 ? [`FACETS ${facets.map(quoted).join(', ')}`] : []),
+      ...(facets.length > 0 ? [`FACETS ${facets.map(quoteIdentifier).join(', ')}`] : []),
     ].join(' ');
     return {
       language: 'search',
@@ -139,18 +139,21 @@ class StatementMaker {
 
   #source(): { readonly node: Source; readonly text: string } {
     const { ranking } = this.#query;
-    const name = quoted(this.#type);
+    const name = quoteIdentifier(this.#type);
     if (ranking === null || ranking.by === 'words')
       return { node: { kind: 'table', name: this.#type, alias: null, place: nowhere }, text: name };
     const type: FunctionArgument = { name: 'TYPE', value: column(this.#type) };
     if (ranking.by === 'vector') {
       const vector = { name: 'VECTOR', value: this.#literal(JSON.stringify(ranking.vector)).node };
-      return { node: called('SIMILAR', [type, vector]), text: `SIMILAR(${name}, VECTOR => ?s)` };
+      return { node: functionSource('SIMILAR', [type, vector]), text: `SIMILAR(${name}, VECTOR => ?s)` };
     }
     checkText(ranking.text, 'the query');
     const text = { name: 'QUERY', value: this.#literal(ranking.text).node };
     const fusion = { name: 'FUSION', value: column('likeness') };
-    return { node: called('HYBRID_SEARCH', [type, text, fusion]), text: `HYBRID_SEARCH(${name}, ?s, FUSION => likeness)` };
+    return {
+      node: functionSource('HYBRID_SEARCH', [type, text, fusion]),
+      text: `HYBRID_SEARCH(${name}, ?s, FUSION => likeness)`,
+    };
   }
 
   #match({ text, mode, columns, weights, boosts }: Extract<SearchRanking, { by: 'words' }>): Piece {
@@ -161,7 +164,7 @@ class StatementMaker {
     let template = '';
     for (const name of names) {
       list.push({ name: null, value: this.#column(name) });
-      template += `${quoted(name)}, `;
+      template += `${quoteIdentifier(name)}, `;
       for (const [by, numbers] of [['WEIGHT', weights] as const, ['BOOST', boosts] as const]) {
         if (!Object.hasOwn(numbers, name)) continue;
         list.push({ name: by, value: this.#literal(numbers[name]!).node });
@@ -189,7 +192,7 @@ class StatementMaker {
     const { caller } = this.#snapshot;
     const isNamed = splitTypeName(this.#type) !== null || caller.sharedFrom !== null;
     if (isNamed || !this.#snapshot.shares(this.#type)) return null;
-    return this.#compared('=', 'tenant_id', tenantOf(caller.path));
+    return this.#compare('=', 'tenant_id', tenantOf(caller.path));
   }
 
   #condition(condition: SearchCondition): Piece {
@@ -206,23 +209,23 @@ class StatementMaker {
       const takes = op === 'in' ? 'a list of values' : op === 'between' ? 'a list of two values' : 'one value';
       throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: ${op} takes ${takes}`);
     }
-    if (isList) return this.#listed(field, op, value as readonly FilterValue[]);
+    if (isList) return this.#inList(field, op, value as readonly FilterValue[]);
     const single = value as FilterValue;
-    if (single === null) return this.#compared(op === 'eq' ? '=' : op === 'ne' ? '!=' : null, field, null);
+    if (single === null) return this.#compare(op === 'eq' ? '=' : op === 'ne' ? '!=' : null, field, null);
     const by = this.#literal(literalOf(single));
     if (op === 'ilike') {
       const list = [operand, by.node].map((each): FunctionArgument => ({ name: null, value: each }));
       return {
         node: { kind: 'call', name: 'ILIKE', arguments: list, place: nowhere },
-        text: `${quoted(field)} ILIKE ${by.text}`,
+        text: `${quoteIdentifier(field)} ILIKE ${by.text}`,
       };
     }
     const word = op === 'like' ? 'like' : symbols[op as keyof typeof symbols];
-    return binary(word, { node: operand, text: quoted(field) }, by);
+    return binary(word, { node: operand, text: quoteIdentifier(field) }, by);
   }
 
   #several(op: 'and' | 'or', conditions: readonly SearchCondition[]): Piece {
-    const pieces = joined(
+    const pieces = joinPieces(
       op,
       conditions.map((each) => this.#condition(each)),
     );
@@ -230,7 +233,7 @@ class StatementMaker {
     throw new ServiceError('REL_INVALID', `${op} in filters takes at least one of them`);
   }
 
-  #listed(field: string, op: string, values: readonly FilterValue[]): Piece {
+  #inList(field: string, op: string, values: readonly FilterValue[]): Piece {
     if (values.includes(null)) throw noNull(field, op);
     if (values.length > valuesMax) throw new ServiceError('REL_INVALID', `in takes at most ${valuesMax} values`);
     const operand = this.#column(field);
@@ -239,7 +242,7 @@ class StatementMaker {
       if (items.length === 0)
         throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: in takes at least one value`);
       const list = items.map(({ node }) => node);
-      const text = `${quoted(field)} IN (${items.map(({ text: each }) => each).join(', ')})`;
+      const text = `${quoteIdentifier(field)} IN (${items.map(({ text: each }) => each).join(', ')})`;
       return { node: { kind: 'in-list', operand, items: list, negated: false, place: nowhere }, text };
     }
     const [low, high, ...more] = items;
@@ -247,12 +250,12 @@ class StatementMaker {
       throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: between takes a list of two values`);
     }
     const node: Expression = { kind: 'between', operand, low: low.node, high: high.node, negated: false, place: nowhere };
-    return { node, text: `${quoted(field)} BETWEEN ${low.text} AND ${high.text}` };
+    return { node, text: `${quoteIdentifier(field)} BETWEEN ${low.text} AND ${high.text}` };
   }
 
   /** Compares with null by IS NULL, and with other values by the operator. */
-  #compared(op: '=' | '!=' | null, field: string, value: string | null): Piece {
-    const operand: Piece = { node: this.#column(field), text: quoted(field) };
+  #compare(op: '=' | '!=' | null, field: string, value: string | null): Piece {
+    const operand: Piece = { node: this.#column(field), text: quoteIdentifier(field) };
     if (value !== null && op !== null) return binary(op, operand, this.#literal(value));
     if (op === null) throw noNull(field, 'this operator');
     const negated = op === '!=';
@@ -282,7 +285,7 @@ class StatementMaker {
     for (const name of new Set(attributes)) {
       if (name === scoreName && ranking !== null) continue;
       add(this.#column(name));
-      names.push(quoted(name));
+      names.push(quoteIdentifier(name));
     }
     // Functions that rank have it among their columns.
     if (ranking !== null && (ranking.by === 'words' || attributes !== null)) {
@@ -298,16 +301,16 @@ class StatementMaker {
     }
     if (withVersion) {
       add(column('system_from'), versionName);
-      names.push(quoted(versionName));
+      names.push(quoteIdentifier(versionName));
     }
     return { items, text: names.join(', ') };
   }
 
-  #computed(label: string, expression: string): Piece & { readonly label: string } {
+  #compute(label: string, expression: string): Piece & { readonly label: string } {
     const parsed = parseRankExpression(expression);
-    const node = shifted(parsed.expression, this.#parameters.length);
+    const node = shiftSlots(parsed.expression, this.#parameters.length);
     this.#parameters.push(...parsed.parameters);
-    return { label, node, text: `${quoted(label)} AS ${parsed.template}` };
+    return { label, node, text: `${quoteIdentifier(label)} AS ${parsed.template}` };
   }
 
   #column(name: string): ColumnRef {
@@ -344,11 +347,11 @@ function column(name: string): ColumnRef {
   return { kind: 'column', table: null, name, place: nowhere };
 }
 
-function called(name: string, list: readonly FunctionArgument[]): Source {
+function functionSource(name: string, list: readonly FunctionArgument[]): Source {
   return { kind: 'function', name, arguments: list, alias: null, place: nowhere };
 }
 
-function quoted(name: string): string {
+function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
@@ -362,11 +365,11 @@ function binary(op: '=' | '!=' | '>' | '>=' | '<' | '<=' | 'like' | 'and' | 'or'
 }
 
 /** A balanced tree: many conditions don't nest deep. */
-function joined(op: 'and' | 'or', pieces: readonly (Piece | null)[]): Piece | null {
+function joinPieces(op: 'and' | 'or', pieces: readonly (Piece | null)[]): Piece | null {
   const given = pieces.filter((piece) => piece !== null);
   if (given.length < 2) return given[0] ?? null;
   const half = Math.ceil(given.length / 2);
-  const { node, text } = binary(op, joined(op, given.slice(0, half))!, joined(op, given.slice(half))!);
+  const { node, text } = binary(op, joinPieces(op, given.slice(0, half))!, joinPieces(op, given.slice(half))!);
   return { node, text: `(${text})` };
 }
 

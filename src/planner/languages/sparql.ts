@@ -12,9 +12,19 @@ import { AstFactory, lex } from '@traqula/rules-sparql-1-1';
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import { provenancePredicates } from '../functions/provenance-triples.ts';
-import { at } from '../places.ts';
-import type { ColumnRef, Expression, Literal, ParsedQuestion, Place, ProjectionItem, Query, Slot, Source } from '../statement.ts';
-import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';
+import { errorAt } from '../error-location.ts';
+import type {
+  ColumnRef,
+  Expression,
+  Literal,
+  ParsedQuestion,
+  Location,
+  ProjectionItem,
+  Query,
+  Slot,
+  Source,
+} from '../statement.ts';
+import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
 export interface SparqlQuestion {
   readonly question: ParsedQuestion;
@@ -39,7 +49,7 @@ const knownPrefixes: Readonly<Record<string, string>> = {
 
 /** Throws REL_PARSE for syntax beyond the language or the supported subset, and REL_READ_ONLY for updates. */
 export function readSparql(text: string): SparqlQuestion {
-  return new StatementMaker(text).make(parsed(text));
+  return new StatementMaker(text).make(parseQuery(text));
 }
 
 type Ast = ReturnType<Parser['parse']>;
@@ -81,7 +91,7 @@ class NotExpected extends Error {
   }
 }
 
-function parsed(text: string): Ast {
+function parseQuery(text: string): Ast {
   checkText(text, 'the query');
   checkExtent(text);
   parser ??= makeParser();
@@ -89,22 +99,22 @@ function parsed(text: string): Ast {
     return parser.parse(text);
   } catch (error) {
     if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the query nests too deeply');
-    if (error instanceof NotExpected) throw unexpected(text, error.offset);
+    if (error instanceof NotExpected) throw unexpectedToken(text, error.offset);
     // The library throws nothing else, and nothing but Errors.
     const { message } = error as Error;
     const offset = /at offset: (\d+)/.exec(message)?.[1];
-    if (offset !== undefined) throw at('REL_PARSE', 'this character is not expected here', placeAt(text, Number(offset)));
+    if (offset !== undefined) throw errorAt('REL_PARSE', 'this character is not expected here', placeAt(text, Number(offset)));
     const prefix = /^Unknown prefix: (.*)$/s.exec(message)?.[1];
     if (prefix !== undefined)
-      throw at('REL_PARSE', `the prefix ${prefix}: is not declared`, placeAt(text, text.indexOf(`${prefix}:`)));
+      throw errorAt('REL_PARSE', `the prefix ${prefix}: is not declared`, placeAt(text, text.indexOf(`${prefix}:`)));
     throw new ServiceError('REL_PARSE', message.split('\n', 1)[0]!.slice(0, 200));
   }
 }
 
-function unexpected(text: string, offset: number): ServiceError {
-  if (Number.isNaN(offset)) return at('REL_PARSE', 'the query ends too early', placeAt(text, text.length));
+function unexpectedToken(text: string, offset: number): ServiceError {
+  if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', placeAt(text, text.length));
   const [found = ''] = text.slice(offset).match(token) ?? [];
-  return at('REL_PARSE', `${JSON.stringify(found.slice(0, 40))} is not expected here`, placeAt(text, offset));
+  return errorAt('REL_PARSE', `${JSON.stringify(found.slice(0, 40))} is not expected here`, placeAt(text, offset));
 }
 
 const lineEnd = /\r\n|\n|\r/;
@@ -118,15 +128,16 @@ function checkExtent(text: string): void {
   let depth = 0;
   for (const { 0: found, index } of text.matchAll(token)) {
     if (found.startsWith('#')) continue;
-    if (++tokens > tokensMax) throw at('REL_PARSE', `a query has at most ${tokensMax} words and signs`, placeAt(text, index));
+    if (++tokens > tokensMax)
+      throw errorAt('REL_PARSE', `a query has at most ${tokensMax} words and signs`, placeAt(text, index));
     if ('{[('.includes(found) && ++depth > depthMax) {
-      throw at('REL_PARSE', `a query nests at most ${depthMax} levels`, placeAt(text, index));
+      throw errorAt('REL_PARSE', `a query nests at most ${depthMax} levels`, placeAt(text, index));
     }
     if ('}])'.includes(found)) depth--;
   }
 }
 
-function placeAt(text: string, offset: number): Place {
+function placeAt(text: string, offset: number): Location {
   const before = text.slice(0, Math.max(0, offset)).split(lineEnd);
   return { line: before.length, column: before.at(-1)!.length + 1 };
 }
@@ -158,7 +169,7 @@ const provenanceIris: ReadonlySet<string> = new Set(Object.values(provenancePred
 class StatementMaker {
   readonly #text: string;
   readonly #parameters: Literal[] = [];
-  readonly #places: Place[] = [];
+  readonly #places: Location[] = [];
   readonly #tables: Table[] = [];
   readonly #where: Expression[] = [];
   readonly #whereText: Piece[][] = [];
@@ -176,7 +187,7 @@ class StatementMaker {
     const select = this.#select(ast);
     this.#context(select);
     for (const pattern of select.where.patterns) {
-      if (pattern.type !== 'pattern' || pattern.subType !== 'bgp') throw this.#unsupported(nameOf(pattern), pattern);
+      if (pattern.type !== 'pattern' || pattern.subType !== 'bgp') throw this.#unsupportedError(nameOf(pattern), pattern);
       for (const each of pattern.triples) this.#triples(each);
     }
     const place = this.#place(select.where);
@@ -199,25 +210,25 @@ class StatementMaker {
         parameters: this.#parameters,
         placeOf: (slot) => this.#places[slot]!,
       },
-      sql: pieces.map((piece) => (typeof piece === 'string' ? piece : this.#shown(piece))).join(''),
+      sql: pieces.map((piece) => (typeof piece === 'string' ? piece : this.#literalText(piece))).join(''),
       resources: this.#resources,
     };
   }
 
   #select(ast: Ast): Select {
     if (ast.type === 'update') throw new ServiceError('REL_READ_ONLY', 'updates are not supported: write by POST /ingest');
-    if (ast.subType !== 'select') throw this.#unsupported(ast.subType.toUpperCase(), ast);
+    if (ast.subType !== 'select') throw this.#unsupportedError(ast.subType.toUpperCase(), ast);
     const { distinct, reduced, datasets, solutionModifiers, values } = ast;
-    if (distinct) throw this.#unsupported('DISTINCT', ast);
-    if (reduced) throw this.#unsupported('REDUCED', ast);
+    if (distinct) throw this.#unsupportedError('DISTINCT', ast);
+    if (reduced) throw this.#unsupportedError('REDUCED', ast);
     const [dataset] = datasets.clauses;
-    if (dataset) throw this.#unsupported('FROM', dataset.value);
+    if (dataset) throw this.#unsupportedError('FROM', dataset.value);
     const { order, group, having, limitOffset } = solutionModifiers;
-    if (order) throw this.#unsupported('ORDER BY', order);
-    if (group) throw this.#unsupported('GROUP BY', group);
-    if (having) throw this.#unsupported('HAVING', having);
-    if (limitOffset?.offset !== undefined) throw this.#unsupported('OFFSET', limitOffset);
-    if (values) throw this.#unsupported('VALUES', values);
+    if (order) throw this.#unsupportedError('ORDER BY', order);
+    if (group) throw this.#unsupportedError('GROUP BY', group);
+    if (having) throw this.#unsupportedError('HAVING', having);
+    if (limitOffset?.offset !== undefined) throw this.#unsupportedError('OFFSET', limitOffset);
+    if (values) throw this.#unsupportedError('VALUES', values);
     return ast;
   }
 
@@ -293,7 +304,7 @@ class StatementMaker {
 
   /** The text that a row has to have; null for a variable. */
   #constant(node: Node): string | null {
-    if (node.type === 'path') throw this.#unsupported('a property path', node);
+    if (node.type === 'path') throw this.#unsupportedError('a property path', node);
     if (node.type !== 'term' || node.subType === 'variable' || node.subType === 'blankNode') return null;
     if (node.subType === 'namedNode') {
       if (!('prefix' in node)) return this.#absolute(node.value);
@@ -302,7 +313,7 @@ class StatementMaker {
     }
     const { value, langOrIri } = node;
     if (typeof langOrIri === 'string') {
-      throw at('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#place(node));
+      throw errorAt('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#place(node));
     }
     return value;
   }
@@ -311,13 +322,13 @@ class StatementMaker {
     if (node.type === 'tripleCollection') return this.#variable(node.identifier);
     if (node.type === 'term' && node.subType === 'blankNode') return `_:${node.label}`;
     if (node.type === 'term' && node.subType === 'variable') return node.value;
-    throw this.#unsupported('this term', node);
+    throw this.#unsupportedError('this term', node);
   }
 
   #projection({ variables, where }: Select): readonly Answered[] {
     const names = variables.flatMap((each) => {
       if (each.type === 'wildcard') return [...this.#bound.keys()].filter((name) => !name.startsWith('_:'));
-      if (each.type !== 'term') throw this.#unsupported('an expression with AS', each);
+      if (each.type !== 'term') throw this.#unsupportedError('an expression with AS', each);
       return [each.value];
     });
     return names.map((name) => {
@@ -330,7 +341,7 @@ class StatementMaker {
   }
 
   /** A variable of no pattern is bound to nothing. */
-  #unbound(name: string, place: Place): Answered {
+  #unbound(name: string, place: Location): Answered {
     const expression: Expression = { kind: 'literal', ...this.#slot(null, place) };
     return { name, item: { kind: 'expression', expression, alias: name, place }, text: `NULL AS "${name}"` };
   }
@@ -341,7 +352,7 @@ class StatementMaker {
   }
 
   #sql(items: readonly { readonly text: string }[], limit: Slot | null): readonly Piece[] {
-    const conditions = joined(this.#whereText);
+    const conditions = joinConditions(this.#whereText);
     // SQL has no row without a column.
     const columns = items.length === 0 ? '1' : items.map(({ text }) => text).join(', ');
     if (this.#tables.length === 0) return [`SELECT ${columns}`, ...(limit === null ? [] : [' LIMIT ', limit])];
@@ -349,7 +360,7 @@ class StatementMaker {
       `SELECT ${columns} FROM `,
       ...this.#tables.flatMap(({ text, onText }, i): Piece[] => {
         if (i === 0) return text;
-        return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joined(onText)];
+        return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joinConditions(onText)];
       }),
       ' AS OF CURRENT',
       ...(conditions.length > 0 ? [' WHERE ', ...conditions] : []),
@@ -361,38 +372,49 @@ class StatementMaker {
     return typeof this.#parameters[slot] === 'bigint';
   }
 
-  #shown({ slot }: { readonly slot: number }): string {
+  #literalText({ slot }: { readonly slot: number }): string {
     const value = this.#parameters[slot]!;
     return typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value);
   }
 
-  #slot(value: Literal, place: Place): Slot {
+  #slot(value: Literal, place: Location): Slot {
     if (typeof value === 'string') checkText(value, 'a value');
     this.#places.push(place);
     return { slot: this.#parameters.push(value) - 1, place };
   }
 
-  #unsupported(what: string, node: { readonly loc?: unknown }): ServiceError {
-    return at('REL_PARSE', `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`, this.#place(node));
+  #unsupportedError(what: string, node: { readonly loc?: unknown }): ServiceError {
+    return errorAt(
+      'REL_PARSE',
+      `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`,
+      this.#place(node),
+    );
   }
 
-  #place({ loc }: { readonly loc?: unknown }): Place {
+  #place({ loc }: { readonly loc?: unknown }): Location {
     const { start } = (loc ?? {}) as { readonly start?: number };
     return placeAt(this.#text, Math.min(start ?? 0, this.#text.length));
   }
 }
 
-function joined(conditions: readonly (readonly Piece[])[]): readonly Piece[] {
+function joinConditions(conditions: readonly (readonly Piece[])[]): readonly Piece[] {
   return conditions.flatMap((condition, i) => (i === 0 ? condition : [' AND ', ...condition]));
 }
 
 /** Both tables of triples, one behind the other. */
-function bothSources(alias: string, place: Place): Source {
+function bothSources(alias: string, place: Location): Source {
   const projection = positions.map(
     (name): ProjectionItem => ({ kind: 'expression', expression: columnOf(name, place), alias: null, place }),
   );
-  const of = (name: string) => selectOf({ projection, from: { kind: 'table', name, alias: null, place }, where: null, place });
-  const body = { kind: 'set-operation', op: 'union all', left: of(triples), right: of(provenance), place } as const;
+  const selectFrom = (name: string) =>
+    selectOf({ projection, from: { kind: 'table', name, alias: null, place }, where: null, place });
+  const body = {
+    kind: 'set-operation',
+    op: 'union all',
+    left: selectFrom(triples),
+    right: selectFrom(provenance),
+    place,
+  } as const;
   return { kind: 'subquery', query: queryOf(body, null), alias, columns: [], place };
 }
 

@@ -2,7 +2,7 @@
  * Statements that do something other than answer a query: the control statements of the specification's operator table,
  * and the writes and definitions that are recognised only to be refused by name.
  */
-import type { ControlWhat, FunctionArgument, Place, Query, Slot, Source, Statement } from '../statement.ts';
+import type { ControlWhat, FunctionArgument, Location, Query, Slot, Source, Statement } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Control = Extract<Statement, { kind: 'control' }>;
@@ -88,7 +88,7 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
     const named = ['INDEX', 'TYPE', 'SCHEMA', 'VIEW'].find((each) => each === what);
     if (named || what === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
     cursor.next();
-    throw cursor.expected('TABLE, EXTENSION or MATERIALIZED VIEW');
+    throw cursor.expectedError('TABLE, EXTENSION or MATERIALIZED VIEW');
   }
   cursor.next();
   cursor.next();
@@ -188,7 +188,11 @@ function readWholeQuery(cursor: TokenCursor): Query {
   return { ...query, asOf: cursor.asOf };
 }
 
-function literalsOf(cursor: TokenCursor, list: readonly FunctionArgument[], place: Place): { slots: Slot[]; options: Option[] } {
+function literalsOf(
+  cursor: TokenCursor,
+  list: readonly FunctionArgument[],
+  place: Location,
+): { slots: Slot[]; options: Option[] } {
   const slots: Slot[] = [];
   const options: Option[] = [];
   for (const { name, value } of list) {
@@ -202,7 +206,7 @@ function literalsOf(cursor: TokenCursor, list: readonly FunctionArgument[], plac
 
 function control(
   what: ControlWhat,
-  place: Place,
+  place: Location,
   purpose: Slot | null,
   parts: Partial<Pick<Control, 'arguments' | 'options' | 'query' | 'names'>>,
 ): Control {

@@ -16,7 +16,7 @@ import type {
   Expression,
   FunctionArgument,
   Interval,
-  Place,
+  Location,
   WindowFunction,
 } from '../statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
@@ -26,7 +26,7 @@ import type { Token } from './sql-lexer.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 export function readExpression(cursor: TokenCursor): Expression {
-  return cursor.nested(() => readChain(cursor, 'or'));
+  return cursor.nest(() => readChain(cursor, 'or'));
 }
 
 /** `column` or `table.column`. */
@@ -88,27 +88,27 @@ function readChain(cursor: TokenCursor, op: 'or' | 'and'): Expression {
   const key = op === 'or' ? 'OR' : 'AND';
   if (cursor.key() !== key) return first;
   const operands = [first];
-  const places: Place[] = [];
+  const places: Location[] = [];
   while (cursor.key() === key) {
     places.push(cursor.place);
     cursor.next();
     operands.push(read(cursor));
   }
-  return balanced(op, operands, places, 0, operands.length);
+  return balancedTree(op, operands, places, 0, operands.length);
 }
 
 function readConjunction(cursor: TokenCursor): Expression {
   return readChain(cursor, 'and');
 }
 
-function balanced(op: 'or' | 'and', operands: Expression[], places: Place[], from: number, to: number): Expression {
+function balancedTree(op: 'or' | 'and', operands: Expression[], places: Location[], from: number, to: number): Expression {
   if (to - from === 1) return operands[from]!;
   const middle = (from + to) >> 1;
   return {
     kind: 'binary',
     op,
-    left: balanced(op, operands, places, from, middle),
-    right: balanced(op, operands, places, middle, to),
+    left: balancedTree(op, operands, places, from, middle),
+    right: balancedTree(op, operands, places, middle, to),
     place: places[middle - 1]!,
   };
 }
@@ -117,14 +117,14 @@ function readNegation(cursor: TokenCursor): Expression {
   if (cursor.key() !== 'NOT') return readComparison(cursor);
   const place = cursor.place;
   cursor.next();
-  return cursor.nested(() => ({ kind: 'not', operand: readNegation(cursor), place }));
+  return cursor.nest(() => ({ kind: 'not', operand: readNegation(cursor), place }));
 }
 
 const comparisons: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
 type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
 /** ANY, SOME or ALL over a subquery; = ANY and != ALL over a list in its brackets, which is IN. */
-function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp, place: Place): Expression | null {
+function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp, place: Location): Expression | null {
   const word = cursor.key();
   if ((word !== 'ANY' && word !== 'SOME' && word !== 'ALL') || cursor.key(1) !== '(') return null;
   cursor.next();
@@ -151,8 +151,8 @@ function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp,
 }
 
 /** A comparison with the elements of an array; the bracket before it is read. */
-function readAnyElement(cursor: TokenCursor, operand: Expression, op: CompareOp, word: string, place: Place): Expression {
-  if (cursor.dialect !== 'wide') throw cursor.expected(`a subquery or ARRAY[…] behind ${word}`);
+function readAnyElement(cursor: TokenCursor, operand: Expression, op: CompareOp, word: string, place: Location): Expression {
+  if (cursor.dialect !== 'wide') throw cursor.expectedError(`a subquery or ARRAY[…] behind ${word}`);
   const array = readExpression(cursor);
   cursor.expect(')');
   const name = `${op} ${word === 'ALL' ? word : 'ANY'}`;
@@ -188,7 +188,7 @@ function readComparison(cursor: TokenCursor): Expression {
 }
 
 /** IS [NOT] NULL, UNKNOWN, TRUE, FALSE or DISTINCT FROM, [NOT] IN, [NOT] BETWEEN, [NOT] LIKE; the operand itself where none follows. */
-function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): Expression {
+function readPredicate(cursor: TokenCursor, operand: Expression, place: Location): Expression {
   if (cursor.accept('IS')) {
     const negated = cursor.accept('NOT');
     if (cursor.isLiteral('b')) return readIsBoolean(cursor, operand, negated, place);
@@ -196,7 +196,7 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): 
       cursor.expect('FROM');
       return readIsDistinct(cursor, operand, negated, place);
     }
-    if (!cursor.accept('NULL') && !cursor.accept('UNKNOWN')) throw cursor.expected('NULL, TRUE, FALSE or DISTINCT FROM');
+    if (!cursor.accept('NULL') && !cursor.accept('UNKNOWN')) throw cursor.expectedError('NULL, TRUE, FALSE or DISTINCT FROM');
     return { kind: 'is-null', operand, negated, place };
   }
   const negated = cursor.key() === 'NOT' && predicateWords.has(cursor.key(1));
@@ -224,7 +224,7 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): 
 }
 
 /** Never NULL: CASE WHEN operand = literal THEN … ELSE … END, of which both ends are said by the literal, which is no NULL. */
-function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolean, place: Place): Expression {
+function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolean, place: Location): Expression {
   const literal = readOperand(cursor);
   const constant = (truth: boolean): Expression => ({ kind: 'is-null', operand: literal, negated: truth, place });
   const when: Expression = { kind: 'binary', op: '=', left: operand, right: literal, place };
@@ -234,7 +234,7 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
 }
 
 /** IS DISTINCT FROM: as !=, but with NULL as a value like any other, so never NULL itself. */
-function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Place): Expression {
+function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Location): Expression {
   const isNull = (operand: Expression): Expression => ({ kind: 'is-null', operand, negated: false, place });
   const isNullLiteral = cursor.token.kind === 'literal' && cursor.token.text === 'null';
   const right = readVectorDistance(cursor);
@@ -257,7 +257,7 @@ function startsOperand(token: Token): boolean {
   return !token.reserved || token.kind === 'literal' || token.key === '(';
 }
 
-function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, place: Place): Expression {
+function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, place: Location): Expression {
   cursor.expect('(');
   if (startsQuery(cursor)) {
     const query = cursor.subquery();
@@ -293,7 +293,7 @@ function readVectorDistance(cursor: TokenCursor): Expression {
     const place = cursor.place;
     const name = acceptOperator(cursor);
     if (name === null) return left;
-    cursor.linked();
+    cursor.countLink();
     const right = readSum(cursor);
     left = { kind: 'call', name, arguments: [argument(left), argument(right)], place };
   }
@@ -307,7 +307,7 @@ function acceptOperator(cursor: TokenCursor): string | null {
   cursor.next();
   if (cursor.accept('PG_CATALOG')) cursor.expect('.');
   const name = cursor.key();
-  if (!namedOperators.has(name)) throw cursor.expected(`one of ${[...namedOperators].join(' ')}`);
+  if (!namedOperators.has(name)) throw cursor.expectedError(`one of ${[...namedOperators].join(' ')}`);
   cursor.next();
   cursor.expect(')');
   return name;
@@ -316,7 +316,7 @@ function acceptOperator(cursor: TokenCursor): string | null {
 function readSum(cursor: TokenCursor): Expression {
   let left = readProduct(cursor);
   for (let key = cursor.key(); key === '+' || key === '-'; key = cursor.key()) {
-    cursor.linked();
+    cursor.countLink();
     const place = cursor.place;
     cursor.next();
     left = { kind: 'binary', op: key, left, right: readProduct(cursor), place };
@@ -327,7 +327,7 @@ function readSum(cursor: TokenCursor): Expression {
 function readProduct(cursor: TokenCursor): Expression {
   let left = readSigned(cursor);
   for (let key = cursor.key(); key === '*' || key === '/' || key === '%'; key = cursor.key()) {
-    cursor.linked();
+    cursor.countLink();
     const place = cursor.place;
     cursor.next();
     left = { kind: 'binary', op: key, left, right: readSigned(cursor), place };
@@ -340,7 +340,7 @@ function readSigned(cursor: TokenCursor): Expression {
   if (key !== '-' && key !== '+') return readTypeSuffix(cursor, readOperand(cursor), readExpression);
   const place = cursor.place;
   cursor.next();
-  return cursor.nested(() => {
+  return cursor.nest(() => {
     const operand = readSigned(cursor);
     return key === '+' ? operand : { kind: 'negate', operand, place };
   });
@@ -354,10 +354,10 @@ function readOperand(cursor: TokenCursor): Expression {
     return { kind: 'literal', slot, place, ...(typed && { typed }) };
   }
   if (token.key === '(') return readParenthesised(cursor);
-  if (token.key === 'CASE') return cursor.nested(() => readCase(cursor));
+  if (token.key === 'CASE') return cursor.nest(() => readCase(cursor));
   const opens = cursor.key(1) === '(';
   if (opens && (token.key === 'LEFT' || token.key === 'RIGHT')) return readCall(cursor);
-  if (token.reserved) throw cursor.expected('an expression');
+  if (token.reserved) throw cursor.expectedError('an expression');
   // Functions qualified by Postgres' own schemas are those that a bare name finds.
   const isOwn = token.key === 'PG_CATALOG' || token.key === 'INFORMATION_SCHEMA';
   if (isOwn && cursor.key(1) === '.' && cursor.key(3) === '(' && cursor.dialect === 'wide') {
@@ -444,7 +444,7 @@ function readExists(cursor: TokenCursor): Expression {
   const { place } = cursor;
   cursor.next();
   cursor.expect('(');
-  if (!startsQuery(cursor)) throw cursor.expected('a subquery behind EXISTS');
+  if (!startsQuery(cursor)) throw cursor.expectedError('a subquery behind EXISTS');
   const query = cursor.subquery();
   cursor.expect(')');
   return { kind: 'exists', query, place };
@@ -461,7 +461,7 @@ function readCase(cursor: TokenCursor): Expression {
     // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
     branches.push({ when, then: readExpression(cursor) });
   }
-  if (branches.length === 0) throw cursor.expected('WHEN');
+  if (branches.length === 0) throw cursor.expectedError('WHEN');
   const otherwise = cursor.accept('ELSE') ? readExpression(cursor) : null;
   cursor.expect('END');
   return { kind: 'case', operand, branches, otherwise, place };
@@ -569,7 +569,7 @@ function isWindowed(cursor: TokenCursor): boolean {
   return false;
 }
 
-function readWindowed(cursor: TokenCursor, name: string, place: Place): Expression {
+function readWindowed(cursor: TokenCursor, name: string, place: Location): Expression {
   if (cursor.aggregates !== 'allowed')
     throw cursor.error('a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
   cursor.next();
@@ -588,7 +588,7 @@ function readWindowed(cursor: TokenCursor, name: string, place: Place): Expressi
   return { kind: 'over', function: name.toLowerCase() as WindowFunction, arguments: operands, ...over, place };
 }
 
-function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): Expression {
+function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location): Expression {
   if (cursor.aggregates === 'within')
     throw cursor.error('an aggregate within an aggregate is not implemented', cursor.place, 'not-grouped');
   if (cursor.aggregates === 'refused')
@@ -640,7 +640,7 @@ function readFilter(cursor: TokenCursor): Expression | null {
   return condition;
 }
 
-function readFunction(cursor: TokenCursor, name: string, place: Place): Expression {
+function readFunction(cursor: TokenCursor, name: string, place: Location): Expression {
   cursor.next();
   if (name === 'NOW') {
     cursor.expect('(');
@@ -656,7 +656,7 @@ function readFunction(cursor: TokenCursor, name: string, place: Place): Expressi
 const writtenModes: ReadonlySet<string> = new Set(matchModes.filter((mode) => mode !== 'ANY'));
 
 /** MATCH(column[, column …], 'text'[, MODE]). */
-function readMatch(cursor: TokenCursor, place: Place): Expression {
+function readMatch(cursor: TokenCursor, place: Location): Expression {
   cursor.expect('(');
   const list = [argument(readColumn(cursor))];
   cursor.expect(',');
@@ -668,7 +668,7 @@ function readMatch(cursor: TokenCursor, place: Place): Expression {
   list.push(argument({ kind: 'literal', slot: text.slot, place: text.place }));
   if (cursor.accept(',')) {
     const mode = cursor.key();
-    if (!writtenModes.has(mode)) throw cursor.expected(`one of ${[...writtenModes].join(', ')}`);
+    if (!writtenModes.has(mode)) throw cursor.expectedError(`one of ${[...writtenModes].join(', ')}`);
     list.push(argument({ kind: 'column', table: null, name: mode, place: cursor.place }, 'MODE'));
     cursor.next();
   }

@@ -1,6 +1,6 @@
 /** Calls that have words where others have commas: CAST(x AS type), EXTRACT(field FROM x), TRIM(BOTH c FROM x) and the like. */
 import { typeNames } from '../expressions/functions/casts.ts';
-import type { Expression, FunctionArgument, Place } from '../statement.ts';
+import type { Expression, FunctionArgument, Location } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Read = (cursor: TokenCursor) => Expression;
@@ -9,7 +9,7 @@ export function argument(value: Expression, name: string | null = null): Functio
   return { name, value };
 }
 
-function word(name: string, place: Place): Expression {
+function word(name: string, place: Location): Expression {
   return { kind: 'column', table: null, name, place };
 }
 
@@ -20,7 +20,7 @@ function word(name: string, place: Place): Expression {
 export function readSpecialCall(
   cursor: TokenCursor,
   name: string,
-  place: Place,
+  place: Location,
   { read, readSide }: { readonly read: Read; readonly readSide: Read },
 ): Expression | null {
   switch (name) {
@@ -73,7 +73,7 @@ export function readSpecialCall(
 const trims: Readonly<Record<string, string>> = { BOTH: 'TRIM', LEADING: 'LTRIM', TRAILING: 'RTRIM' };
 
 /** TRIM(x), TRIM(x, characters), TRIM([LEADING|TRAILING|BOTH] [characters] FROM x). */
-function readTrim(cursor: TokenCursor, place: Place, read: Read): Expression {
+function readTrim(cursor: TokenCursor, place: Location, read: Read): Expression {
   cursor.expect('(');
   const side = Object.hasOwn(trims, cursor.key()) && cursor.key(1) !== ',' && cursor.key(1) !== ')' ? cursor.next().key : null;
   const name = trims[side ?? 'BOTH']!;
@@ -83,7 +83,7 @@ function readTrim(cursor: TokenCursor, place: Place, read: Read): Expression {
     list.push(argument(read(cursor)));
     if (first) list.push(argument(first));
   } else {
-    if (first === null) throw cursor.expected('a text');
+    if (first === null) throw cursor.expectedError('a text');
     list.push(argument(first));
     if (side === null && cursor.accept(',')) list.push(argument(read(cursor)));
   }
@@ -96,7 +96,7 @@ export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: R
   let cast = operand;
   skipCollation(cursor);
   while (cursor.key() === '::' || (cursor.key() === '[' && cursor.dialect === 'wide')) {
-    cursor.linked();
+    cursor.countLink();
     const { place } = cursor;
     cast = cursor.next().key === '[' ? readElement(cursor, cast, place, read) : castTo(cursor, cast, place);
     skipCollation(cursor);
@@ -105,7 +105,7 @@ export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: R
 }
 
 /** `x[n]`, behind its bracket. */
-function readElement(cursor: TokenCursor, array: Expression, place: Place, read: Read): Expression {
+function readElement(cursor: TokenCursor, array: Expression, place: Location, read: Read): Expression {
   const number = read(cursor);
   if (cursor.key() === ':') throw cursor.notImplemented('a slice of an array');
   cursor.expect(']');
@@ -140,11 +140,11 @@ export function readTypedLiteral(cursor: TokenCursor): Expression | null {
 
 interface NamedType {
   readonly name: string;
-  readonly place: Place;
+  readonly place: Location;
   readonly sizes: readonly FunctionArgument[];
 }
 
-function castTo(cursor: TokenCursor, operand: Expression, place: Place): Expression {
+function castTo(cursor: TokenCursor, operand: Expression, place: Location): Expression {
   return castOf(cursor, operand, readType(cursor), place);
 }
 
@@ -193,7 +193,7 @@ function castOf(
   cursor: TokenCursor,
   operand: Expression,
   { name: type, place: where, sizes }: NamedType,
-  place: Place,
+  place: Location,
 ): Expression {
   const list = [argument(operand), argument(word(type, where), 'TYPE')];
   const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, place };

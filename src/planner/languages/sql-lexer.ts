@@ -7,8 +7,8 @@
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import { at as errorAt } from '../places.ts';
-import { type Literal, type Place, type StatedType, TypedValue } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import { type Literal, type Location, type StatedType, TypedValue } from '../statement.ts';
 
 export type TokenKind = 'word' | 'quoted' | 'literal' | 'symbol' | 'end';
 
@@ -96,7 +96,7 @@ export class LexedStatement {
     return this.template.includes('"') ? this.template.replaceAll(/"(?:[^"]|"")*"/g, '"?"') : this.template;
   }
 
-  placeAt(offset: number): Place {
+  placeAt(offset: number): Location {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     let low = 0;
     let high = starts.length - 1;
@@ -109,13 +109,13 @@ export class LexedStatement {
   }
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
-  placeOf(slot: number): Place {
+  placeOf(slot: number): Location {
     const token = this.tokens.find((each) => each.slot === slot);
     return this.placeAt(token?.start ?? 0);
   }
 }
 
-export function parseError(place: Place, message: string, reason?: ErrorReason): ServiceError {
+export function parseError(place: Location, message: string, reason?: ErrorReason): ServiceError {
   return errorAt('REL_PARSE', message, place, reason);
 }
 
@@ -216,7 +216,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     }
 
     if (code === quote) {
-      pushLiteral('s', stringUpTo(quote, "'", 'string') + continued(), start);
+      pushLiteral('s', stringUpTo(quote, "'", 'string') + continueString(), start);
       continue;
     }
     if (code === dollar) {
@@ -312,7 +312,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       case 0x65:
         return pushLiteral('s', escapedString(start), start);
       case 0x6e:
-        return pushLiteral('s', stringUpTo(quote, "'", 'string') + continued(), start);
+        return pushLiteral('s', stringUpTo(quote, "'", 'string') + continueString(), start);
       case 0x75: {
         at++;
         if (text.charCodeAt(at) === quote) return pushLiteral('s', unicodeText(stringUpTo(quote, "'", 'string'), start), start);
@@ -331,7 +331,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   }
 
   /** Joins a string that continues after a line break. */
-  function continued(): string {
+  function continueString(): string {
     let more = '';
     for (;;) {
       goesOn.lastIndex = at;
@@ -361,7 +361,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
         return letterEscapes[letter] ?? letter;
       },
     );
-    return wholeCharacters(value, start) + continued();
+    return wholeCharacters(value, start) + continueString();
   }
 
   /** Between the quotes of U&'…', before its UESCAPE: \XXXX and \+XXXXXX are characters. */

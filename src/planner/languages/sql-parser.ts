@@ -73,7 +73,7 @@ function readExplainOptions(cursor: TokenCursor): Statement {
   cursor.expect('(');
   do {
     const option = cursor.key();
-    if (!explainOptions.has(option)) throw cursor.expected('an option of EXPLAIN');
+    if (!explainOptions.has(option)) throw cursor.expectedError('an option of EXPLAIN');
     cursor.next();
     const value = cursor.key() === ',' || cursor.key() === ')' ? 'TRUE' : cursor.name('a value').toUpperCase();
     if (option === 'FORMAT') {
@@ -110,7 +110,7 @@ function readPurposed(cursor: TokenCursor): Statement {
   if (cursor.token.kind === 'word' && cursor.key(1) === '(') {
     throw cursor.error(`no statement and no table function is called '${cursor.token.text}'`);
   }
-  throw cursor.expected('a statement');
+  throw cursor.expectedError('a statement');
 }
 
 function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Statement {
@@ -157,7 +157,7 @@ function expectEnd(cursor: TokenCursor): void {
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return;
   if (ended) throw cursor.error('one statement at a time');
-  if (!clauseWords.has(cursor.key())) throw cursor.expected('the end of the statement');
+  if (!clauseWords.has(cursor.key())) throw cursor.expectedError('the end of the statement');
   throw cursor.error(
     `${cursor.key()} cannot stand here: the order is FROM, AS OF, WHERE, GROUP BY, HAVING, RANK BY, COMPUTE, ORDER BY, ` +
       'LIMIT [AFTER], FACETS, WITH PROVENANCE',

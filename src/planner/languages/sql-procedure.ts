@@ -10,7 +10,7 @@ import { didYouMean } from '../../errors.ts';
 import { statsName } from '../graph/algorithms/stats.ts';
 import { graphAlgorithms } from '../graph/algorithms/all.ts';
 import { nodeMetrics } from '../graph/algorithms/node-metric.ts';
-import type { FunctionArgument, Place, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
+import type { FunctionArgument, Location, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -63,7 +63,7 @@ export interface ProcedureCall {
   readonly property: Slot | null;
   readonly arguments: readonly FunctionArgument[];
   readonly verb: string;
-  readonly place: Place;
+  readonly place: Location;
 }
 
 /** The cursor is behind CALL; `read` gives the statement around the query. */
@@ -75,7 +75,7 @@ export function readProcedure(cursor: TokenCursor, read: (query: Query) => State
 export function readCall(cursor: TokenCursor): ProcedureCall {
   const { place } = cursor;
   const space = cursor.key().toLowerCase();
-  if (!spaces.has(space)) throw cursor.expected('traverse.<algorithm> or gds.<algorithm>');
+  if (!spaces.has(space)) throw cursor.expectedError('traverse.<algorithm> or gds.<algorithm>');
   cursor.next();
   cursor.expect('.');
   if (space === 'db' || space === 'dbms') return catalogueCall(cursor, space, place);
@@ -94,7 +94,7 @@ const spaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
 const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshiptypes', 'db.propertykeys', 'dbms.components']);
 
 /** Catalogue calls that graph tools make: virtual relations. */
-function catalogueCall(cursor: TokenCursor, space: string, place: Place): ProcedureCall {
+function catalogueCall(cursor: TokenCursor, space: string, place: Location): ProcedureCall {
   const named = cursor.place;
   const written = cursor.name('a procedure');
   const name = `${space}.${written.toLowerCase()}`;
@@ -104,14 +104,14 @@ function catalogueCall(cursor: TokenCursor, space: string, place: Place): Proced
   cursor.expect(')');
   const relation = [space, written.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
   let projection = cursor.accept('YIELD') && !cursor.accept('*') ? readYield(cursor) : null;
-  if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renamed(readYield(cursor), projection ?? []);
+  if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renameYielded(readYield(cursor), projection ?? []);
   const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, place });
   const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
   return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', place };
 }
 
 /** Resolves the columns of RETURN by the names that YIELD gives. */
-function renamed(returned: readonly ProjectionItem[], yielded: readonly ProjectionItem[]): readonly ProjectionItem[] {
+function renameYielded(returned: readonly ProjectionItem[], yielded: readonly ProjectionItem[]): readonly ProjectionItem[] {
   return returned.map((item) => {
     if (item.kind !== 'expression' || item.expression.kind !== 'column') return item;
     const { name } = item.expression;
@@ -140,7 +140,7 @@ function camelCase(name: string): string {
 
 function modeOf(cursor: TokenCursor): ProcedureCall['mode'] {
   const mode = modes.find((each) => each.toUpperCase() === cursor.key());
-  if (mode === undefined) throw cursor.expected('stream, stats or write');
+  if (mode === undefined) throw cursor.expectedError('stream, stats or write');
   cursor.next();
   return mode;
 }
@@ -165,7 +165,7 @@ function readValues(cursor: TokenCursor, called: string): Values {
 function readOptions(cursor: TokenCursor, called: string, values: Values): void {
   if (cursor.accept('}')) return;
   do {
-    if (cursor.token.kind !== 'word') throw cursor.expected('the name of an option');
+    if (cursor.token.kind !== 'word') throw cursor.expectedError('the name of an option');
     const option = snakeCase(cursor.next().text);
     cursor.expect(':');
     const value = cursor.anyLiteral('a value');

@@ -9,7 +9,7 @@ import type {
   Expression,
   GroupWindow,
   OrderItem,
-  Place,
+  Location,
   ProjectionItem,
   Query,
   QueryBody,
@@ -21,7 +21,7 @@ import type {
 import { tenantTypeName } from '../../projections/access-paths.ts';
 import { isTableFunction } from '../functions/all.ts';
 import { readArguments, readColumn, readExpression, readInterval, readIntervalExpression } from './sql-expressions.ts';
-import { shown, type TokenCursor } from './token-cursor.ts';
+import { describeToken, type TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
 
@@ -38,7 +38,7 @@ export function readQueryOver(cursor: TokenCursor, from: Source): Query {
   return readQueryTail(cursor, [], select, from.place);
 }
 
-function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, place: Place): Query {
+function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, place: Location): Query {
   cursor.aggregates = 'allowed';
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
@@ -90,7 +90,7 @@ function readRowCount(cursor: TokenCursor): Slot {
       : token.text === 's'
         ? 'text-form'
         : 'types-differ';
-  throw cursor.error(`expected a number of rows, found ${shown(token)}`, cursor.place, reason);
+  throw cursor.error(`expected a number of rows, found ${describeToken(token)}`, cursor.place, reason);
 }
 
 /** FETCH FIRST n ROWS ONLY. */
@@ -164,8 +164,8 @@ function readWhetherAll(cursor: TokenCursor): boolean {
   return false;
 }
 
-function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, place: Place): QueryBody {
-  cursor.linked();
+function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, place: Location): QueryBody {
+  cursor.countLink();
   for (const arm of [left, right]) {
     if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.place);
   }
@@ -175,7 +175,7 @@ function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, ri
 function readArm(cursor: TokenCursor): QueryBody {
   if (cursor.key() === 'VALUES' && cursor.key(1) === '(') return readValues(cursor);
   if (cursor.key() !== '(') return readSelect(cursor);
-  return cursor.nested(() => {
+  return cursor.nest(() => {
     cursor.next();
     const body = readSetOperations(cursor);
     cursor.expect(')');
@@ -238,7 +238,7 @@ function readSelect(cursor: TokenCursor): Select {
   while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
   cursor.aggregates = 'refused';
   if (!cursor.accept('FROM')) {
-    if (!endsSelect(cursor)) throw cursor.expected('FROM');
+    if (!endsSelect(cursor)) throw cursor.expectedError('FROM');
     return readSelectTail(cursor, { distinct, projection, from: { kind: 'values', rows: [[]], place }, place });
   }
   const from = readSources(cursor);
@@ -321,7 +321,7 @@ export function readSources(cursor: TokenCursor): Source {
   while (cursor.key() === ',') {
     const { place } = cursor;
     cursor.next();
-    cursor.linked();
+    cursor.countLink();
     const right = readSource(cursor);
     for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
     left = { kind: 'join', type: 'inner', left, right, on: null, using: null, place };
@@ -338,7 +338,7 @@ function readSource(cursor: TokenCursor): Source {
     const isCross = !natural && cursor.acceptPair('CROSS', 'JOIN');
     const type = isCross ? 'inner' : joinType(cursor);
     if (type === null) break;
-    cursor.linked();
+    cursor.countLink();
     const right = readTable(cursor);
     for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
     const using = natural ? 'natural' : isCross ? null : readUsing(cursor);
@@ -380,7 +380,7 @@ function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | nu
 function readTable(cursor: TokenCursor): Source {
   const { place } = cursor;
   if (cursor.key() === '(' && !opensQuery(cursor)) {
-    return cursor.nested(() => {
+    return cursor.nest(() => {
       cursor.expect('(');
       const source = readSources(cursor);
       cursor.expect(')');
@@ -432,7 +432,7 @@ const relationFunctions: Readonly<Record<string, string>> = {
 };
 
 /** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
-function readSet(cursor: TokenCursor, name: string, place: Place): Source {
+function readSet(cursor: TokenCursor, name: string, place: Location): Source {
   const list = readArguments(cursor);
   const call = (of: string): Expression => ({
     kind: 'call',
@@ -532,7 +532,7 @@ function readInstant(cursor: TokenCursor): Expression {
   if (!cursor.accept('TIMESTAMP')) cursor.accept('DATE');
   const isStated = cursor.isLiteral('timestamp') || cursor.isLiteral('date');
   if (isStated || cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
-  if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expected('a timestamp in quotes, nanoseconds or now()');
+  if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expectedError('a timestamp in quotes, nanoseconds or now()');
   cursor.next();
   cursor.expect('(');
   cursor.expect(')');
@@ -540,7 +540,7 @@ function readInstant(cursor: TokenCursor): Expression {
   const op = cursor.key();
   if (op !== '-' && op !== '+') return now;
   cursor.next();
-  if (cursor.key() !== 'INTERVAL') throw cursor.expected("INTERVAL 'n unit'");
+  if (cursor.key() !== 'INTERVAL') throw cursor.expectedError("INTERVAL 'n unit'");
   return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), place };
 }
 
@@ -605,13 +605,13 @@ export function readOrder(cursor: TokenCursor): OrderItem[] {
 
 function readCollation(cursor: TokenCursor): OrderItem['collate'] {
   if (!cursor.accept('COLLATE')) return 'codepoint';
-  if (cursor.key() !== 'UNICODE') throw cursor.expected('UNICODE, the only collation');
+  if (cursor.key() !== 'UNICODE') throw cursor.expectedError('UNICODE, the only collation');
   cursor.next();
   return 'unicode';
 }
 
 /** A whole number is the place of a column; any other constant would say nothing. */
-function notConstant(cursor: TokenCursor, expression: Expression, place: Place): Expression {
+function notConstant(cursor: TokenCursor, expression: Expression, place: Location): Expression {
   if (expression.kind !== 'literal' || typeof cursor.lexed.parameters[expression.slot] === 'bigint') return expression;
   throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', place);
 }
@@ -622,7 +622,7 @@ function readAfter(cursor: TokenCursor, ordered: boolean): Slot {
   return cursor.literal('s', 'a cursor in quotes');
 }
 
-function functionAlone(cursor: TokenCursor, place: Place): Error {
+function functionAlone(cursor: TokenCursor, place: Location): Error {
   return cursor.error(
     'a table function stands alone: SELECT * FROM name(...), without projection, join, subquery or set operation',
     place,

@@ -1,5 +1,5 @@
 /** Takes row values, (a, b), apart: a comparison of rows becomes comparisons of their items. */
-import type { Expression, Place } from '../statement.ts';
+import type { Expression, Location } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Row = Extract<Expression, { kind: 'row' }>;
@@ -10,26 +10,32 @@ export function isRow(expression: Expression): expression is Row {
 }
 
 /** `=` and `!=` compare item by item; an order follows the first items that differ. */
-export function combinedRow(cursor: TokenCursor, op: CompareOp, left: Expression, right: Expression, place: Place): Expression {
+export function combinedRow(
+  cursor: TokenCursor,
+  op: CompareOp,
+  left: Expression,
+  right: Expression,
+  place: Location,
+): Expression {
   const [a, b] = [itemsOf(cursor, left, right), itemsOf(cursor, right, left)];
   if (op === '=' || op === '!=') {
     const pairs = a.map((item, i): Expression => ({ kind: 'binary', op, left: item, right: b[i]!, place }));
-    return chained(op === '=' ? 'and' : 'or', pairs, place);
+    return chain(op === '=' ? 'and' : 'or', pairs, place);
   }
   const strict = op.startsWith('<') ? '<' : '>';
   let whole: Expression = { kind: 'binary', op, left: a.at(-1)!, right: b.at(-1)!, place };
   for (let i = a.length - 2; i >= 0; i--) {
     const before: Expression = { kind: 'binary', op: strict, left: a[i]!, right: b[i]!, place };
     const equal: Expression = { kind: 'binary', op: '=', left: a[i]!, right: b[i]!, place };
-    whole = chained('or', [before, chained('and', [equal, whole], place)], place);
+    whole = chain('or', [before, chain('and', [equal, whole], place)], place);
   }
   return whole;
 }
 
 /** (a, b) IN ((1, 2), (3, 4)). */
-export function equalRows(cursor: TokenCursor, row: Row, items: readonly Expression[], place: Place): Expression {
+export function equalRows(cursor: TokenCursor, row: Row, items: readonly Expression[], place: Location): Expression {
   const equal = items.map((item) => combinedRow(cursor, '=', row, item, place));
-  return balanced('or', equal, place);
+  return balancedTree('or', equal, place);
 }
 
 function itemsOf(cursor: TokenCursor, side: Expression, other: Expression): readonly Expression[] {
@@ -41,18 +47,18 @@ function itemsOf(cursor: TokenCursor, side: Expression, other: Expression): read
   return side.items;
 }
 
-function chained(op: 'and' | 'or', parts: readonly Expression[], place: Place): Expression {
+function chain(op: 'and' | 'or', parts: readonly Expression[], place: Location): Expression {
   return parts.reduce((left, right): Expression => ({ kind: 'binary', op, left, right, place }));
 }
 
-function balanced(op: 'and' | 'or', parts: readonly Expression[], place: Place): Expression {
+function balancedTree(op: 'and' | 'or', parts: readonly Expression[], place: Location): Expression {
   if (parts.length === 1) return parts[0]!;
   const middle = parts.length >> 1;
   return {
     kind: 'binary',
     op,
-    left: balanced(op, parts.slice(0, middle), place),
-    right: balanced(op, parts.slice(middle), place),
+    left: balancedTree(op, parts.slice(0, middle), place),
+    right: balancedTree(op, parts.slice(middle), place),
     place,
   };
 }

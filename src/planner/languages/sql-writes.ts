@@ -2,13 +2,13 @@
  * Parses INSERT, UPDATE and DELETE, as PostgreSQL writes them. Only doors that may run them parse them: for others
  * `sql-control.ts` knows their names.
  */
-import type { CommonTable, Dialect, Expression, Place, ProjectionItem, Query, Slot, Source } from '../statement.ts';
+import type { CommonTable, Dialect, Expression, Location, ProjectionItem, Query, Slot, Source } from '../statement.ts';
 import type {
   Assignment,
   Conflict,
   DeleteStatement,
   InsertStatement,
-  NamedPlace,
+  NamedLocation,
   Portion,
   UpdateStatement,
   WriteStatement,
@@ -43,7 +43,7 @@ function readWrite(cursor: TokenCursor, purpose: Slot | null, common: readonly C
   if (cursor.asOf !== null) throw cursor.error(asItStands, cursor.asOf.place);
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return statement;
-  throw ended ? cursor.error('one statement at a time') : cursor.expected('the end of the statement');
+  throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
 }
 
 const asItStands =
@@ -133,8 +133,8 @@ function readReturning(cursor: TokenCursor): ProjectionItem[] | null {
   return items;
 }
 
-function readColumns(cursor: TokenCursor, what = 'named'): NamedPlace[] {
-  const columns: NamedPlace[] = [];
+function readColumns(cursor: TokenCursor, what = 'named'): NamedLocation[] {
+  const columns: NamedLocation[] = [];
   cursor.expect('(');
   do columns.push(readColumn(cursor));
   while (cursor.accept(','));
@@ -143,7 +143,7 @@ function readColumns(cursor: TokenCursor, what = 'named'): NamedPlace[] {
   return columns;
 }
 
-function checkOnce(cursor: TokenCursor, columns: readonly NamedPlace[], what: string): void {
+function checkOnce(cursor: TokenCursor, columns: readonly NamedLocation[], what: string): void {
   const names = new Set<string>();
   for (const { name, place } of columns) {
     if (names.has(name))
@@ -152,7 +152,7 @@ function checkOnce(cursor: TokenCursor, columns: readonly NamedPlace[], what: st
   }
 }
 
-function readColumn(cursor: TokenCursor): NamedPlace {
+function readColumn(cursor: TokenCursor): NamedLocation {
   const { place } = cursor;
   return { name: cursor.name('a column name'), place };
 }
@@ -214,12 +214,12 @@ function orDefault(value: Expression, head: Head): Expression {
   return isDefault ? nullOf(head, value.place) : value;
 }
 
-function nullOf({ nullSlot }: Head, place: Place): Expression {
+function nullOf({ nullSlot }: Head, place: Location): Expression {
   return { kind: 'literal', slot: nullSlot, place };
 }
 
 /** SELECT * over rows. */
-function queryOf(from: Source, place: Place): Query {
+function queryOf(from: Source, place: Location): Query {
   const rest = { groupBy: [], window: null, having: null, rankBy: [], compute: [] };
   const projection: ProjectionItem[] = [{ kind: 'star', table: null, place }];
   const body = { kind: 'select', distinct: false, projection, from, where: null, ...rest, place } as const;

@@ -1,9 +1,9 @@
 /**
- * A position in the tokens of one statement, with the operations of a recursive-descent parser. Recursion goes through `nested`
- * and left-deep chains through `linked`, so that no tree is too deep for the recursion of later passes.
+ * A position in the tokens of one statement, with the operations of a recursive-descent parser. Recursion goes through `nest`
+ * and left-deep chains through `countLink`, so that no tree is too deep for the recursion of later passes.
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
-import type { AsOf, Dialect, OrderItem, Place, Query, Slot } from '../statement.ts';
+import type { AsOf, Dialect, OrderItem, Location, Query, Slot } from '../statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;
@@ -61,7 +61,7 @@ export class TokenCursor {
     return this.#tokens[Math.min(this.#at + ahead, this.#tokens.length - 1)]!;
   }
 
-  get place(): Place {
+  get place(): Location {
     return this.lexed.placeAt(this.token.start);
   }
 
@@ -85,7 +85,7 @@ export class TokenCursor {
   }
 
   expect(key: string): void {
-    if (!this.accept(key)) throw this.expected(key);
+    if (!this.accept(key)) throw this.expectedError(key);
   }
 
   isName(): boolean {
@@ -98,7 +98,7 @@ export class TokenCursor {
   }
 
   name(what: string): string {
-    if (!this.isName()) throw this.expected(what);
+    if (!this.isName()) throw this.expectedError(what);
     return this.next().text;
   }
 
@@ -108,13 +108,13 @@ export class TokenCursor {
   }
 
   literal(type: 's' | 'i', what: string): Slot {
-    if (!this.isLiteral(type)) throw this.expected(what);
+    if (!this.isLiteral(type)) throw this.expectedError(what);
     if (this.token.text === 'u') this.lexed.settle(this.token.slot, type);
     return this.anyLiteral(what);
   }
 
   anyLiteral(what: string): Slot {
-    if (this.token.kind !== 'literal') throw this.expected(what);
+    if (this.token.kind !== 'literal') throw this.expectedError(what);
     const place = this.place;
     return { slot: this.next().slot, place };
   }
@@ -124,24 +124,24 @@ export class TokenCursor {
     return typeof value === 'string' ? value : String(value);
   }
 
-  expected(what: string): ServiceError {
-    return this.error(`expected ${what}, found ${shown(this.token)}`);
+  expectedError(what: string): ServiceError {
+    return this.error(`expected ${what}, found ${describeToken(this.token)}`);
   }
 
-  error(message: string, place: Place = this.place, reason?: ErrorReason): ServiceError {
+  error(message: string, place: Location = this.place, reason?: ErrorReason): ServiceError {
     return parseError(place, message, reason);
   }
 
-  notImplemented(what: string, place: Place = this.place): ServiceError {
+  notImplemented(what: string, place: Location = this.place): ServiceError {
     return parseError(place, `${what} is not implemented`, 'not-implemented');
   }
 
   /** Refuses features that rule 10 of the specification lists as not implemented, except in the wide dialect. */
-  wideOnly(what: string, place: Place = this.place): void {
+  wideOnly(what: string, place: Location = this.place): void {
     if (this.dialect === 'spec') throw this.notImplemented(what, place);
   }
 
-  nested<T>(read: () => T): T {
+  nest<T>(read: () => T): T {
     if (this.#nesting === nestingMax) throw this.error(`nested deeper than ${nestingMax} levels`);
     this.#nesting++;
     const value = read();
@@ -149,7 +149,7 @@ export class TokenCursor {
     return value;
   }
 
-  linked(): void {
+  countLink(): void {
     if (++this.#links > linksMax) throw this.error(`more than ${linksMax} arithmetic operators, joins and set operations`);
   }
 
@@ -175,7 +175,7 @@ export class TokenCursor {
 }
 
 /** A token as an error names it. Never the value of a literal: errors reach logs. */
-export function shown(token: Token): string {
+export function describeToken(token: Token): string {
   switch (token.kind) {
     case 'end':
       return token.text;

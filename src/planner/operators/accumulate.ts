@@ -4,7 +4,7 @@
  */
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
-import { generated } from '../expressions/generated.ts';
+import { generateFunction } from '../expressions/generate-function.ts';
 import type { CodePairs } from './group-table.ts';
 import type { Batch } from './operator.ts';
 
@@ -137,7 +137,7 @@ function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly F
     single ? 'rows[0] += count;' : '',
     ...epilogue,
   ].join('\n');
-  return generated<Loop>(['batch', 'source', 'fragments', 'rows'], source);
+  return generateFunction<Loop>(['batch', 'source', 'fragments', 'rows'], source);
 }
 
 /** How many rows each group has: what COUNT(*) yields, and what every other function reckons from. */

@@ -11,7 +11,7 @@ import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger, RowByRow } from './accumulate.ts';
 import { cellAccumulator } from './cell-accumulators.ts';
 import type { Batch } from './operator.ts';
-import { OfDistinct } from './of-distinct.ts';
+import { OfDistinct } from './distinct-values.ts';
 
 /** `types` are those of the input's columns. */
 export function accumulator(call: AggregateCall, types: readonly ColumnType[]): Accumulator {
@@ -88,7 +88,7 @@ abstract class DoubleState {
   }
 
   /** All rows of a batch are NULL. */
-  protected skipped(groupsMax: number): Fragment {
+  protected nullsFragment(groupsMax: number): Fragment {
     return this.fragment(countsNulls, none, null, groupsMax);
   }
 
@@ -130,7 +130,7 @@ class CountAccumulator extends DoubleState implements Accumulator {
 
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = this.vector(batch);
-    if (vector?.kind === 'null') return this.skipped(groupsMax);
+    if (vector?.kind === 'null') return this.nullsFragment(groupsMax);
     return this.fragment('', none, vector?.nulls ?? null, groupsMax);
   }
 
@@ -167,7 +167,7 @@ class NumberSum extends DoubleState implements Accumulator {
 
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.skipped(groupsMax);
+    if (vector.kind === 'null') return this.nullsFragment(groupsMax);
     return this.fragment('A += values[i];', doublesOf(vector, batch), vector.nulls, groupsMax);
   }
 
@@ -221,7 +221,7 @@ class IntegerSum extends DoubleState implements Accumulator {
 
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.skipped(groupsMax);
+    if (vector.kind === 'null') return this.nullsFragment(groupsMax);
     this.#reserveCarry(batch.count);
     if (vector.kind === 'i32') return this.fragment('A += values[i];', vector.values, vector.nulls, groupsMax);
     if (vector.kind === 'f64') {
@@ -318,7 +318,7 @@ class NumberExtreme extends DoubleState implements Accumulator {
 
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.skipped(groupsMax);
+    if (vector.kind === 'null') return this.nullsFragment(groupsMax);
     return this.fragment(this.#body, doublesOf(vector, batch), vector.nulls, groupsMax);
   }
 
@@ -373,7 +373,7 @@ class IntegerExtreme extends DoubleState implements Accumulator {
 
   prepare(batch: Batch, groupsMax: number): Fragment {
     const vector = batch.columns[this.#column]!;
-    if (vector.kind === 'null') return this.skipped(groupsMax);
+    if (vector.kind === 'null') return this.nullsFragment(groupsMax);
     if (vector.kind === 'i64') {
       const body = `const h = values[2 * i + 1], l = values[2 * i] >>> 0; ${this.#take}`;
       return this.fragment(body, wordsOf(vector.values), vector.nulls, groupsMax);

@@ -44,7 +44,7 @@ export class BestRows<R extends RankedRow = RankedRow> {
   }
 
   /** Best first. */
-  ranked(): readonly R[] {
+  list(): readonly R[] {
     return [...this.#heap].sort(compareRanked);
   }
 

@@ -8,7 +8,7 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
-import { bounded } from '../expressions/functions/scalar-function.ts';
+import { checkLength } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
 import { quotedElement } from '../virtual/types.ts';
 import type { AggregateCall } from '../logical-plan.ts';
@@ -53,11 +53,11 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
     case 'string_agg':
       return make(joined);
     case 'array_agg':
-      return make(listed(types[column]!));
+      return make(listFolding(types[column]!));
     case 'array':
       return make(elements(types[column]!));
     case 'collect':
-      return make({ ...listed(types[column]!), takesNull: false, ofNothing: '[]' });
+      return make({ ...listFolding(types[column]!), takesNull: false, ofNothing: '[]' });
     default:
       throw new AssertionError(`${call.function} adds up in columns`);
   }
@@ -223,21 +223,21 @@ const joined: Folding<{ text: string; size: number }> = {
     const added = (state.size < 0 || between === null ? '' : String(between)) + String(cell);
     state.text += added;
     state.size = Math.max(0, state.size) + added.length;
-    bounded(state.text);
+    checkLength(state.text);
     return 2 * added.length;
   },
   finish: ({ text }) => text,
 };
 
-function listed(type: ColumnType): Folding<{ text: string }> {
+function listFolding(type: ColumnType): Folding<{ text: string }> {
   return {
     yields: 'json',
     takesNull: true,
     start: () => ({ text: '' }),
     take: (state, cell) => {
-      const item = written(cell, type);
+      const item = jsonText(cell, type);
       state.text += `${state.text === '' ? '' : ','}${item}`;
-      bounded(state.text);
+      checkLength(state.text);
       return 2 * item.length;
     },
     finish: ({ text }) => `[${text}]`,
@@ -247,12 +247,12 @@ function listed(type: ColumnType): Folding<{ text: string }> {
 /** An array as Postgres writes it. */
 function elements(type: ColumnType): Folding<{ text: string }> {
   return {
-    ...listed(type),
+    ...listFolding(type),
     yields: 'string',
     take: (state, cell) => {
       const item = cell === null ? 'NULL' : quotedElement(type === 'timestamp' ? formatInstant(cell as bigint) : shortText(cell));
       state.text += `${state.text === '' ? '' : ','}${item}`;
-      bounded(state.text);
+      checkLength(state.text);
       return 2 * item.length;
     },
     finish: ({ text }) => `{${text}}`,
@@ -261,7 +261,7 @@ function elements(type: ColumnType): Folding<{ text: string }> {
 
 const shortText = (cell: Cell): string => (typeof cell === 'boolean' ? (cell ? 't' : 'f') : String(cell));
 
-function written(cell: Cell, type: ColumnType): string {
+function jsonText(cell: Cell, type: ColumnType): string {
   if (cell === null) return 'null';
   if (type === 'json') return String(cell);
   if (type === 'timestamp') return JSON.stringify(formatInstant(cell as bigint));

@@ -5,7 +5,7 @@
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { generated } from '../expressions/generated.ts';
+import { generateFunction } from '../expressions/generate-function.ts';
 import type { Batch } from './operator.ts';
 
 type Values = Int32Array | Float64Array | BigInt64Array | Uint8Array | Float32Array;
@@ -94,7 +94,7 @@ export class ColumnSink {
       case 'vec':
         return this.#appendFloats(vector, selection, first, count, start);
       case 'bool': {
-        const values = this.#values instanceof Uint8Array ? grown(this.#values, this.#length) : new Uint8Array(this.#room());
+        const values = this.#values instanceof Uint8Array ? grow(this.#values, this.#length) : new Uint8Array(this.#room());
         this.#values = values;
         return gather(vector.values, selection, first, count, values, start);
       }
@@ -115,7 +115,7 @@ export class ColumnSink {
     }
     if (this.#values === null) return { kind: 'null' };
     // NULLs at the end have taken no room yet, but random access reads the cells below them too.
-    const values = grown(this.#values, this.#length * (this.#values instanceof Float32Array ? this.#dims : 1));
+    const values = grow(this.#values, this.#length * (this.#values instanceof Float32Array ? this.#dims : 1));
     this.#values = values;
     if (values instanceof BigInt64Array) return { kind: 'i64', values, nulls: this.#nulls };
     if (values instanceof Float64Array) return { kind: 'f64', values, nulls: this.#nulls };
@@ -136,18 +136,18 @@ export class ColumnSink {
     const held = this.#values;
     const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || held instanceof BigInt64Array);
     if (wantsBig) {
-      const values = held instanceof BigInt64Array ? grown(held, this.#length) : bigsOf(held, this.#room(), start);
+      const values = held instanceof BigInt64Array ? grow(held, this.#length) : bigsOf(held, this.#room(), start);
       this.#values = values;
       if (vector.kind === 'i64') return gather(vector.values, selection, first, count, values, start);
       for (let j = 0; j < count; j++) values[start + j] = BigInt(vector.values[selection ? selection[j]! : first + j]!);
       return;
     }
     if (this.#type !== 'number' && vector.kind === 'i32' && !(held instanceof Float64Array)) {
-      const values = held instanceof Int32Array ? grown(held, this.#length) : new Int32Array(this.#room());
+      const values = held instanceof Int32Array ? grow(held, this.#length) : new Int32Array(this.#room());
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
-    const values = held instanceof Float64Array ? grown(held, this.#length) : doublesOf(held, this.#room(), start);
+    const values = held instanceof Float64Array ? grow(held, this.#length) : doublesOf(held, this.#room(), start);
     this.#values = values;
     if (vector.kind !== 'i64') return gather(vector.values, selection, first, count, values, start);
     for (let j = 0; j < count; j++) values[start + j] = Number(vector.values[selection ? selection[j]! : first + j]!);
@@ -163,7 +163,7 @@ export class ColumnSink {
     const fits = this.#offsets === null && (this.#dictionary === null || this.#dictionary === vector.dictionary);
     if (fits) {
       this.#dictionary = vector.dictionary;
-      const values = this.#values instanceof Int32Array ? grown(this.#values, this.#length) : new Int32Array(this.#room());
+      const values = this.#values instanceof Int32Array ? grow(this.#values, this.#length) : new Int32Array(this.#room());
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
@@ -227,7 +227,7 @@ export class ColumnSink {
     assert(!(this.#values instanceof Float32Array) || this.#dims === dims, 'vectors of one column have one length');
     this.#dims = dims;
     const values =
-      this.#values instanceof Float32Array ? grown(this.#values, this.#length * dims) : new Float32Array(this.#room() * dims);
+      this.#values instanceof Float32Array ? grow(this.#values, this.#length * dims) : new Float32Array(this.#room() * dims);
     this.#values = values;
     for (let j = 0; j < count; j++) {
       const i = selection ? selection[j]! : first + j;
@@ -267,7 +267,7 @@ export class ColumnSink {
   }
 
   #growNulls(): void {
-    this.#nulls = this.#nulls ? grown(this.#nulls, this.#length) : new Uint8Array(this.#room());
+    this.#nulls = this.#nulls ? grow(this.#nulls, this.#length) : new Uint8Array(this.#room());
   }
 
   #growOffsets(): Uint32Array {
@@ -280,7 +280,7 @@ export class ColumnSink {
 }
 
 /** The array itself when it is long enough, else a copy of at least twice its length. */
-function grown<T extends Values>(values: T, length: number): T {
+function grow<T extends Values>(values: T, length: number): T {
   if (values.length >= length) return values;
   const larger = new (values.constructor as new (length: number) => T)(Math.max(values.length * 2, length));
   larger.set(values as never);
@@ -343,7 +343,7 @@ function pick(
         ? 'const r = 2 * selection[j], p = 2 * (start + j); target[p] = source[r]; target[p + 1] = source[r + 1];'
         : 'target[start + j] = source[selection[j]];';
     const text = `"use strict"; /* ${letters} */ for (let j = 0; j < count; j++) { ${body} }`;
-    picks.set(letters, (loop = generated<Pick>(['source', 'selection', 'count', 'target', 'start'], text)));
+    picks.set(letters, (loop = generateFunction<Pick>(['source', 'selection', 'count', 'target', 'start'], text)));
   }
   loop(source, selection, count, target, start);
 }

@@ -4,7 +4,7 @@
  * loop over one kind of array.
  */
 import type { Vector } from '../../log/values/columns.ts';
-import { generated } from '../expressions/generated.ts';
+import { generateFunction } from '../expressions/generate-function.ts';
 
 /** Which cells, and where they go. */
 export interface Fetch {
@@ -124,7 +124,7 @@ const moves: (Move | undefined)[] = [];
 /** One loop per layout; the letter is in its text, so that no two layouts share V8's type feedback. */
 function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, places: boolean): Move {
   const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (places ? 1 : 0);
-  return (moves[key] ??= generated<Move>(
+  return (moves[key] ??= generateFunction<Move>(
     ['source', 'nulls', 'rows', 'places', 'count', 'target', 'targetNulls'],
     [
       `"use strict"; /* ${letter} */`,

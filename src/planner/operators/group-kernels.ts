@@ -115,7 +115,7 @@ export class GroupKernels {
       steps.push(step);
     }
     const room = this.#roomIn(memory);
-    const joined = this.#joined(steps);
+    const joined = this.#joinSum(steps);
     const run = room && this.#begin(room, batch, joined);
     if (!run) return false;
     counts.reserve(run.size);
@@ -130,7 +130,7 @@ export class GroupKernels {
   }
 
   /** One sum of doubles can be made while groups are found by an only key; what else is there says whether they are noted. */
-  #joined(steps: readonly KernelStep[]): Joined {
+  #joinSum(steps: readonly KernelStep[]): Joined {
     const sum = this.#keys === 1 ? steps.findIndex(({ kernel, vector }) => kernel === 'addF64' && vector.nulls === null) : -1;
     const noted = steps.some(({ kernel, vector }, at) => at !== sum && (kernel !== 'count' || vector?.kind === 'null'));
     const values = steps[sum]?.vector;

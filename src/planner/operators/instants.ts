@@ -6,7 +6,7 @@ export class Instants {
   #values = new BigInt64Array(0);
 
   /** Instants by row number, for these rows; none of them NULL. Valid until the next call. */
-  of(vector: Vector, rows: Int32Array, count: number): BigInt64Array {
+  read(vector: Vector, rows: Int32Array, count: number): BigInt64Array {
     if (vector.kind === 'i64') return vector.values;
     assert(vector.kind === 'i32' || vector.kind === 'f64', 'windows lie over instants');
     if (this.#values.length < vector.values.length) this.#values = new BigInt64Array(vector.values.length);

@@ -8,7 +8,7 @@ import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './gatherer.ts';
 import { type Batch, emptyBatch } from './operator.ts';
-import { secondRow } from './second-row.ts';
+import { secondRow } from './second-row-error.ts';
 import type { Predicate } from './predicate.ts';
 
 const pairsPerBlock = 4_096;
@@ -71,7 +71,7 @@ export class JoinMatches {
   }
 
   /** Output for a batch of left rows; `heads[j]` is the first partner + 1 of the row at place j, 0 for none. */
-  *of(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
+  *match(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
     if (this.#passesLeft) {
       yield this.#single(batch, heads);
       return;

@@ -11,11 +11,11 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';
-import { CheckedRows } from './checked-rows.ts';
+import { CheckedRows } from './multi-key-rows.ts';
 import { RowSink } from './column-sink.ts';
 import { CombinedIntegers } from './combined-integers.ts';
 import { DenseIntegers } from './dense-integers.ts';
-import { EveryRow } from './every-row.ts';
+import { EveryRow } from './keyless-index.ts';
 import { JoinMatches, type Partners } from './join-matches.ts';
 import type { JoinNarrowing } from './key-filter.ts';
 import { MarkMatches } from './mark-matches.ts';
@@ -24,7 +24,7 @@ import { type Batch, emptyBatch, type Execution, type Operator, type Pieces, Pie
 import { Predicate } from './predicate.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';
 
-export interface JoinParts {
+export interface JoinSetup {
   readonly left: Operator;
   readonly right: Operator;
   readonly node: JoinNode;
@@ -42,13 +42,13 @@ export function joinKernels(node: JoinNode): KernelCache<FilterKernel> | null {
 const blockRows = 8_192;
 
 export class JoinOperator extends PiecesOperator {
-  readonly #parts: JoinParts;
+  readonly #parts: JoinSetup;
   readonly #types: readonly ColumnType[];
   readonly #residual: Predicate | null;
   #heads = new Int32Array(0);
   #held = 0;
 
-  constructor(parts: JoinParts) {
+  constructor(parts: JoinSetup) {
     super();
     const { node, residual, execution } = parts;
     this.#parts = parts;
@@ -91,7 +91,7 @@ export class JoinOperator extends PiecesOperator {
     this.#hold(first.bytes + told + sink.bytes + index.bytes + matches.bytes);
     for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
       if (batch.count === 0) yield emptyBatch;
-      else yield* matches.of(batch, this.#find(index, node.leftKeys, batch));
+      else yield* matches.match(batch, this.#find(index, node.leftKeys, batch));
     }
     yield* matches.unmet();
   }
@@ -109,7 +109,7 @@ export class JoinOperator extends PiecesOperator {
   *#tell(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<number> {
     let bytes = 0;
     for (const { key, filter } of this.#parts.narrowings ?? []) {
-      yield* paced(filter.take(columns[keys[key]!]!, rows));
+      yield* pace(filter.take(columns[keys[key]!]!, rows));
       bytes += filter.bytes;
     }
     return bytes;
@@ -145,11 +145,11 @@ export class JoinOperator extends PiecesOperator {
     this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
     for (const batch of blocksOf(sink)) {
       const { first } = batch;
-      if (index.unique) yield* matches.of(batch, firsts.subarray(first));
+      if (index.unique) yield* matches.match(batch, firsts.subarray(first));
       else {
         const heads = this.#find(index, node.leftKeys, batch);
         for (let j = 0; j < batch.count; j++) heads[j] = heads[j] === 0 ? 0 : firsts[heads[j]! - 1]!;
-        yield* matches.of(batch, heads);
+        yield* matches.match(batch, heads);
       }
     }
     yield* matches.unmet();
@@ -172,17 +172,17 @@ export class JoinOperator extends PiecesOperator {
   *#index(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<RowIndex> {
     const types = this.#types;
     const vectors = keys.map((key) => columns[key]!);
-    if (keys.length === 0) return yield* paced(EveryRow.build(rows));
+    if (keys.length === 0) return yield* pace(EveryRow.build(rows));
     if (keys.length > 1) {
-      const checked = yield* paced(CheckedRows.build(types, vectors, rows));
+      const checked = yield* pace(CheckedRows.build(types, vectors, rows));
       if (checked !== null) return checked;
-      const combined = yield* paced(CombinedIntegers.build(vectors, rows));
+      const combined = yield* pace(CombinedIntegers.build(vectors, rows));
       if (combined !== null) return combined;
     } else if (types[0] !== 'number') {
-      const dense = yield* paced(DenseIntegers.build(vectors[0]!, rows));
+      const dense = yield* pace(DenseIntegers.build(vectors[0]!, rows));
       if (dense !== null) return dense;
     }
-    return yield* paced(NumberedRows.build(types, vectors, rows));
+    return yield* pace(NumberedRows.build(types, vectors, rows));
   }
 
   #find(index: RowIndex, keys: readonly number[], batch: Batch): Int32Array {
@@ -214,7 +214,7 @@ function commonType(left: ColumnType, right: ColumnType): ColumnType {
   return right === 'number' ? right : left;
 }
 
-function* paced<T>(work: Generator<undefined, T, void>): Pieces<T> {
+function* pace<T>(work: Generator<undefined, T, void>): Pieces<T> {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;

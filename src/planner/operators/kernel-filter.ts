@@ -57,8 +57,8 @@ export class KernelFilterOperator implements Operator {
     if (block.count === 0) return emptyBatch;
     const judged = block.sift !== undefined || (this.#testing && block.selection === null && block.count >= rowsMin);
     const found = judged ? this.#mask.select(block, true) : -1;
-    if (found >= 0) return this.#pass(this.#rest, this.#found(block, found));
-    return this.#pass(this.#whole, block.sift ? this.#sifted(block, block.sift) : block);
+    if (found >= 0) return this.#pass(this.#rest, this.#batchOf(block, found));
+    return this.#pass(this.#whole, block.sift ? this.#siftVisible(block, block.sift) : block);
   }
 
   #pass(predicate: Predicate | null, batch: Batch): Batch {
@@ -79,12 +79,12 @@ export class KernelFilterOperator implements Operator {
   }
 
   /** Visible rows of a block whose conditions are not for kernels. */
-  #sifted(block: ScanBatch, sift: Sift): Batch {
+  #siftVisible(block: ScanBatch, sift: Sift): Batch {
     const found = this.#mask.select(block, false);
-    return found >= 0 ? this.#found(block, found) : siftedHere(block, sift);
+    return found >= 0 ? this.#batchOf(block, found) : siftedHere(block, sift);
   }
 
-  #found({ columns, first, count }: ScanBatch, found: number): Batch {
+  #batchOf({ columns, first, count }: ScanBatch, found: number): Batch {
     if (found === count) return { columns, selection: null, first, count };
     return { columns, selection: this.#mask.selection, first: 0, count: found };
   }

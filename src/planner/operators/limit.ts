@@ -18,7 +18,7 @@ const versionsPerRow = 16;
 /** Calls made for the estimate alone: a join may try many pairs for each row that it scans. */
 const countingCallsMax = 1_024;
 
-export interface LimitParts {
+export interface LimitSetup {
   readonly input: Operator;
   readonly node: LimitNode;
   readonly execution: Execution;
@@ -27,7 +27,7 @@ export interface LimitParts {
 }
 
 export class LimitOperator implements Operator {
-  readonly #parts: LimitParts;
+  readonly #parts: LimitSetup;
   /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
   readonly #counting: boolean;
   readonly #limit: number;
@@ -42,7 +42,7 @@ export class LimitOperator implements Operator {
   #countingCalls = 0;
   #lastSystemFrom: bigint | null = null;
 
-  constructor(parts: LimitParts) {
+  constructor(parts: LimitSetup) {
     this.#parts = parts;
     this.#input = parts.input;
     this.#limit = firstRows(parts.node.limit, parts.node.offset, parts.execution);

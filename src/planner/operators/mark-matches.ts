@@ -41,7 +41,7 @@ export class MarkMatches {
   readonly bytes = 0;
 
   /** Output for a batch of left rows; `heads[j]` is the first partner + 1 of the row at place j, 0 for none. */
-  *of(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
+  *match(batch: Batch, heads: Int32Array): Generator<Batch, void, void> {
     const { count } = batch;
     if (this.#met.length < count) {
       this.#met = new Uint8Array(count);

@@ -34,7 +34,7 @@ export class Measurements implements Watch {
   }
 
   /** Undefined where it was never asked for a row. */
-  of(node: PlanNode): Measured | undefined {
+  figuresOf(node: PlanNode): Measured | undefined {
     return this.#byNode.get(node);
   }
 

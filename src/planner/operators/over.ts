@@ -163,16 +163,16 @@ function along(part: Part, call: OverCall, results: Cell[]): Steps {
     case 'row_number':
     case 'rank':
     case 'dense_rank':
-      return ranked(part, call, results);
+      return rank(part, call, results);
     case 'lag':
     case 'lead':
-      return shifted(part, call, results);
+      return shift(part, call, results);
     default:
-      return framed(part, call, results);
+      return aggregateFrames(part, call, results);
   }
 }
 
-function* ranked({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
+function* rank({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
   const { function: how } = call;
   const spent = new Spent(call);
   let rank = 0;
@@ -185,7 +185,7 @@ function* ranked({ order, start, end, peers }: Part, call: OverCall, results: Ce
   }
 }
 
-function* shifted(part: Part, call: OverCall, results: Cell[]): Steps {
+function* shift(part: Part, call: OverCall, results: Cell[]): Steps {
   const { order, start, end, vectors, types, execution } = part;
   const by = call.offset === null ? 1 : execution.rowLimit(call.offset);
   const step = call.function === 'lag' ? -by : by;
@@ -215,7 +215,7 @@ interface Running {
   result(): Cell;
 }
 
-function* framed(part: Part, call: OverCall, results: Cell[]): Steps {
+function* aggregateFrames(part: Part, call: OverCall, results: Cell[]): Steps {
   const { order, start, end, vectors, types, execution } = part;
   const { column } = call;
   const cell = (at: number): Cell => (column === null ? true : cellAt(vectors[column]!, types[column]!, order[at]!));
@@ -226,7 +226,7 @@ function* framed(part: Part, call: OverCall, results: Cell[]): Steps {
   const spent = new Spent(call);
   for (let at = start; at < end; at++) {
     while (!frames.findPeers(at)) yield;
-    const frame = frames.of(at);
+    const frame = frames.frameAt(at);
     if (call.function === 'first_value' || call.function === 'last_value') {
       const place = call.function === 'first_value' ? frame.from : frame.to - 1;
       const result = frame.from < frame.to ? cell(place) : null;
@@ -275,7 +275,7 @@ class Frames {
   }
 
   /** Asked of rising places, once their peers are found. */
-  of(at: number): { readonly from: number; readonly to: number } {
+  frameAt(at: number): { readonly from: number; readonly to: number } {
     const { start, end } = this.#part;
     const { unit, from, to } = this.#call.frame;
     const first = from.kind === 'unbounded' ? start : unit === 'range' ? this.#peersFrom : at + this.#before;
@@ -343,7 +343,7 @@ function runningOf({ function: name, type }: OverCall): Running {
       let best: Cell = null;
       return {
         add: (cell) => {
-          if (cell !== null && (best === null || compared(cell, best) * sign > 0)) best = cell;
+          if (cell !== null && (best === null || compare(cell, best) * sign > 0)) best = cell;
         },
         result: () => best,
       };
@@ -351,7 +351,7 @@ function runningOf({ function: name, type }: OverCall): Running {
   }
 }
 
-function compared(a: Cell, b: Cell): number {
+function compare(a: Cell, b: Cell): number {
   if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
   return a! < b! ? -1 : a! > b! ? 1 : 0;
 }

@@ -131,7 +131,7 @@ export class PairNumbers {
   #grow(): void {
     const { length } = this.#slots;
     if (length < movesFrom) {
-      this.#slots = rehashed(length * 2, this.size, this.#left, this.#right);
+      this.#slots = rehash(length * 2, this.size, this.#left, this.#right);
       return;
     }
     this.#before = this.#slots;
@@ -156,18 +156,18 @@ export class PairNumbers {
   }
 
   lefts(numbers: Int32Array): Int32Array {
-    return picked(this.#left, numbers);
+    return pick(this.#left, numbers);
   }
 
   rights(numbers: Int32Array): Int32Array {
-    return picked(this.#right, numbers);
+    return pick(this.#right, numbers);
   }
 
   #append(left: number, right: number): number {
     const index = this.size++;
     if (index === this.#left.length) {
-      this.#left = doubled(this.#left);
-      this.#right = doubled(this.#right);
+      this.#left = doubleLength(this.#left);
+      this.#right = doubleLength(this.#right);
     }
     this.#left[index] = left;
     this.#right[index] = right;
@@ -196,7 +196,7 @@ export class PairNumbers {
     this.#places = null;
     let length = this.#slots.length;
     while (length < this.size * 2) length *= 2;
-    this.#slots = rehashed(length, this.size, this.#left, this.#right);
+    this.#slots = rehash(length, this.size, this.#left, this.#right);
   }
 }
 
@@ -206,13 +206,13 @@ export function hashWords(a: number, b: number): number {
   return hash ^ (hash >>> 15);
 }
 
-export function doubled(values: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+export function doubleLength(values: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
   const larger = new Int32Array(values.length * 2);
   larger.set(values);
   return larger;
 }
 
-export function rehashed(length: number, size: number, left: Int32Array, right: Int32Array): Int32Array<ArrayBuffer> {
+export function rehash(length: number, size: number, left: Int32Array, right: Int32Array): Int32Array<ArrayBuffer> {
   const slots = new Int32Array(length);
   const mask = length - 1;
   for (let index = 0; index < size; index++) {
@@ -223,7 +223,7 @@ export function rehashed(length: number, size: number, left: Int32Array, right: 
   return slots;
 }
 
-function picked(values: Int32Array, numbers: Int32Array): Int32Array {
+function pick(values: Int32Array, numbers: Int32Array): Int32Array {
   const out = new Int32Array(numbers.length);
   for (let j = 0; j < numbers.length; j++) out[j] = values[numbers[j]!]!;
   return out;

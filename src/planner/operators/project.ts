@@ -173,9 +173,9 @@ class ComputedColumn {
   }
 
   #reserve(layout: Exclude<ComputedLayout, 'null'>, length: number): void {
-    if (this.#nulls.length < length) this.#nulls = new Uint8Array(grown(length));
+    if (this.#nulls.length < length) this.#nulls = new Uint8Array(grownLength(length));
     const type = targetTypes[layout];
-    if (!(this.#target instanceof type) || this.#target.length < length) this.#target = new type(grown(length));
+    if (!(this.#target instanceof type) || this.#target.length < length) this.#target = new type(grownLength(length));
   }
 }
 
@@ -188,6 +188,6 @@ function highest(selection: Int32Array, count: number): number {
   return most;
 }
 
-function grown(length: number): number {
+function grownLength(length: number): number {
   return Math.max(1024, length + (length >> 1));
 }

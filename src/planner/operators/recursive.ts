@@ -10,7 +10,7 @@ import { type Batch, emptyBatch, type Execution, type Operator, type WorkingRows
 
 const roundsMax = 10_000;
 
-export interface RecursiveParts {
+export interface RecursiveSetup {
   readonly base: Operator;
   /** The step over these rows. */
   readonly step: (working: WorkingRows) => Operator;
@@ -19,7 +19,7 @@ export interface RecursiveParts {
 }
 
 export class RecursiveOperator implements Operator {
-  readonly #parts: RecursiveParts;
+  readonly #parts: RecursiveSetup;
   readonly #rows: Operator;
   #current: Operator;
   #added: CollectedRows;
@@ -27,7 +27,7 @@ export class RecursiveOperator implements Operator {
   #held = 0;
   #heldBefore = 0;
 
-  constructor(parts: RecursiveParts) {
+  constructor(parts: RecursiveSetup) {
     const { node, execution } = parts;
     this.#parts = parts;
     this.#current = parts.base;

@@ -4,7 +4,7 @@
  */
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { compareText } from '../../log/values/value.ts';
-import { generated } from '../expressions/generated.ts';
+import { generateFunction } from '../expressions/generate-function.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { SortKey } from '../logical-plan.ts';
 import type { Batch } from './operator.ts';
@@ -36,7 +36,7 @@ export function comparator(vectors: readonly Vector[], keys: readonly SortKey[],
   });
   const prologue = keys.map((_, k) => (columns[k] ? `const v${k} = columns[${k}].values, n${k} = columns[${k}].nulls;` : ''));
   const source = `"use strict"; ${prologue.join('\n')} return function (a, b) { ${body.join('\n')} return 0; };`;
-  return generated<(columns: readonly unknown[]) => Compare>(['columns'], source)(columns);
+  return generateFunction<(columns: readonly unknown[]) => Compare>(['columns'], source)(columns);
 }
 
 const runRows = 16;
@@ -105,7 +105,7 @@ export class Threshold {
   }
 
   /** Null where the worst row is NULL or expensive to compare: then no row can be ruled out. */
-  static of(key: SortKey, vector: Vector, row: number): Threshold | null {
+  static from(key: SortKey, vector: Vector, row: number): Threshold | null {
     if (vector.kind === 'null' || vector.nulls?.[row] === 1 || key.collate === 'unicode' || key.nullsFirst) return null;
     switch (vector.kind) {
       case 'i32':

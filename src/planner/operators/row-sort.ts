@@ -67,7 +67,7 @@ function* wordsOf(vector: Vector, { descending }: SortKey, count: number): Work<
       low[row] = values[row]! ^ signBit ^ turned;
       if (row % stepsPerCall === stepsPerCall - 1) yield;
     }
-    return yield* measured(null, low);
+    return yield* measure(null, low);
   }
   const high = new Int32Array(count);
   const halves = new Int32Array(values.buffer, values.byteOffset, count * 2);
@@ -84,10 +84,10 @@ function* wordsOf(vector: Vector, { descending }: SortKey, count: number): Work<
     low[row] = below ^ turned;
     if (row % stepsPerCall === stepsPerCall - 1) yield;
   }
-  return yield* measured(high, low);
+  return yield* measure(high, low);
 }
 
-function* measured(high: Int32Array | null, low: Int32Array): Work<Words> {
+function* measure(high: Int32Array | null, low: Int32Array): Work<Words> {
   let rises = true;
   let lows = 0;
   let highs = 0;

@@ -171,13 +171,13 @@ function rowsPerBatch(block: Batch): number {
 }
 
 function textBytes(vector: Vector, { selection, first, count }: Batch): number {
-  const at = (place: number): number => (selection ? selection[place]! : first + place);
+  const rowAt = (place: number): number => (selection ? selection[place]! : first + place);
   if (vector.kind === 'text') {
     const { offsets } = vector;
-    const most = offsets[at(count - 1) + 1]! - offsets[at(0)]!;
+    const most = offsets[rowAt(count - 1) + 1]! - offsets[rowAt(0)]!;
     if (selection === null || most <= textBytesPerBatch) return most;
     let bytes = 0;
-    for (let place = 0; place < count; place++) bytes += offsets[at(place) + 1]! - offsets[at(place)]!;
+    for (let place = 0; place < count; place++) bytes += offsets[rowAt(place) + 1]! - offsets[rowAt(place)]!;
     return bytes;
   }
   if (vector.kind !== 'dict') return 0;
@@ -185,7 +185,7 @@ function textBytes(vector: Vector, { selection, first, count }: Batch): number {
   const { values, nulls, dictionary } = vector;
   let sampled = 0;
   for (let n = 0; n < rowsSampled; n++) {
-    const row = at(Math.floor((n * count) / rowsSampled));
+    const row = rowAt(Math.floor((n * count) / rowsSampled));
     if (nulls?.[row] !== 1) sampled += dictionary.text(values[row]!).length;
   }
   return (sampled * count) / rowsSampled;

@@ -10,7 +10,7 @@ import type { Candidates, PlacedRows, ScanRequest } from '../../projections/acce
 import type { SearchNode } from '../logical-plan.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/search/text-query.ts';
 import { BestScores } from '../../governance/search/best-scores.ts';
-import { type Found, matchOf, noScores, nothingFound, scoreOf } from './found.ts';
+import { type Found, matchOf, noScores, nothingFound, scoreOf } from './stretch-matches.ts';
 import {
   bitCount,
   eachBit,
@@ -85,7 +85,7 @@ export class SearchOperator implements Operator {
       }
     }
     const { rules } = execution.kernels;
-    const textRules = rules.of(snapshot.catalog.type(node.input.type));
+    const textRules = rules.rulesFor(snapshot.catalog.type(node.input.type));
     this.#language = textRules.language === textRules.indexed ? null : textRules.language;
     this.#queries = node.matches.map(({ columns, slot, mode }) =>
       columns.map((column) => {
@@ -139,7 +139,7 @@ export class SearchOperator implements Operator {
     const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
     this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : isKnown ? yield* this.#matching(batch) : yield* this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? yield* this.#matching(batch) : yield* this.#addResults(batch);
     }
   }
 
@@ -178,7 +178,7 @@ export class SearchOperator implements Operator {
           continue;
         }
         const indexed = texts?.open(names, block.count) ?? null;
-        const searched = indexed ?? (yield* this.#made(block, block.columns));
+        const searched = indexed ?? (yield* this.#makeTexts(block, block.columns));
         if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
           for (const _ of searched.stem(this.#language)) yield emptyBatch;
         }
@@ -248,7 +248,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Makes the indexes of a block that has none: row k is at place k. Vectors are by searched column. */
-  *#made(rows: Pick<Batch, 'selection' | 'first' | 'count'>, vectors: readonly Vector[]): Generator<Batch, SearchableTexts> {
+  *#makeTexts(rows: Pick<Batch, 'selection' | 'first' | 'count'>, vectors: readonly Vector[]): Generator<Batch, SearchableTexts> {
     const columns = this.#searched.map((column, i) => ({ ...this.#node.input.columns[column]!, vector: vectors[i]! }));
     const steps = indexTexts(columns, rows, this.#execution.snapshot.textLanguage);
     let step = steps.next();
@@ -268,7 +268,7 @@ export class SearchOperator implements Operator {
   #asComeTo(): Candidates {
     const known = new Map<object, Int32Array>();
     const working = new Map<object, Generator<Batch, Int32Array>>();
-    const found = (place: object, stretches: readonly Stretch[]): Int32Array | null => {
+    const findIn = (place: object, stretches: readonly Stretch[]): Int32Array | null => {
       let work = working.get(place);
       if (!work) working.set(place, (work = this.#requiredOf(stretches)));
       const step = work.next();
@@ -279,7 +279,7 @@ export class SearchOperator implements Operator {
     return {
       get: (place) => {
         const stretches = this.#places.get(place);
-        return stretches && (known.get(place) ?? found(place, stretches));
+        return stretches && (known.get(place) ?? findIn(place, stretches));
       },
     };
   }
@@ -287,9 +287,9 @@ export class SearchOperator implements Operator {
   *#requiredOf(stretches: readonly Stretch[]): Generator<Batch, Int32Array> {
     let all: Int32Array = new Int32Array(0);
     for (const stretch of stretches) {
-      const { rows } = yield* this.#required(stretch, null);
+      const { rows } = yield* this.#findRequired(stretch, null);
       this.#hold(rows);
-      all = all.length === 0 ? numbered(rows, stretch) : concatenated(all, numbered(rows, stretch));
+      all = all.length === 0 ? inPlaceNumbers(rows, stretch) : concatenate(all, inPlaceNumbers(rows, stretch));
       yield emptyBatch;
     }
     return all;
@@ -311,7 +311,7 @@ export class SearchOperator implements Operator {
     let total = 0;
     for (const [place, stretches] of this.#places) {
       for (const stretch of stretches) {
-        const { rows, scores, matching } = this.#requiredOfFew(stretch, best) ?? (yield* this.#required(stretch, best));
+        const { rows, scores, matching } = this.#requiredOfFew(stretch, best) ?? (yield* this.#findRequired(stretch, best));
         total += matching;
         if (rows.length > 0) kept.push({ place, stretch, rows, scores });
         this.#hold(rows);
@@ -321,21 +321,21 @@ export class SearchOperator implements Operator {
     const candidates = new Map<object, Int32Array>();
     let left = 0;
     for (const { place, stretch, rows, scores } of kept) {
-      const among = numbered(
+      const among = inPlaceNumbers(
         rows.filter((_, i) => scores[i]! >= best.least),
         stretch,
       );
       left += among.length;
       if (among.length === 0) continue;
       const before = candidates.get(place);
-      candidates.set(place, before ? concatenated(before, among) : among);
+      candidates.set(place, before ? concatenate(before, among) : among);
     }
     counters.hits += total - left;
     return candidates;
   }
 
   /** Rows of a stretch that match every required MATCH; with scores, only those that may be among the best. */
-  *#required(stretch: Stretch, best: BestScores | null): Generator<Batch, Matching> {
+  *#findRequired(stretch: Stretch, best: BestScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
     yield* this.#seek(stretch);
     const matches = this.#matches(stretch);
@@ -471,14 +471,14 @@ export class SearchOperator implements Operator {
   }
 
   /** Adds the results of the search to the batch, as columns. */
-  *#judged(batch: ScanBatch): Generator<Batch, Batch> {
+  *#addResults(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
     const stretches = placed && this.#places.get(placed.place);
     const made = stretches
       ? null
       : this.#stretch(
-          yield* this.#made(
+          yield* this.#makeTexts(
             batch,
             this.#searched.map((column) => columns[column]!),
           ),
@@ -565,17 +565,17 @@ function writtenBefore(block: GovernedBlock, pinned: bigint): GovernedBlock {
   const times = block.columns.at(-1);
   if (block.count === 0 || times?.kind !== 'i64') return block;
   let { count } = block;
-  const at = (k: number): number => (block.selection === null ? block.first + k : block.selection[k]!);
-  while (count > 0 && times.values[at(count - 1)]! > pinned) count--;
+  const rowAt = (k: number): number => (block.selection === null ? block.first + k : block.selection[k]!);
+  while (count > 0 && times.values[rowAt(count - 1)]! > pinned) count--;
   return { ...block, count };
 }
 
 /** Rows of a stretch in numbers of its place. */
-function numbered(rows: Int32Array, { base }: Stretch): Int32Array {
+function inPlaceNumbers(rows: Int32Array, { base }: Stretch): Int32Array {
   return base === 0 ? rows : rows.map((row) => row + base);
 }
 
-function concatenated(a: Int32Array, b: Int32Array): Int32Array {
+function concatenate(a: Int32Array, b: Int32Array): Int32Array {
   const both = new Int32Array(a.length + b.length);
   both.set(a);
   both.set(b, a.length);

@@ -46,7 +46,7 @@ export class SessionOperator extends PiecesOperator {
       const kept = batch.count === 0 ? emptyBatch : withInstant(batch, batch.columns[column]!);
       if (kept.count > 0) {
         const own = groups.assign({ ...kept, columns: partition.map((each) => kept.columns[each]!) });
-        groupOf = appended(groupOf, sink.length, own, kept.count);
+        groupOf = append(groupOf, sink.length, own, kept.count);
         sink.append(kept);
         this.#hold(sink.bytes + groups.bytes + groupOf.byteLength);
       }
@@ -64,7 +64,7 @@ export class SessionOperator extends PiecesOperator {
     let instants: BigInt64Array = new BigInt64Array(0);
     for (let first = 0; first < count; first += rowsPerStep) {
       const step = rows.subarray(first, first + rowsPerStep);
-      instants = converter.of(columns[column]!, step, step.length);
+      instants = converter.read(columns[column]!, step, step.length);
       yield emptyBatch;
     }
     const ranking = ranksOf(groups, groupOf, count);
@@ -152,7 +152,7 @@ function* ranksOf(groups: GroupTable, groupOf: Int32Array, count: number): Gener
   return ranks;
 }
 
-function appended(held: Int32Array<ArrayBuffer>, length: number, values: Int32Array, count: number): Int32Array<ArrayBuffer> {
+function append(held: Int32Array<ArrayBuffer>, length: number, values: Int32Array, count: number): Int32Array<ArrayBuffer> {
   let target = held;
   if (target.length < length + count) {
     target = new Int32Array(Math.max(held.length * 2, length + count));

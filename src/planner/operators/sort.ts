@@ -40,7 +40,7 @@ export class SortOperator implements Operator {
     if (this.#order) return this.#deliver(this.#order);
     if (this.#work) {
       const step = this.#work.next();
-      if (step.done) this.#sorted(step.value);
+      if (step.done) this.#takeOrder(step.value);
       return emptyBatch;
     }
     const batch = this.#input.next();
@@ -71,7 +71,7 @@ export class SortOperator implements Operator {
     return yield* sortedRows(this.#vectors, this.#node.keys, this.#sink.length);
   }
 
-  #sorted(order: Int32Array): void {
+  #takeOrder(order: Int32Array): void {
     this.#work = null;
     const kept = order.length > this.#limit ? order.subarray(0, this.#limit) : order;
     if (this.#inputEnded) {
@@ -83,7 +83,7 @@ export class SortOperator implements Operator {
     sink.append({ columns: this.#vectors, selection: kept, first: 0, count: kept.length });
     this.#sink = sink;
     const [key] = this.#node.keys;
-    if (key && kept.length > 0) this.#threshold = Threshold.of(key, this.#vectors[key.column]!, kept[kept.length - 1]!);
+    if (key && kept.length > 0) this.#threshold = Threshold.from(key, this.#vectors[key.column]!, kept[kept.length - 1]!);
     this.#held = this.#execution.memory.change(this.#held, sink.bytes);
   }
 

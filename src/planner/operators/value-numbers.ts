@@ -7,7 +7,7 @@ import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from './operator.ts';
-import { doubled, hashWords } from './pair-numbers.ts';
+import { doubleLength, hashWords } from './pair-numbers.ts';
 
 /** Numbers of one column. `exact` is for integers and numbers side by side under the type number; `fill` is as in `fillOf`. */
 export function valueNumbers(type: ColumnType, { exact = false, fill = 1 } = {}): ValueNumbers {
@@ -87,7 +87,7 @@ export class TextNumbers implements ValueNumbers {
     const nulls = vector.nulls;
     if (vector.kind === 'dict') {
       const { values, dictionary } = vector;
-      const table = this.#found(dictionary);
+      const table = this.#foundTable(dictionary);
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
         if (nulls !== null && nulls[i] === 1) out[j] = 0;
@@ -125,7 +125,7 @@ export class TextNumbers implements ValueNumbers {
     return table;
   }
 
-  #found(dictionary: Dictionary): Int32Array {
+  #foundTable(dictionary: Dictionary): Int32Array {
     let table = this.#foundBy.get(dictionary);
     if (!table || table.length < dictionary.size) this.#foundBy.set(dictionary, (table = new Int32Array(dictionary.size)));
     return table;
@@ -444,8 +444,8 @@ class ScalarNumbers implements ValueNumbers {
   #append(high: number, low: number): number {
     const index = this.size++;
     if (index === this.#low.length) {
-      this.#low = doubled(this.#low);
-      this.#high = doubled(this.#high);
+      this.#low = doubleLength(this.#low);
+      this.#high = doubleLength(this.#high);
     }
     this.#low[index] = low;
     this.#high[index] = high;

@@ -55,7 +55,7 @@ class TumbleOperator implements Operator {
     if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
     const kept = this.#kept;
     const count = presentRows(vector, batch, kept);
-    const instants = this.#instants.of(vector, kept, count);
+    const instants = this.#instants.read(vector, kept, count);
     if (this.#starts.length < instants.length) {
       this.#starts = new BigInt64Array(instants.length);
       this.#ends = new BigInt64Array(instants.length);
@@ -94,12 +94,12 @@ function tumble(
 }
 
 function checkBounds(instant: bigint, size: bigint): void {
-  const start = floored(instant, size);
+  const start = floorTo(instant, size);
   if (start < I64_MIN || start + size > I64_MAX) throw integerOverflow();
 }
 
 /** The last multiple of `step` that is not after the instant. */
-function floored(instant: bigint, step: bigint): bigint {
+function floorTo(instant: bigint, step: bigint): bigint {
   const rest = instant % step;
   return instant - (rest < 0n ? rest + step : rest);
 }
@@ -141,7 +141,7 @@ class HopOperator implements Operator {
     if (batch.count === 0 || vector === undefined || vector.kind === 'null') return emptyBatch;
     if (this.#present.length < batch.count) this.#present = new Int32Array(batch.count);
     this.#count = presentRows(vector, batch, this.#present);
-    this.#values = this.#instants.of(vector, this.#present, this.#count);
+    this.#values = this.#instants.read(vector, this.#present, this.#count);
     this.#place = 0;
     this.#next = null;
     this.#batch = batch;
@@ -158,7 +158,7 @@ class HopOperator implements Operator {
     while (count < rowsPerBlock && this.#place < this.#count) {
       const row = this.#present[this.#place]!;
       const instant = this.#values[row]!;
-      let start = this.#next ?? floored(instant - this.#size, this.#slide) + this.#slide;
+      let start = this.#next ?? floorTo(instant - this.#size, this.#slide) + this.#slide;
       for (; start <= instant && count < rowsPerBlock; start += this.#slide) {
         if (start < I64_MIN || start + this.#size > I64_MAX) throw integerOverflow();
         rows[count] = row;

@@ -11,7 +11,7 @@ import type { PassContext } from './pass.ts';
 const timesSmaller = 8;
 
 export function associateJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
-  const associated = (node: PlanNode): PlanNode => turn(mapInputs(node, associated));
+  const associate = (node: PlanNode): PlanNode => turn(mapInputs(node, associate));
   const turn = (node: PlanNode): PlanNode => {
     if (node.kind !== 'join' || node.left.kind !== 'join' || !isPlain(node) || !isPlain(node.left)) return node;
     const [b, c] = [node.left.right, node.right];
@@ -19,13 +19,13 @@ export function associateJoins(plan: LogicalPlan, context: PassContext): Logical
     if (!node.leftKeys.some((key) => key >= width) || !isFiltered(c)) return node;
     if (rowsOf(c, context) * timesSmaller > rowsOf(b, context)) return node;
     // The join below is one smaller now, and both of the new ones may turn again.
-    return turn(turned(node, node.left, turn));
+    return turn(rotate(node, node.left, turn));
   };
-  return mapRoots(plan, associated);
+  return mapRoots(plan, associate);
 }
 
 /** Turns two inner joins: keys about b go below, keys about a stay above. */
-function turned(above: JoinNode, below: JoinNode, turn: (node: PlanNode) => PlanNode): JoinNode {
+function rotate(above: JoinNode, below: JoinNode, turn: (node: PlanNode) => PlanNode): JoinNode {
   const { left: a, right: b } = below;
   const width = a.columns.length;
   const pairs = above.leftKeys.map((left, k) => ({ left, right: above.rightKeys[k]! }));

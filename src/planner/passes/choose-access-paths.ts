@@ -3,7 +3,7 @@
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
-import { nowhere } from '../places.ts';
+import { nowhere } from '../error-location.ts';
 import {
   type FilterNode,
   type FunctionNode,
@@ -19,21 +19,21 @@ import {
 import { conjunctsOf } from './simplify-expressions.ts';
 
 export function chooseAccessPaths(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, chosen);
+  return mapRoots(plan, chooseAccess);
 }
 
-function chosen(node: PlanNode): PlanNode {
-  if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowed(node.input, node));
-  if (node.kind === 'filter' && node.input.kind === 'virtual') return withInput(node, looked(node.input, node));
+function chooseAccess(node: PlanNode): PlanNode {
+  if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowScan(node.input, node));
+  if (node.kind === 'filter' && node.input.kind === 'virtual') return withInput(node, addValues(node.input, node));
   if (node.kind === 'filter' && node.input.kind === 'search') {
-    return withInput(node, { ...node.input, input: narrowed(node.input.input, node) });
+    return withInput(node, { ...node.input, input: narrowScan(node.input.input, node) });
   }
-  if (node.kind === 'filter' && node.input.kind === 'function') return withInput(node, sought(node.input, node));
-  return mapInputs(node, chosen);
+  if (node.kind === 'filter' && node.input.kind === 'function') return withInput(node, addArgument(node.input, node));
+  return mapInputs(node, chooseAccess);
 }
 
 /** Passes an equality on a function's column as the matching argument, so that the function need not make other rows. */
-function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
+function addArgument(call: FunctionNode, filter: FilterNode): FunctionNode {
   const { seeks, columns, values } = call;
   if (seeks === undefined) return call;
   for (const conjunct of conjunctsOf(filter.predicate)) {
@@ -48,7 +48,7 @@ function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
 }
 
 /** Passes the values that the filter names to a virtual relation, so that it makes only their rows. */
-function looked(node: VirtualNode, filter: FilterNode): VirtualNode {
+function addValues(node: VirtualNode, filter: FilterNode): VirtualNode {
   const among = conjunctsOf(filter.predicate).flatMap((conjunct) => {
     const [column, values] =
       conjunct.kind === 'in'
@@ -64,7 +64,7 @@ function looked(node: VirtualNode, filter: FilterNode): VirtualNode {
   return among.length === 0 ? node : { ...node, among };
 }
 
-function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
+function narrowScan(scan: ScanNode, filter: FilterNode): ScanNode {
   let keys: readonly Bound[] | null = null;
   const zones: Zone[] = [];
   for (const conjunct of conjunctsOf(filter.predicate)) {

@@ -79,7 +79,7 @@ export class ColumnSketch {
       const at = hash >>> (32 - REGISTER_BITS);
       const rank = Math.clz32((hash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1))) + 1;
       if (rank > registers[at]!) registers[at] = rank;
-      const mixed = finished(this.#values++);
+      const mixed = finishHash(this.#values++);
       if ((mixed & this.#mask) === 0) this.#sample(mixed, hash, orderOf(vector, i));
     }
   }
@@ -219,17 +219,17 @@ function hashOfCell(cell: Exclude<Cell, null>): number {
 function hashText(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5;
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
-  return finished(hash ^ (end - start));
+  return finishHash(hash ^ (end - start));
 }
 
 /** Hashes an integer like the double that equals it, or is next to it. */
 function hashNumber(value: number): number {
   // Zero has two forms.
   double[0] = value + 0;
-  return finished(Math.imul(finished(words[0]!) ^ words[1]!, 0x9e3779b1));
+  return finishHash(Math.imul(finishHash(words[0]!) ^ words[1]!, 0x9e3779b1));
 }
 
-function finished(value: number): number {
+function finishHash(value: number): number {
   let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return hash ^ (hash >>> 16);

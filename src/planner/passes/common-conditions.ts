@@ -16,12 +16,12 @@ export function commonConditions(plan: LogicalPlan): LogicalPlan {
 function rewritten(node: PlanNode): PlanNode {
   const own = mapInputs(node, rewritten);
   if (own.kind === 'filter') {
-    const found = conjunctsOf(own.predicate).flatMap((each) => divided(each, boundariesOf(own.input)));
+    const found = conjunctsOf(own.predicate).flatMap((each) => factorOut(each, boundariesOf(own.input)));
     return { ...own, predicate: conjunction(found) };
   }
   if (own.kind === 'join' && own.residual && own.type === 'inner') {
     const boundaries = [...boundariesOf(own.left), ...boundariesOf(own.right).map((end) => end + own.left.columns.length)];
-    return { ...own, residual: conjunction(conjunctsOf(own.residual).flatMap((each) => divided(each, boundaries))) };
+    return { ...own, residual: conjunction(conjunctsOf(own.residual).flatMap((each) => factorOut(each, boundaries))) };
   }
   return own;
 }
@@ -33,7 +33,7 @@ function boundariesOf(node: PlanNode): readonly number[] {
   return [...boundariesOf(node.left), ...boundariesOf(node.right).map((end) => end + node.left.columns.length)];
 }
 
-function divided(condition: Bound, boundaries: readonly number[]): readonly Bound[] {
+function factorOut(condition: Bound, boundaries: readonly number[]): readonly Bound[] {
   if (condition.kind !== 'or' || condition.operands.length > armsMax) return [condition];
   const arms = condition.operands.map(conjunctsOf);
   if (arms.some((arm) => arm.some(mayRaise))) return [condition];

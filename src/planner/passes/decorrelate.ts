@@ -30,11 +30,11 @@ import { conjunction } from './simplify-expressions.ts';
 import { dependent, names, ofNothing, sameCells } from './dependent-join.ts';
 
 export function decorrelate(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, joined);
+  return mapRoots(plan, joinApplies);
 }
 
-function joined(node: PlanNode): PlanNode {
-  const own = mapInputs(node, joined);
+function joinApplies(node: PlanNode): PlanNode {
+  const own = mapInputs(node, joinApplies);
   if (own.kind === 'apply') return joinOf(own);
   return own.kind === 'filter' ? withoutMarks(own) : own;
 }
@@ -53,18 +53,18 @@ interface Lifted {
 function joinOf(apply: ApplyNode): PlanNode {
   const query = withinQuery(apply.query);
   if (!names(query, apply.level)) {
-    return assembled(apply, { node: query, conditions: [], outputs: columnsOf(query), isBare: false });
+    return assembleJoin(apply, { node: query, conditions: [], outputs: columnsOf(query), isBare: false });
   }
   const lifted = lift(query, apply.level, apply.type);
-  if (lifted) return assembled(apply, lifted);
+  if (lifted) return assembleJoin(apply, lifted);
   const { node, cells } = dependent(query, apply.level, apply.input);
   // The cells that the query was asked for stand behind its own columns.
   const width = query.columns.length;
   const conditions = cells.map((cell, i) => sameCells(cell, columnAt(node, width + i)));
-  return assembled(apply, { node, conditions, outputs: columnsOf(node).slice(0, width), isBare: false });
+  return assembleJoin(apply, { node, conditions, outputs: columnsOf(node).slice(0, width), isBare: false });
 }
 
-function assembled(apply: ApplyNode, lifted: Lifted): PlanNode {
+function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
   const { input, level } = apply;
   const { node, conditions, outputs } = apply.type === 'single' ? withoutRowNull(lifted) : lifted;
   const width = input.columns.length;
@@ -77,7 +77,7 @@ function assembled(apply: ApplyNode, lifted: Lifted): PlanNode {
   const whole = apply.condition
     ? [replaceColumns(apply.condition, (column) => (column.index < width ? column : placeholder(column, width)))]
     : [];
-  const own = whole.flatMap((condition) => conjuncts(filled(condition, outputs.map(onBoth))));
+  const own = whole.flatMap((condition) => conjuncts(fillOutputs(condition, outputs.map(onBoth))));
   const residual = [...conditions.map(onBoth), ...own];
   const type = apply.type;
   const join: JoinNode = {
@@ -123,9 +123,9 @@ function placeholder(column: Extract<Bound, { kind: 'column' }>, width: number):
   return { kind: 'outer', level: -1, index: column.index - width, name: column.name, type: column.type };
 }
 
-function filled(bound: Bound, outputs: readonly Bound[]): Bound {
+function fillOutputs(bound: Bound, outputs: readonly Bound[]): Bound {
   if (bound.kind === 'outer' && bound.level === -1) return outputs[bound.index]!;
-  return mapChildren(bound, (child) => filled(child, outputs));
+  return mapChildren(bound, (child) => fillOutputs(child, outputs));
 }
 
 function conjuncts(bound: Bound): readonly Bound[] {
@@ -204,8 +204,8 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
   if (!left || !right || left.isBare || right.isBare) return null;
   const width = left.node.columns.length;
   const yields = joinColumns(node.type, left.node, right.node);
-  const moved = (bound: Bound): Bound => replaceColumns(bound, (column) => ({ ...column, index: column.index + width }));
-  const rights = right.outputs.map(moved);
+  const moveRight = (bound: Bound): Bound => replaceColumns(bound, (column) => ({ ...column, index: column.index + width }));
+  const rights = right.outputs.map(moveRight);
   const both = [...left.outputs, ...rights];
   const all = node.residual ? conjuncts(node.residual).map((each) => replaceColumns(each, (column) => both[column.index]!)) : [];
   // An outer join must yield columns for its right side, because they may be NULL.
@@ -226,7 +226,7 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
     },
     conditions: [
       ...left.conditions,
-      ...(node.type === 'inner' ? right.conditions.map(moved) : []),
+      ...(node.type === 'inner' ? right.conditions.map(moveRight) : []),
       ...all.filter((each) => namesIn(each, level)),
     ],
     outputs,
@@ -256,14 +256,14 @@ function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type
     ...keys.map((bound) => ({ bound, column: { name: '#key', type: bound.type } as PlanColumn })),
     ...input.outputs.slice(groups).map((bound, i) => ({ bound, column: node.input.columns[groups + i]! })),
   ];
-  const moved = (column: number): number => (column < groups ? column : column + keys.length);
+  const behindKeys = (column: number): number => (column < groups ? column : column + keys.length);
   const aggregate: AggregateNode = {
     ...node,
     groups: groups + keys.length,
     calls: node.calls.map((call) => ({
       ...call,
-      column: call.column === null ? null : moved(call.column),
-      ...(call.second === undefined ? {} : { second: moved(call.second) }),
+      column: call.column === null ? null : behindKeys(call.column),
+      ...(call.second === undefined ? {} : { second: behindKeys(call.second) }),
     })),
     input: {
       kind: 'project',
@@ -313,20 +313,20 @@ function withoutMarks(filter: FilterNode): PlanNode {
     if (join && !taken.has(join)) taken.set(join, negated ? 'anti' : 'semi');
     else kept.push(each);
   }
-  const replaced = (node: PlanNode): PlanNode => {
+  const replaceSingles = (node: PlanNode): PlanNode => {
     if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') {
-      const left = replaced(node.input.left);
+      const left = replaceSingles(node.input.left);
       return left === node.input.left ? node : { ...node, input: { ...node.input, left } };
     }
     if (node.kind !== 'join' || node.type !== 'mark') return node;
-    const left = replaced(node.left);
+    const left = replaceSingles(node.left);
     const type = taken.get(node);
     if (type === undefined) return { ...node, left };
     const join: JoinNode = { ...node, type, left, columns: left.columns };
     const isThere: Bound = { kind: 'constant', cell: type === 'semi', type: 'boolean' };
     return { kind: 'project', input: join, expressions: [...columnsOf(left), isThere], columns: node.columns };
   };
-  const input = replaced(filter.input);
+  const input = replaceSingles(filter.input);
   return kept.length === 0 ? input : { ...filter, input, predicate: conjunction(kept) };
 }
 
@@ -334,7 +334,7 @@ function withoutMarks(filter: FilterNode): PlanNode {
 function whenTrue(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
   if (!some(bound, isMark)) return isNull(bound) ? falsehood : bound;
   if (bound.kind === 'and' || bound.kind === 'or')
-    return simplified(
+    return simplify(
       bound.kind,
       bound.operands.map((each) => whenTrue(each, isMark)),
     );
@@ -344,7 +344,7 @@ function whenTrue(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
 function whenFalse(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
   if (isNull(bound)) return falsehood;
   if (bound.kind === 'and' || bound.kind === 'or') {
-    return simplified(
+    return simplify(
       bound.kind === 'and' ? 'or' : 'and',
       bound.operands.map((each) => whenFalse(each, isMark)),
     );
@@ -355,7 +355,7 @@ function whenFalse(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
 
 const falsehood: Bound = { kind: 'constant', cell: false, type: 'boolean' };
 
-function simplified(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
+function simplify(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
   const isFalse = (bound: Bound): boolean => bound.kind === 'constant' && bound.cell === false;
   if (kind === 'and') return operands.some(isFalse) ? falsehood : conjunction(operands.flatMap(conjuncts));
   const left = operands.filter((each) => !isFalse(each));

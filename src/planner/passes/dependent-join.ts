@@ -223,7 +223,7 @@ class Pushing {
       : number;
     const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
     const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
-    return reordered({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
+    return reorderColumns({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
   }
 
   /** Each row for every set of cells. */
@@ -250,7 +250,7 @@ class Pushing {
   #beside(node: PlanNode): PlanNode {
     const join = this.#cross(this.#distinct, node);
     const width = this.#cells.length;
-    return reordered(join, [...range(width, join.columns.length), ...range(0, width)]);
+    return reorderColumns(join, [...range(width, join.columns.length), ...range(0, width)]);
   }
 
   #cross(left: PlanNode, right: PlanNode): JoinNode {
@@ -271,10 +271,10 @@ class Pushing {
     const { width } = node;
     const all = node.input.columns.length;
     const count = this.#cells.length;
-    const ordered = reordered(input, [...range(0, width), ...range(all, all + count), ...range(width, all)]);
+    const ordered = reorderColumns(input, [...range(0, width), ...range(all, all + count), ...range(width, all)]);
     const own = [...ordered.columns.slice(0, width + count), ...node.columns.slice(width)];
     const spread: PlanNode = { ...node, input: ordered, width: width + count, columns: own };
-    return reordered(spread, [...range(0, width), ...range(width + count, own.length), ...range(width, width + count)]);
+    return reorderColumns(spread, [...range(0, width), ...range(width + count, own.length), ...range(width, width + count)]);
   }
 
   #project(node: ProjectNode): PlanNode {
@@ -294,22 +294,22 @@ class Pushing {
     const { groups } = node;
     const width = node.input.columns.length;
     const count = this.#cells.length;
-    const ordered = reordered(input, [...range(0, groups), ...range(width, width + count), ...range(groups, width)]);
-    const moved = (column: number): number => (column < groups ? column : column + count);
+    const ordered = reorderColumns(input, [...range(0, groups), ...range(width, width + count), ...range(groups, width)]);
+    const behindCells = (column: number): number => (column < groups ? column : column + count);
     const aggregate: AggregateNode = {
       ...node,
       input: ordered,
       groups: groups + count,
       calls: node.calls.map((call) => ({
         ...call,
-        column: call.column === null ? null : moved(call.column),
-        ...(call.second === undefined ? {} : { second: moved(call.second) }),
+        column: call.column === null ? null : behindCells(call.column),
+        ...(call.second === undefined ? {} : { second: behindCells(call.second) }),
       })),
       columns: [...node.columns.slice(0, groups), ...this.#distinct.columns, ...node.columns.slice(groups)],
     };
     const results = node.columns.length;
     if (groups > 0) {
-      return reordered(aggregate, [
+      return reorderColumns(aggregate, [
         ...range(0, groups),
         ...range(groups + count, results + count),
         ...range(groups, groups + count),
@@ -387,7 +387,7 @@ class Pushing {
         : join.columns.length > left.columns.length
           ? range(leftWidth + count, leftWidth + count + rightWidth)
           : [];
-    return reordered(join, [...range(0, leftWidth), ...behind, ...cells]);
+    return reorderColumns(join, [...range(0, leftWidth), ...behind, ...cells]);
   }
 }
 
@@ -405,7 +405,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-function reordered(input: PlanNode, order: readonly number[]): PlanNode {
+function reorderColumns(input: PlanNode, order: readonly number[]): PlanNode {
   const columns = order.map((index) => input.columns[index]!);
   const expressions = order.map((index, i): Bound => ({ kind: 'column', index, name: columns[i]!.name, type: columns[i]!.type }));
   return { kind: 'project', input, expressions, columns };

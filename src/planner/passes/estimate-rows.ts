@@ -144,14 +144,14 @@ function guess(bound: Bound): number {
 
 /** Null where no sketch covers the condition. */
 function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): number | null {
-  const sketched = (operand: Bound): ColumnSketch | null =>
+  const sketchFor = (operand: Bound): ColumnSketch | null =>
     operand.kind === 'column' ? sketchAt(input, operand.index, statistics) : null;
   const equal = (sketch: ColumnSketch, value: Bound): number => sketch.equalShare(cellOf(value, statistics));
   switch (bound.kind) {
     case 'compare': {
       const isMirrored = bound.left.kind !== 'column';
       const [operand, value] = isMirrored ? [bound.right, bound.left] : [bound.left, bound.right];
-      const sketch = sketched(operand);
+      const sketch = sketchFor(operand);
       if (!sketch || value.kind !== 'parameter') return null;
       if (bound.op === '=') return equal(sketch, value);
       if (bound.op === '!=') return Math.max(0, 1 - sketch.absentShare - equal(sketch, value));
@@ -161,7 +161,7 @@ function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): numb
         : sketch.rangeShare(isMirrored ? mirrored[bound.op] : bound.op, cell);
     }
     case 'between': {
-      const sketch = sketched(bound.operand);
+      const sketch = sketchFor(bound.operand);
       const [low, high] = [cellOf(bound.low, statistics), cellOf(bound.high, statistics)];
       if (!sketch) return null;
       if (low === undefined || high === undefined) return (1 - sketch.absentShare) * guessedShare;
@@ -169,7 +169,7 @@ function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): numb
       return low === null || high === null ? 0 : Math.max(0, sketch.rangeShare('>=', low) - outside);
     }
     case 'in': {
-      const sketch = sketched(bound.operand);
+      const sketch = sketchFor(bound.operand);
       return (
         sketch &&
         Math.min(
@@ -179,10 +179,10 @@ function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): numb
       );
     }
     case 'is-null':
-      return sketched(bound.operand)?.absentShare ?? null;
+      return sketchFor(bound.operand)?.absentShare ?? null;
     case 'not': {
       if (bound.operand.kind !== 'is-null') return null;
-      const sketch = sketched(bound.operand.operand);
+      const sketch = sketchFor(bound.operand.operand);
       return sketch && 1 - sketch.absentShare;
     }
     case 'or': {

@@ -17,12 +17,12 @@ import {
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function findJoinKeys(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, keyed);
+  return mapRoots(plan, addKeys);
 }
 
-function keyed(node: PlanNode): PlanNode {
-  const own = mapInputs(node, keyed);
-  return own.kind === 'join' && own.residual ? joined(own, own.residual) : own;
+function addKeys(node: PlanNode): PlanNode {
+  const own = mapInputs(node, addKeys);
+  return own.kind === 'join' && own.residual ? withKeys(own, own.residual) : own;
 }
 
 interface KeyPair {
@@ -30,7 +30,7 @@ interface KeyPair {
   readonly right: Bound;
 }
 
-function joined(node: JoinNode, condition: Bound): PlanNode {
+function withKeys(node: JoinNode, condition: Bound): PlanNode {
   const width = node.left.columns.length;
   const pairs: KeyPair[] = [];
   const residual: Bound[] = [];
@@ -54,7 +54,7 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
     pairs.map((pair) => replaceColumns(pair.right, (column) => ({ ...column, index: column.index - width }))),
   );
   const moved = left.node.columns.length - width;
-  const rebased = (bound: Bound): Bound =>
+  const rebase = (bound: Bound): Bound =>
     moved === 0
       ? bound
       : replaceColumns(bound, (column) => (column.index < width ? column : { ...column, index: column.index + moved }));
@@ -64,7 +64,7 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
     right: right.node,
     leftKeys: left.keys,
     rightKeys: right.keys,
-    residual: residual.length > 0 ? rebased(conjunction(residual)) : null,
+    residual: residual.length > 0 ? rebase(conjunction(residual)) : null,
     columns: joinColumns(node.type, left.node, right.node),
   };
   if (moved === 0 && (right.node.columns.length === node.right.columns.length || !yieldsRight(node.type))) return join;

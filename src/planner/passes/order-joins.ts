@@ -11,8 +11,8 @@ import type { PassContext } from './pass.ts';
 const timesSmaller = 2;
 
 export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
-  const ordered = (node: PlanNode): PlanNode => {
-    const own = mapInputs(node, ordered);
+  const order = (node: PlanNode): PlanNode => {
+    const own = mapInputs(node, order);
     return own.kind === 'join' ? withBuild(own) : own;
   };
   const cellsOf = (node: PlanNode): number => rowsOf(node, context) * tablesIn(node);
@@ -32,7 +32,7 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
       ...inputsOf(node).flatMap((input, i) => narrowedBelow(node, i, column).map((below) => rowsTold(input, below))),
     );
   };
-  return mapRoots(plan, ordered);
+  return mapRoots(plan, order);
 }
 
 /** Tables whose columns a row carries: as good a guess as any of how wide it is, before it is known which columns are used. */

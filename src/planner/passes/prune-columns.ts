@@ -24,7 +24,7 @@ function whole(node: PlanNode): PlanNode {
 
 /** Keeps exactly these columns, in this order. */
 function exactly(node: PlanNode, wanted: readonly number[]): PlanNode {
-  const { node: own, moved } = pruned(node, new Set(wanted));
+  const { node: own, moved } = prune(node, new Set(wanted));
   if (own.columns.length === wanted.length && wanted.every((index, i) => moved.get(index) === i)) return own;
   const columns = wanted.map((index) => node.columns[index]!);
   const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: moved.get(wanted[i]!)!, name, type }));
@@ -37,16 +37,16 @@ interface Pruned {
   readonly moved: ReadonlyMap<number, number>;
 }
 
-function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
+function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
   switch (node.kind) {
     case 'scan': {
       const kept = ascending(needed);
-      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
     }
     case 'search': {
       const width = node.input.columns.length;
       const used = [...needed].filter((index) => index < width);
-      const { node: scan, moved } = pruned(node.input, new Set([...used, ...node.matches.flatMap(({ columns }) => columns)]));
+      const { node: scan, moved } = prune(node.input, new Set([...used, ...node.matches.flatMap(({ columns }) => columns)]));
       const scored = node.scored && needed.has(node.columns.length - 1);
       const own = node.columns.slice(width, width + node.matches.length + (scored ? 1 : 0));
       const matches = node.matches.map((match) => ({ ...match, columns: match.columns.map((column) => moved.get(column)!) }));
@@ -59,91 +59,94 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       };
     }
     case 'filter': {
-      const { node: input, moved } = pruned(node.input, new Set([...needed, ...columnsIn(node.predicate)]));
-      return { node: { ...node, input, predicate: rebased(node.predicate, moved), columns: input.columns }, moved };
+      const { node: input, moved } = prune(node.input, new Set([...needed, ...columnsIn(node.predicate)]));
+      return { node: { ...node, input, predicate: rebase(node.predicate, moved), columns: input.columns }, moved };
     }
     case 'project': {
       const kept = ascending(needed);
       const used = new Set<number>();
       for (const index of kept) columnsIn(node.expressions[index]!, used);
-      const { node: input, moved } = pruned(node.input, used);
-      const expressions = kept.map((index) => rebased(node.expressions[index]!, moved));
-      return { node: { ...node, input, expressions, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+      const { node: input, moved } = prune(node.input, used);
+      const expressions = kept.map((index) => rebase(node.expressions[index]!, moved));
+      return {
+        node: { ...node, input, expressions, columns: kept.map((index) => node.columns[index]!) },
+        moved: indexesOf(kept),
+      };
     }
     case 'aggregate':
     case 'distinct':
       // Every key tells groups apart and every argument feeds a result, wanted above or not.
-      return { node: { ...node, input: whole(node.input) }, moved: unmoved(node) };
+      return { node: { ...node, input: whole(node.input) }, moved: identityIndexes(node) };
     case 'set-operation': {
       if (node.op !== 'union all') {
-        return { node: { ...node, left: whole(node.left), right: whole(node.right) }, moved: unmoved(node) };
+        return { node: { ...node, left: whole(node.left), right: whole(node.right) }, moved: identityIndexes(node) };
       }
       const kept = ascending(needed);
       const left = exactly(node.left, kept);
       const right = exactly(node.right, kept);
-      return { node: { ...node, left, right, columns: left.columns }, moved: numbered(kept) };
+      return { node: { ...node, left, right, columns: left.columns }, moved: indexesOf(kept) };
     }
     case 'recursive':
-      return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: unmoved(node) };
+      return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: identityIndexes(node) };
     case 'values': {
       const kept = ascending(needed);
       const rows = node.rows.map((row) => kept.map((index) => row[index]!));
-      return { node: { ...node, rows, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+      return { node: { ...node, rows, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
     }
     case 'apply':
       throw new AssertionError('queries that name others are joins by now');
     case 'spread':
-      return { node: { ...node, input: whole(node.input) }, moved: unmoved(node) };
+      return { node: { ...node, input: whole(node.input) }, moved: identityIndexes(node) };
     case 'virtual': {
       const kept = ascending(needed);
-      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
     }
     case 'working':
-      return { node, moved: unmoved(node) };
+      return { node, moved: identityIndexes(node) };
     case 'function': {
       if (node.carries === 'edges') {
         const kept = ascending(needed);
         const graph = { ...node.graph!, edges: node.graph!.edges.map((each) => exactly(each, kept)) };
         const columns = kept.map((index) => node.columns[index]!);
-        return { node: { ...node, graph, columns, own: [...kept.keys()] }, moved: numbered(kept) };
+        return { node: { ...node, graph, columns, own: [...kept.keys()] }, moved: indexesOf(kept) };
       }
       if (node.carries === 'input') return prunedWalk(node, needed);
       if (node.graph) {
         const graph = { ...node.graph, edges: node.graph.edges.map(whole) };
-        return { node: { ...node, input: node.input && whole(node.input), graph }, moved: unmoved(node) };
+        return { node: { ...node, input: node.input && whole(node.input), graph }, moved: identityIndexes(node) };
       }
-      if (node.input === null) return { node, moved: unmoved(node) };
-      const { node: input, moved: ranked } = pruned(node.input, new Set(node.reads));
+      if (node.input === null) return { node, moved: identityIndexes(node) };
+      const { node: input, moved: ranked } = prune(node.input, new Set(node.reads));
       const kept = ascending(needed);
       const columns = kept.map((index) => node.columns[index]!);
       const own = kept.map((index) => node.own[index]!);
       const reads = node.reads.map((index) => ranked.get(index)!);
-      return { node: { ...node, input, reads, columns, own }, moved: numbered(kept) };
+      return { node: { ...node, input, reads, columns, own }, moved: indexesOf(kept) };
     }
     case 'join':
       // The mark is not read.
-      if (node.type === 'mark' && !needed.has(node.left.columns.length)) return pruned(node.left, needed);
+      if (node.type === 'mark' && !needed.has(node.left.columns.length)) return prune(node.left, needed);
       return prunedJoin(node, needed);
     case 'over': {
       const width = node.input.columns.length;
       const kept = [...node.calls.keys()].filter((call) => needed.has(width + call));
-      if (kept.length === 0) return pruned(node.input, needed);
+      if (kept.length === 0) return prune(node.input, needed);
       const calls = kept.map((call) => node.calls[call]!);
       const used = new Set([...needed].filter((index) => index < width));
       for (const column of [...node.partition, ...node.keys.map((key) => key.column)]) used.add(column);
       for (const { column, otherwise } of calls) for (const each of [column, otherwise]) if (each !== null) used.add(each);
-      const { node: input, moved } = pruned(node.input, used);
-      const at = (column: number): number => moved.get(column)!;
+      const { node: input, moved } = prune(node.input, used);
+      const indexAt = (column: number): number => moved.get(column)!;
       return {
         node: {
           ...node,
           input,
-          partition: node.partition.map(at),
-          keys: node.keys.map((key) => ({ ...key, column: at(key.column) })),
+          partition: node.partition.map(indexAt),
+          keys: node.keys.map((key) => ({ ...key, column: indexAt(key.column) })),
           calls: calls.map((call) => ({
             ...call,
-            column: call.column === null ? null : at(call.column),
-            otherwise: call.otherwise === null ? null : at(call.otherwise),
+            column: call.column === null ? null : indexAt(call.column),
+            otherwise: call.otherwise === null ? null : indexAt(call.otherwise),
           })),
           columns: [...input.columns, ...kept.map((call) => node.columns[width + call]!)],
         },
@@ -151,12 +154,12 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       };
     }
     case 'skip': {
-      const { node: input, moved } = pruned(node.input, needed);
+      const { node: input, moved } = prune(node.input, needed);
       return { node: { ...node, input, columns: input.columns }, moved };
     }
     case 'number': {
       const width = node.input.columns.length;
-      const { node: input, moved } = pruned(node.input, new Set([...needed].filter((index) => index < width)));
+      const { node: input, moved } = prune(node.input, new Set([...needed].filter((index) => index < width)));
       if (!needed.has(width)) return { node: input, moved };
       const columns = [...input.columns, node.columns[width]!];
       return { node: { ...node, input, columns }, moved: new Map([...moved, [width, input.columns.length]]) };
@@ -164,7 +167,7 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     case 'window': {
       const width = node.input.columns.length;
       const used = new Set([...needed, node.column, ...node.partition].filter((index) => index < width));
-      const { node: input, moved } = pruned(node.input, used);
+      const { node: input, moved } = prune(node.input, used);
       const bounds = [0, 1].map((i): [number, number] => [width + i, input.columns.length + i]);
       return {
         node: {
@@ -178,12 +181,12 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       };
     }
     case 'sort': {
-      const { node: input, moved } = pruned(node.input, new Set([...needed, ...node.keys.map(({ column }) => column)]));
+      const { node: input, moved } = prune(node.input, new Set([...needed, ...node.keys.map(({ column }) => column)]));
       const keys = node.keys.map((key) => ({ ...key, column: moved.get(key.column)! }));
       return { node: { ...node, input, keys, columns: input.columns }, moved };
     }
     case 'limit': {
-      const { node: input, moved } = pruned(node.input, needed);
+      const { node: input, moved } = prune(node.input, needed);
       return { node: { ...node, input, counting: node.counted ? counting(node) : null, columns: input.columns }, moved };
     }
   }
@@ -195,7 +198,7 @@ function prunedWalk(node: FunctionNode, needed: ReadonlySet<number>): Pruned {
   const width = input!.columns.length;
   const begins = Number(graph!.choices.get('BEGINS'));
   const used = [...needed].filter((index) => index < width);
-  const { node: own, moved } = pruned(input!, new Set([...used, ...Array.from({ length: begins }, (_, i) => width - 1 - i)]));
+  const { node: own, moved } = prune(input!, new Set([...used, ...Array.from({ length: begins }, (_, i) => width - 1 - i)]));
   const walked = node.columns.slice(width);
   return {
     node: {
@@ -221,8 +224,8 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
     if (index < width) onLeft.add(index);
     else onRight.add(index - width);
   }
-  const left = pruned(node.left, onLeft);
-  const right = pruned(node.right, onRight);
+  const left = prune(node.left, onLeft);
+  const right = prune(node.right, onRight);
   const newWidth = left.node.columns.length;
   const moved = new Map([
     ...left.moved,
@@ -234,7 +237,7 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
     right: right.node,
     leftKeys: node.leftKeys.map((index) => left.moved.get(index)!),
     rightKeys: node.rightKeys.map((index) => right.moved.get(index)!),
-    residual: node.residual && rebased(node.residual, moved),
+    residual: node.residual && rebase(node.residual, moved),
     read: ascending(asked).map((index) => moved.get(index)!),
     columns: joinColumns(node.type, left.node, right.node),
   };
@@ -242,7 +245,7 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
   return { node: join, moved: node.type === 'mark' ? new Map([...left.moved, [width, newWidth]]) : left.moved };
 }
 
-function unmoved(node: PlanNode): ReadonlyMap<number, number> {
+function identityIndexes(node: PlanNode): ReadonlyMap<number, number> {
   return new Map([...node.columns.keys()].map((index) => [index, index]));
 }
 
@@ -252,18 +255,18 @@ function counting(limit: LimitNode): PlanNode | null {
   if (scan.kind !== 'scan') return null;
   // A page of an earlier basis recognises newer rows by system_from.
   const systemFrom = scan.columns.findIndex(({ name }) => name === 'system_from');
-  return pruned(limit.input, new Set(scan.after ? [systemFrom] : [])).node;
+  return prune(limit.input, new Set(scan.after ? [systemFrom] : [])).node;
 }
 
 function ascending(columns: ReadonlySet<number>): number[] {
   return [...columns].sort((a, b) => a - b);
 }
 
-function numbered(kept: readonly number[]): ReadonlyMap<number, number> {
+function indexesOf(kept: readonly number[]): ReadonlyMap<number, number> {
   return new Map(kept.map((index, position) => [index, position]));
 }
 
-function rebased(bound: Bound, moved: ReadonlyMap<number, number>): Bound {
+function rebase(bound: Bound, moved: ReadonlyMap<number, number>): Bound {
   return replaceColumns(bound, (column) => {
     const index = moved.get(column.index);
     assert(index !== undefined, 'a column in use is kept');

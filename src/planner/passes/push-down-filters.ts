@@ -22,26 +22,26 @@ import {
 import { conjunction, conjunctsOf } from './simplify-expressions.ts';
 
 export function pushDownFilters(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, (root) => pushed(root, []));
+  return mapRoots(plan, (root) => push(root, []));
 }
 
 /** The node with these conditions on its rows, each as far down as it goes. */
-function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
+function push(node: PlanNode, conditions: readonly Bound[]): PlanNode {
   switch (node.kind) {
     case 'filter': {
       // A condition that can fail runs only on the rows that this filter leaves.
-      const [below, above] = divided(conditions, (each) => !mayRaise(each));
-      return filtered(pushed(node.input, [...conjunctsOf(node.predicate), ...below]), above);
+      const [below, above] = partition(conditions, (each) => !mayRaise(each));
+      return addFilter(push(node.input, [...conjunctsOf(node.predicate), ...below]), above);
     }
     case 'project':
       return throughProject(node, conditions);
     case 'sort':
       // Rows that a limit cuts off are cut off before the condition is asked.
-      return node.limit === null ? withInput(node, pushed(node.input, conditions)) : stay(node, conditions);
+      return node.limit === null ? withInput(node, push(node.input, conditions)) : stay(node, conditions);
     case 'distinct': {
-      const [below, above] = divided(conditions, (each) => !mayRaise(each));
-      const input = pushed(node.input, below);
-      return filtered({ ...node, input, columns: input.columns }, above);
+      const [below, above] = partition(conditions, (each) => !mayRaise(each));
+      const input = push(node.input, below);
+      return addFilter({ ...node, input, columns: input.columns }, above);
     }
     case 'aggregate':
       return throughAggregate(node, conditions);
@@ -56,8 +56,8 @@ function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
       const width = node.kind === 'spread' ? node.width : node.input.columns.length;
       const isSession = node.kind === 'window' && node.type === 'session';
       const ofRows = (each: Bound): boolean => !isSession && !mayRaise(each) && within(each, 0, width);
-      const [below, above] = divided(conditions, ofRows);
-      return filtered(withInput(node, pushed(node.input, below)), above);
+      const [below, above] = partition(conditions, ofRows);
+      return addFilter(withInput(node, push(node.input, below)), above);
     }
     default:
       return stay(node, conditions);
@@ -65,8 +65,8 @@ function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
 }
 
 function stay(node: PlanNode, conditions: readonly Bound[]): PlanNode {
-  return filtered(
-    mapInputs(node, (input) => pushed(input, [])),
+  return addFilter(
+    mapInputs(node, (input) => push(input, [])),
     conditions,
   );
 }
@@ -82,7 +82,7 @@ function throughProject(node: ProjectNode, conditions: readonly Bound[]): PlanNo
     if (replaced) below.push(replaced);
     else above.push(condition);
   }
-  return filtered(withInput(node, pushed(node.input, below)), above);
+  return addFilter(withInput(node, push(node.input, below)), above);
 }
 
 function onInput(condition: Bound, project: ProjectNode): Bound | null {
@@ -105,9 +105,9 @@ function sizeWith(bound: Bound, expressions: readonly Bound[] | null): number {
 function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): PlanNode {
   const keysOnly = (each: Bound): boolean =>
     node.groups > 0 && columnsIn(each).size > 0 && !mayRaise(each) && within(each, 0, node.groups);
-  const [below, above] = divided(conditions, keysOnly);
-  const input = pushed(node.input, below);
-  return filtered(withInput(node, input), above);
+  const [below, above] = partition(conditions, keysOnly);
+  const input = push(node.input, below);
+  return addFilter(withInput(node, input), above);
 }
 
 /**
@@ -136,9 +136,9 @@ function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
     else if (side === 'right' && !keepsRight) toRight.push(onRight(each, width));
     else residual.unshift(each);
   }
-  const left = pushed(node.left, toLeft);
-  const right = pushed(node.right, toRight);
-  return filtered({ ...node, left, right, residual: residual.length > 0 ? conjunction(residual) : null }, above);
+  const left = push(node.left, toLeft);
+  const right = push(node.right, toRight);
+  return addFilter({ ...node, left, right, residual: residual.length > 0 ? conjunction(residual) : null }, above);
 }
 
 function sideOf(bound: Bound, width: number): 'left' | 'right' | 'both' {
@@ -153,8 +153,8 @@ function onRight(bound: Bound, width: number): Bound {
 
 /** Both arms have the same columns at the same numbers. */
 function throughSetOperation(node: SetOperationNode, conditions: readonly Bound[]): PlanNode {
-  const [below, above] = divided(conditions, (each) => !mayRaise(each));
-  return filtered({ ...node, left: pushed(node.left, below), right: pushed(node.right, below) }, above);
+  const [below, above] = partition(conditions, (each) => !mayRaise(each));
+  return addFilter({ ...node, left: push(node.left, below), right: push(node.right, below) }, above);
 }
 
 /** Rows that no walk begins at and no union passes on are not asked for. */
@@ -162,24 +162,24 @@ function throughFunction(node: FunctionNode, conditions: readonly Bound[]): Plan
   const { carries, input, graph } = node;
   if (carries === undefined || !graph) return stay(node, conditions);
   const width = input === null ? node.columns.length : input.columns.length;
-  const [below, above] = divided(conditions, (each) => !mayRaise(each) && within(each, 0, width));
-  const edges = graph.edges.map((each) => pushed(each, carries === 'edges' ? below : []));
-  const own = { ...node, input: input && pushed(input, below), graph: { ...graph, edges } };
-  return filtered(own, above);
+  const [below, above] = partition(conditions, (each) => !mayRaise(each) && within(each, 0, width));
+  const edges = graph.edges.map((each) => push(each, carries === 'edges' ? below : []));
+  const own = { ...node, input: input && push(input, below), graph: { ...graph, edges } };
+  return addFilter(own, above);
 }
 
 function within(bound: Bound, from: number, to: number): boolean {
   return [...columnsIn(bound)].every((index) => index >= from && index < to);
 }
 
-function divided(conditions: readonly Bound[], test: (bound: Bound) => boolean): [Bound[], Bound[]] {
+function partition(conditions: readonly Bound[], test: (bound: Bound) => boolean): [Bound[], Bound[]] {
   const yes: Bound[] = [];
   const no: Bound[] = [];
   for (const each of conditions) (test(each) ? yes : no).push(each);
   return [yes, no];
 }
 
-function filtered(input: PlanNode, conjuncts: readonly Bound[]): PlanNode {
+function addFilter(input: PlanNode, conjuncts: readonly Bound[]): PlanNode {
   if (conjuncts.length === 0) return input;
   return { kind: 'filter', input, predicate: conjunction(conjuncts), columns: input.columns };
 }

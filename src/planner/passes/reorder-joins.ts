@@ -38,15 +38,15 @@ interface Equality {
 export function reorderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
   // Each node once: a cluster inspects the nodes below it, and where it stays as written, these are visited again.
   const known = new Map<PlanNode, PlanNode>();
-  const ordered = (node: PlanNode): PlanNode => {
+  const order = (node: PlanNode): PlanNode => {
     let found = known.get(node);
     if (found === undefined) {
-      found = (isInner(node) ? new Cluster(node, context, ordered).better() : null) ?? mapInputs(node, ordered);
+      found = (isInner(node) ? new Cluster(node, context, order).better() : null) ?? mapInputs(node, order);
       known.set(node, found);
     }
     return found;
   };
-  return mapRoots(plan, ordered);
+  return mapRoots(plan, order);
 }
 
 function isInner(node: PlanNode): node is JoinNode {
@@ -64,7 +64,7 @@ class Cluster {
     this.#root = root;
     this.#context = context;
     this.#collect(root, 0, below);
-    this.#equalities = this.#found();
+    this.#equalities = this.#findEqualities();
   }
 
   /** Finds a better order; null where the written one stays. */
@@ -115,7 +115,7 @@ class Cluster {
     return new Set([...columnsIn(condition)].map((index) => this.#tableOf(index)));
   }
 
-  #found(): Equality[] {
+  #findEqualities(): Equality[] {
     const pairs = this.#conditions.flatMap((condition) => {
       if (condition.kind !== 'compare' || condition.op !== '=') return [];
       const { left, right } = condition;
@@ -156,7 +156,7 @@ class Cluster {
       let least = Number.POSITIVE_INFINITY;
       for (let leaf = 0; leaf < this.#leaves.length; leaf++) {
         if (order.includes(leaf)) continue;
-        const joined = this.#joined(rows, order, leaf);
+        const joined = this.#joinedRows(rows, order, leaf);
         // Between two that add as many rows, the one that needs less memory is chosen.
         const weight = joined + this.#leaves[leaf]!.rows * 1e-6;
         if (weight < least) {
@@ -164,7 +164,7 @@ class Cluster {
           next = leaf;
         }
       }
-      rows = this.#joined(rows, order, next);
+      rows = this.#joinedRows(rows, order, next);
       order.push(next);
     }
     return order;
@@ -174,7 +174,7 @@ class Cluster {
    * Rows of what is there joined with one more table. Columns that equal each other have as many values as the smallest of their
    * tables has rows; several of them together tell at most the rows of either side apart.
    */
-  #joined(rows: number, there: readonly number[], leaf: number): number {
+  #joinedRows(rows: number, there: readonly number[], leaf: number): number {
     const { rows: more, base } = this.#leaves[leaf]!;
     const met = new Set<number>();
     let values = 1;
@@ -198,7 +198,7 @@ class Cluster {
     for (let i = 1; i < order.length; i++) {
       const leaf = this.#leaves[order[i]!]!;
       cost += Math.min(rows, leaf.rows);
-      rows = this.#joined(rows, order.slice(0, i), order[i]!);
+      rows = this.#joinedRows(rows, order.slice(0, i), order[i]!);
       cost += rows;
     }
     return cost;

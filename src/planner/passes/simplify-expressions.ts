@@ -30,7 +30,7 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     const simplified = mapChildren(bound, (child) =>
       simplifyIn(child, inCase || bound.kind === 'case' || bound.kind === 'coalesce'),
     );
-    return simplified.kind === 'and' || simplified.kind === 'or' ? flattened(simplified) : simplified;
+    return simplified.kind === 'and' || simplified.kind === 'or' ? flatten(simplified) : simplified;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
   const known = {
@@ -63,7 +63,7 @@ function ownFacts(bound: Bound): number {
   }
 }
 
-function flattened(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {
+function flatten(bound: Extract<Bound, { kind: 'and' | 'or' }>): Bound {
   const operands = bound.operands.flatMap((operand) => (operand.kind === bound.kind ? operand.operands : [operand]));
   return bound.kind === 'or' ? withLists(operands) : { ...bound, operands };
 }

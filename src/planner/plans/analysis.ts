@@ -35,26 +35,27 @@ export class Analysis {
     if (facets) this.#count(facets.root, this.#rows(facets.root) >= facetRowsMax ? facetRowsMax : 'all');
   }
 
-  of(node: PlanNode): NodeFigures {
+  figuresOf(node: PlanNode): NodeFigures {
     return this.#figures.get(node)!;
   }
 
   #rows(node: PlanNode): number {
-    return this.#measurements.of(node)?.rows ?? 0;
+    return this.#measurements.figuresOf(node)?.rows ?? 0;
   }
 
   #count(node: PlanNode, taken: Taken): NodeFigures {
     const inputs = inputsOf(node).map((input, i) =>
       isWithin(input, node) ? this.#leaveOut(input) : this.#count(input, this.#takenOf(node, i, taken)),
     );
-    const own = this.#measurements.of(node);
+    const own = this.#measurements.figuresOf(node);
     const held = taken === 'all' ? heldBy(node) : [];
     const figures: NodeFigures = {
       state: taken !== 'all' ? 'stopped early' : own ? 'read' : 'not read',
       rowsIn: inputs.length === 0 ? null : sumOf(inputs.map(({ rowsOut }) => rowsOut)),
       rowsOut: !isTold(node) ? null : taken === 'all' ? this.#rows(node) : taken,
       timeMs: own ? this.#msOf(node) : null,
-      memoryBytes: held.length === 0 ? null : held.reduce((sum, each) => sum + (this.#measurements.of(each)?.bytes ?? 0), 0),
+      memoryBytes:
+        held.length === 0 ? null : held.reduce((sum, each) => sum + (this.#measurements.figuresOf(each)?.bytes ?? 0), 0),
       index: this.#indexOf(node),
     };
     this.#figures.set(node, figures);
@@ -71,7 +72,7 @@ export class Analysis {
   /** The time of a node and of the nodes that are one step with it. */
   #msOf(node: PlanNode): number {
     const within = inputsOf(node).filter((input) => isWithin(input, node));
-    return within.reduce((sum, input) => sum + this.#msOf(input), this.#measurements.of(node)?.ms ?? 0);
+    return within.reduce((sum, input) => sum + this.#msOf(input), this.#measurements.figuresOf(node)?.ms ?? 0);
   }
 
   /** Rows that a node took of its input number `i`. */

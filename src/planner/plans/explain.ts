@@ -58,10 +58,10 @@ export function explain(
     const indented = indent + '  '.repeat(depth) + line;
     if (analysis) {
       const rowsExpected = Math.round(rowsOf(node, statistics));
-      const figures = { part, depth, operator: node.kind, line, rowsExpected, ...analysis.of(node) };
+      const figures = { part, depth, operator: node.kind, line, rowsExpected, ...analysis.figuresOf(node) };
       operators.push(figures);
       lines.push(`${indented} [${figuresText(figures)}]`);
-    } else lines.push(indented + promised(node, statistics));
+    } else lines.push(indented + estimateText(node, statistics));
     for (const input of shownInputs(node, execution)) add(input, part, depth + 1, indent);
   };
   add(plan.root, 'answer', 0, '');
@@ -152,7 +152,7 @@ function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
 }
 
 /** The estimated rows of a filter over sketched columns. */
-function promised(node: PlanNode, statistics: Statistics): string {
+function estimateText(node: PlanNode, statistics: Statistics): string {
   if (node.kind !== 'filter' || !shareOf(node, statistics).isSketched) return '';
   return `; about ${Math.round(rowsOf(node, statistics))} rows`;
 }
@@ -174,13 +174,13 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
     case 'project': {
       const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
       const items = shown.map((bound, i) => {
-        const name = named(node.columns[i]!);
+        const name = columnName(node.columns[i]!);
         const written = text(bound, node.input.columns, execution);
         return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
       });
       const { nearest } = node;
       const near = nearest
-        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${wayText(wayToNearest(node, execution))}`
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${columnName(node.input.columns[nearest.column]!)}${wayText(wayToNearest(node, execution))}`
         : '';
       return `project ${items.join(', ') || 'nothing'}${near}`;
     }
@@ -224,7 +224,7 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       checkFetched(node, execution);
       const { words, limit } = node;
       const values = new Values(node.values);
-      const given = [...words, ...values.names.map((name) => `${name} => ${values.shown(name, execution.kernels)}`)];
+      const given = [...words, ...values.names.map((name) => `${name} => ${values.describe(name, execution.kernels)}`)];
       const how = node.type === null ? '' : nearest(node, values, execution);
       return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}${how}`;
     }
@@ -309,7 +309,7 @@ function scan(node: ScanNode, execution: Execution, isAnalyzed: boolean): string
   const parts = [
     `by ${access}`,
     ...(isAnalyzed ? [] : [`about ${rows} rows in ${segments} segments`]),
-    `columns ${node.columns.map(named).join(', ') || 'none'}`,
+    `columns ${node.columns.map(columnName).join(', ') || 'none'}`,
   ];
   const masked = maskedIn(node);
   if (masked.length > 0) parts.push(`masked ${masked.join(', ')}`);
@@ -330,18 +330,18 @@ function maskedIn({ masked, columns }: ScanNode): readonly string[] {
   return [...masked].flatMap(([name, kind]) => (read.has(name) || read.has(shownColumn(name)) ? `${name} (${kind})` : []));
 }
 
-function named({ name }: PlanColumn): string {
+function columnName({ name }: PlanColumn): string {
   const of = shownOf(name);
   return of === null ? name : `masked(${of})`;
 }
 
 function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution): string {
-  const of = (each: Bound): string => text(each, columns, execution);
+  const textOf = (each: Bound): string => text(each, columns, execution);
   switch (bound.kind) {
     case 'column':
       return columns[bound.index]!.name.startsWith('#') && shownOf(columns[bound.index]!.name) === null
         ? bound.name
-        : named(columns[bound.index]!);
+        : columnName(columns[bound.index]!);
     case 'subquery':
       return `subquery ${bound.index + 1}`;
     case 'outer':
@@ -355,45 +355,45 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return cellText(execution.kernels.constant(bound));
     case 'compare':
     case 'arithmetic':
-      return `(${of(bound.left)} ${bound.op} ${of(bound.right)})`;
+      return `(${textOf(bound.left)} ${bound.op} ${textOf(bound.right)})`;
     case 'and':
     case 'or':
-      return `(${bound.operands.map(of).join(` ${bound.kind} `)})`;
+      return `(${bound.operands.map(textOf).join(` ${bound.kind} `)})`;
     case 'not':
-      return `not ${of(bound.operand)}`;
+      return `not ${textOf(bound.operand)}`;
     case 'negate':
-      return `-${of(bound.operand)}`;
+      return `-${textOf(bound.operand)}`;
     case 'is-null':
-      return `(${of(bound.operand)} is null)`;
+      return `(${textOf(bound.operand)} is null)`;
     case 'between':
-      return `(${of(bound.operand)} between ${of(bound.low)} and ${of(bound.high)})`;
+      return `(${textOf(bound.operand)} between ${textOf(bound.low)} and ${textOf(bound.high)})`;
     case 'in':
-      return `(${of(bound.operand)} in (${bound.items.map(of).join(', ')}))`;
+      return `(${textOf(bound.operand)} in (${bound.items.map(textOf).join(', ')}))`;
     case 'in-set':
-      return `(${of(bound.operand)} in set ${bound.set + 1})`;
+      return `(${textOf(bound.operand)} in set ${bound.set + 1})`;
     case 'lookup':
-      return `lookup(${of(bound.operand)}) -> ${bound.field}`;
+      return `lookup(${textOf(bound.operand)}) -> ${bound.field}`;
     case 'same-folded':
-      return `(${of(bound.operand)} = ${of(bound.text)} whatever the case)`;
+      return `(${textOf(bound.operand)} = ${textOf(bound.text)} whatever the case)`;
     case 'function':
-      return `${bound.name}(${bound.operands.map(of).join(', ')})`;
+      return `${bound.name}(${bound.operands.map(textOf).join(', ')})`;
     case 'call':
       return /^\W/.test(bound.name) && bound.operands.length === 2
-        ? `(${of(bound.operands[0]!)} ${bound.name} ${of(bound.operands[1]!)})`
-        : `${bound.name.toLowerCase()}(${bound.operands.map(of).join(', ')})`;
+        ? `(${textOf(bound.operands[0]!)} ${bound.name} ${textOf(bound.operands[1]!)})`
+        : `${bound.name.toLowerCase()}(${bound.operands.map(textOf).join(', ')})`;
     case 'coalesce':
-      return `coalesce(${bound.operands.map(of).join(', ')})`;
+      return `coalesce(${bound.operands.map(textOf).join(', ')})`;
     case 'to-number':
-      return of(bound.operand);
+      return textOf(bound.operand);
     case 'phonetic':
-      return `${bound.function}(${of(bound.operand)})`;
+      return `${bound.function}(${textOf(bound.operand)})`;
     case 'match':
-      return `match(${of(bound.operand)}, ${of(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`}; no index: not over rows of one type)`;
+      return `match(${textOf(bound.operand)}, ${textOf(bound.query)}${bound.mode === 'ANY' ? '' : `, ${bound.mode.toLowerCase()}`}; no index: not over rows of one type)`;
     case 'like':
-      return `(${of(bound.operand)} like ${of(bound.pattern)})`;
+      return `(${textOf(bound.operand)} like ${textOf(bound.pattern)})`;
     case 'case': {
-      const branches = bound.branches.map(({ when, result }) => `when ${of(when)} then ${of(result)}`);
-      return `case ${bound.operand ? `${of(bound.operand)} ` : ''}${branches.join(' ')}${bound.otherwise ? ` else ${of(bound.otherwise)}` : ''} end`;
+      const branches = bound.branches.map(({ when, result }) => `when ${textOf(when)} then ${textOf(result)}`);
+      return `case ${bound.operand ? `${textOf(bound.operand)} ` : ''}${branches.join(' ')}${bound.otherwise ? ` else ${textOf(bound.otherwise)}` : ''} end`;
     }
   }
 }

@@ -8,7 +8,7 @@ import { type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
 import type { Measurements } from '../operators/measurements.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Answer, QuestionOptions } from '../planner-contract.ts';
-import { type Asked, type Question, typesNamed } from '../question/question.ts';
+import { type StatementSource, type Question, typesNamed } from '../question/question.ts';
 import type { Reading } from '../question/session.ts';
 import { smallAnswer } from '../run/answers.ts';
 import type { Scheduler } from '../run/executor.ts';
@@ -43,7 +43,7 @@ export class Explainer {
   ): Promise<Answer> {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
-    const sketch = await this.#sketches.of(plan, execution.snapshot);
+    const sketch = await this.#sketches.sketchesOf(plan, execution.snapshot);
     const texts = await this.#textsOf(plan, execution);
     const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
     const answer = this.lines(question.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
@@ -67,7 +67,7 @@ export class Explainer {
    * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of now,
    * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
-  policy(reading: Reading, query: Query, asked: Asked, { time }: QuestionOptions, startedMs: number): Answer {
+  policy(reading: Reading, query: Query, asked: StatementSource, { time }: QuestionOptions, startedMs: number): Answer {
     const now = this.#clock.now();
     const literals = asked.parameters;
     const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });

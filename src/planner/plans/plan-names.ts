@@ -16,7 +16,7 @@ import { parseLexed } from '../languages/sql-parser.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { Words } from '../calls/argument-spec.ts';
 import { typesCalled, wordLiterals } from '../functions/calls.ts';
-import { nowhere } from '../places.ts';
+import { nowhere } from '../error-location.ts';
 import { byText } from '../question/question.ts';
 import type { Literal, Query } from '../statement.ts';
 import type { ServedView } from '../standing/materialized-views.ts';
@@ -123,7 +123,7 @@ export class PlanNames {
   #tableKey(name: string, snapshot: GovernedSnapshot, served: ServedView | null, within: ReadonlySet<string>): string {
     const definition = snapshot.catalog.type(name);
     if (definition !== undefined) {
-      const masked = snapshot.masked(name);
+      const masked = snapshot.masksOf(name);
       const key = `\0t${this.#definitionOf(definition)}`;
       return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;
     }
@@ -198,7 +198,7 @@ function calledBy(query: Query, literals: readonly Literal[], { catalog }: Gover
 /** Columns that are masked in every row: a call leaves them out, or refuses them, where it takes others of which some cells show. */
 function hiddenKey(type: string, snapshot: GovernedSnapshot): string {
   if (snapshot.catalog.type(type) === undefined) return '';
-  const hidden = [...snapshot.masked(type).keys()].filter((column) => snapshot.hides(type, column));
+  const hidden = [...snapshot.masksOf(type).keys()].filter((column) => snapshot.hides(type, column));
   return hidden.length === 0 ? '' : `\0h${JSON.stringify(hidden.sort())}`;
 }
 

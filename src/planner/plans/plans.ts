@@ -21,7 +21,7 @@ import { reorderJoins } from '../passes/reorder-joins.ts';
 import { PlanCache } from './plan-cache.ts';
 import { namesRead, PlanNames, type ReadNames } from './plan-names.ts';
 import type { Answer } from '../planner-contract.ts';
-import { type Asked, type Question, questionOf, typesNamed } from '../question/question.ts';
+import { type StatementSource, type Question, questionOf, typesNamed } from '../question/question.ts';
 import { type Sketches, withoutSketches } from './sketches.ts';
 import type { LookupTables } from '../standing/lookup-tables.ts';
 import type { ServedView } from '../standing/materialized-views.ts';
@@ -102,32 +102,32 @@ export class Plans {
   }
 
   /** The cached plan of a run, where no work has to wait for others: null where `make` has to be called. */
-  found(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): ReadyPlan | null {
-    const shared = this.#shared(asked, question, snapshot, served);
+  find(asked: StatementSource, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): ReadyPlan | null {
+    const shared = this.#findShared(asked, question, snapshot, served);
     if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
     this.counts.found++;
-    return shared.ready ?? this.#arranged(shared, withoutSketches, snapshot);
+    return shared.ready ?? this.#arrange(shared, withoutSketches, snapshot);
   }
 
   /** Gives others a turn between any two steps, where it is due. `parsed` is the tree of this very text, where there is one. */
   async make(
-    asked: Asked,
+    asked: StatementSource,
     question: Question,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: Question | null,
     turn: () => Promise<void>,
   ): Promise<ReadyPlan> {
-    let shared = this.#shared(asked, question, snapshot, served);
+    let shared = this.#findShared(asked, question, snapshot, served);
     if (shared === null) {
       this.counts.made++;
-      shared = await this.#made(asked, snapshot, served, parsed, turn);
+      shared = await this.#makeShared(asked, snapshot, served, parsed, turn);
       if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(asked, question, snapshot, served), shared);
     } else {
       this.counts.found++;
     }
     if (shared.ready !== null) return shared.ready;
-    const sketch = await this.#options.sketches.of(shared.plan, snapshot);
+    const sketch = await this.#options.sketches.sketchesOf(shared.plan, snapshot);
     await turn();
     const steps = this.#arrangedInSteps(shared, sketch, snapshot);
     for (;;) {
@@ -140,7 +140,7 @@ export class Plans {
   /** Right and naive: names are bound, and no pass has seen it. */
   bound(
     { query, withProvenance }: Pick<Question, 'query' | 'withProvenance'>,
-    { dialect }: Pick<Asked, 'dialect'>,
+    { dialect }: Pick<StatementSource, 'dialect'>,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     literals: readonly Literal[],
@@ -152,7 +152,7 @@ export class Plans {
       literals,
       catalog: snapshot.catalog,
       views: (name) => this.#names.view(snapshot, name),
-      masked: (type) => snapshot.masked(type),
+      masksOf: (type) => snapshot.masksOf(type),
       hides: (type, column) => snapshot.hides(type, column),
       offers: (type) => snapshot.offers(type),
       viewNames: () => snapshot.views.map(({ name }) => name),
@@ -165,27 +165,32 @@ export class Plans {
   }
 
   /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
-  atOnce(question: Question, asked: Asked, snapshot: GovernedSnapshot): LogicalPlan {
+  atOnce(question: Question, asked: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
     const plan = this.bound(question, asked, snapshot, null, asked.parameters);
     return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
   }
 
-  #shared(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): SharedPlan | null {
+  #findShared(
+    asked: StatementSource,
+    question: Question,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+  ): SharedPlan | null {
     const known = this.#cache.get(snapshot.branch, this.#key(asked, question, snapshot, served));
     const { parameters } = asked;
     return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;
   }
 
   /** Everything that a shared plan depends on; no literals, except those that its guards compare. */
-  #key(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): string {
+  #key(asked: StatementSource, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): string {
     let names = this.#read.get(question);
     if (names === undefined) this.#read.set(question, (names = namesRead(question.query)));
     const read = { query: question.query, literals: asked.parameters, names };
     return asked.key + this.#names.keyOf(read, snapshot, served);
   }
 
-  async #made(
-    asked: Asked,
+  async #makeShared(
+    asked: StatementSource,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: Question | null,
@@ -222,7 +227,7 @@ export class Plans {
     };
   }
 
-  #arranged(shared: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
+  #arrange(shared: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
     const steps = this.#arrangedInSteps(shared, sketch, snapshot);
     for (;;) {
       const { done, value } = steps.next();
@@ -282,19 +287,19 @@ function readyOf({ columns, readsMore }: Pick<SharedPlan, 'columns' | 'readsMore
 /** How joins stand to each other, and which side each one holds; null where something stands below them that is not of the plan. */
 function arrangementOf({ root, subqueries, facets }: LogicalPlan, numbers: ReadonlyMap<PlanNode, number>): string | null {
   let isKnown = true;
-  const written = (node: PlanNode): string => {
+  const writeNode = (node: PlanNode): string => {
     const number = numbers.get(node);
     if (number !== undefined) return String(number);
     if (node.kind === 'join') {
       const keys = `${node.leftKeys.join()}=${node.rightKeys.join()}`;
       const side = node.build === 'left' ? '<' : node.leads === true ? '>>' : '>';
-      return `(${written(node.left)}${side}${node.type}${keys} ${written(node.right)})`;
+      return `(${writeNode(node.left)}${side}${node.type}${keys} ${writeNode(node.right)})`;
     }
     const inputs = inputsOf(node);
     if (inputs.length === 0) isKnown = false;
-    return `${node.kind}[${inputs.map(written).join()}]`;
+    return `${node.kind}[${inputs.map(writeNode).join()}]`;
   };
-  const text = [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].map(written).join('|');
+  const text = [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].map(writeNode).join('|');
   return isKnown ? text : null;
 }
 

@@ -21,7 +21,7 @@ export const withoutSketches: SketchOf = () => null;
 const sketchesMax = 256;
 const sliceMs = 1.5;
 
-interface Kept {
+interface SketchAtInstant {
   readonly sketch: ColumnSketch;
   /** The snapshot that it was made of: every row up to then, and none later. */
   readonly instant: bigint;
@@ -31,9 +31,9 @@ export class Sketches {
   readonly #columns: ReadonlySet<string>;
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
-  readonly #kept = new LRUCache<string, Kept>({ max: sketchesMax });
+  readonly #kept = new LRUCache<string, SketchAtInstant>({ max: sketchesMax });
   /** Sketches in the making: a second caller waits for it, and extends it from there. */
-  readonly #making = new Map<string, Promise<Kept>>();
+  readonly #making = new Map<string, Promise<SketchAtInstant>>();
 
   constructor(columns: readonly string[], clock: Clock, scheduler: Scheduler) {
     this.#columns = new Set(columns);
@@ -51,7 +51,7 @@ export class Sketches {
   }
 
   /** Sketches of all columns that the scans of a plan read. */
-  async of(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
+  async sketchesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
     if (this.#columns.size === 0 || snapshot.isPrivate) return withoutSketches;
     const found = new Map<string, ColumnSketch>();
     for (const { type, column } of this.#read(plan, snapshot)) {
@@ -85,7 +85,7 @@ export class Sketches {
     if (before?.instant === instant) return before.sketch;
     const isLater = before !== null && before.instant > instant;
     if (before && (isLater || removals.removedAfter(type, before.instant).length > 0)) before = null;
-    const making = this.#extended(before, type, column, snapshot);
+    const making = this.#extend(before, type, column, snapshot);
     this.#making.set(key, making);
     try {
       const made = await making;
@@ -96,7 +96,12 @@ export class Sketches {
     }
   }
 
-  async #extended(before: Kept | null, type: string, column: string, { stored, instant }: GovernedSnapshot): Promise<Kept> {
+  async #extend(
+    before: SketchAtInstant | null,
+    type: string,
+    column: string,
+    { stored, instant }: GovernedSnapshot,
+  ): Promise<SketchAtInstant> {
     const sketch = new ColumnSketch(before?.sketch);
     const every = { type, columns: [column], time: { system: 'all', valid: 'all' } } as const;
     const blocks = stored.scan(before ? { ...every, after: before.instant } : every);

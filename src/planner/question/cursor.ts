@@ -2,8 +2,8 @@
  * Where a page ended. The decimal cursor is the system_from of its last row; the opaque one also names the instant that
  * the page was true of, so that the pages after it are of the same snapshot. Neither holds a log position.
  */
-import { at } from '../places.ts';
-import type { Literal, Place } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Literal, Location } from '../statement.ts';
 
 export interface Cursor {
   /** system_from of the last row seen. */
@@ -24,7 +24,7 @@ export function opaqueCursor(instant: bigint, after: bigint): string {
 }
 
 /** Reads either form. Throws REL_INVALID for anything else. */
-export function readCursor(literal: Literal, place: Place): Cursor {
+export function readCursor(literal: Literal, place: Location): Cursor {
   if (typeof literal === 'bigint') return { after: literal, pinned: null };
   if (typeof literal === 'string') {
     if (/^\d{1,19}$/.test(literal)) return { after: BigInt(literal), pinned: null };
@@ -33,5 +33,5 @@ export function readCursor(literal: Literal, place: Place): Cursor {
       return { after: bytes.readBigInt64BE(9), pinned: bytes.readBigInt64BE(1) };
     }
   }
-  throw at('REL_INVALID', 'AFTER takes the cursor or next_cursor of an earlier answer', place);
+  throw errorAt('REL_INVALID', 'AFTER takes the cursor or next_cursor of an earlier answer', place);
 }

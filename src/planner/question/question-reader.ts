@@ -5,7 +5,7 @@ import { KnownShapes } from '../languages/sql-shapes.ts';
 import type { QuestionRequest } from '../planner-contract.ts';
 import type { ControlStatement, Dialect } from '../statement.ts';
 import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
-import { type Asked, AskedStatement, AskedText, byText, type Question, questionOf } from './question.ts';
+import { type StatementSource, QuerySource, TextSource, byText, type Question, questionOf } from './question.ts';
 
 export class QuestionReader {
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
@@ -27,37 +27,37 @@ export class QuestionReader {
   }
 
   /** A question that was parsed before. */
-  find({ key }: Asked): Question | undefined {
+  find({ key }: StatementSource): Question | undefined {
     return this.#questions.get(key);
   }
 
   /** The same text again, or one of other literals, is the common case. */
-  lex(sql: string, dialect: Dialect): AskedText {
+  lex(sql: string, dialect: Dialect): TextSource {
     const known = this.#shapes.recognise(sql) ?? this.#lexed.get(sql);
-    if (known) return new AskedText(known, dialect);
+    if (known) return new TextSource(known, dialect);
     const lexed = lexStatement(sql);
     this.#lexed.set(sql, lexed);
-    const asked = new AskedText(lexed, dialect);
+    const asked = new TextSource(lexed, dialect);
     if (this.#questions.has(asked.key) || this.#isWrite(asked.key)) this.#shapes.learn(lexed);
     return asked;
   }
 
-  read({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): AskedText | AskedStatement {
-    if (parsed !== undefined) return new AskedStatement(parsed, dialect);
+  read({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): TextSource | QuerySource {
+    if (parsed !== undefined) return new QuerySource(parsed, dialect);
     if (parameters === undefined) return this.lex(sql, dialect);
-    return new AskedText(this.#marked.lex(sql, parameters), dialect);
+    return new TextSource(this.#marked.lex(sql, parameters), dialect);
   }
 
-  async readInTurns({ sql, parameters, dialect = 'spec' }: QuestionRequest, yieldTurn: () => Promise<void>): Promise<AskedText> {
+  async readInTurns({ sql, parameters, dialect = 'spec' }: QuestionRequest, yieldTurn: () => Promise<void>): Promise<TextSource> {
     const work = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
     for (;;) {
       const step = work.next();
       await yieldTurn();
-      if (step.done) return new AskedText(allUsed(step.value, parameters ?? []), dialect);
+      if (step.done) return new TextSource(allUsed(step.value, parameters ?? []), dialect);
     }
   }
 
-  parse(asked: Asked): Question | { readonly control: ControlStatement } {
+  parse(asked: StatementSource): Question | { readonly control: ControlStatement } {
     const statement = asked.parse();
     // Names of a control statement may have been written as literals: it is never cached by template.
     if (statement.kind === 'control') return { control: statement };

@@ -3,14 +3,14 @@
  * their locations in the text. And the facts of a query that are known before it is bound.
  */
 import { ServiceError } from '../../errors.ts';
-import type { InvocationFacts } from '../../governance/gate-contract.ts';
+import type { InvocationDetails } from '../../governance/gate-contract.ts';
 import type { LexedStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
 import { parseGraphWrite } from '../languages/graph-writes.ts';
 import { parseWrite } from '../languages/sql-writes.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { QuestionOptions } from '../planner-contract.ts';
-import type { Dialect, Literal, ParsedQuestion, Place, Query, QueryBody, Source, Statement } from '../statement.ts';
+import type { Dialect, Literal, ParsedQuestion, Location, Query, QueryBody, Source, Statement } from '../statement.ts';
 import type { GraphWrite, WriteStatement } from '../write-statement.ts';
 
 /** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
@@ -20,7 +20,7 @@ export const byText = {
   sizeCalculation: (_: unknown, text: string): number => text.length + 1,
 };
 
-export interface Asked {
+export interface StatementSource {
   /**
    * Statements of one key have one tree: everything that the tree depends on is in the key. Values of slots are not, their types
    * are.
@@ -32,14 +32,14 @@ export interface Asked {
   readonly guardedTemplate: string;
   readonly parameters: readonly Literal[];
   readonly dialect: Dialect;
-  placeOf(slot: number): Place;
+  placeOf(slot: number): Location;
   /** The tree of this very statement: its places are those of the text at hand. */
   parse(): Statement;
   /** The text, for statements that are kept as they were written. REL_INVALID where there is none, or not all of it. */
   text(): string;
 }
 
-export class AskedText implements Asked {
+export class TextSource implements StatementSource {
   readonly dialect: Dialect;
   readonly #lexed: LexedStatement;
 
@@ -65,7 +65,7 @@ export class AskedText implements Asked {
     return this.#lexed.parameters;
   }
 
-  placeOf(slot: number): Place {
+  placeOf(slot: number): Location {
     return this.#lexed.placeOf(slot);
   }
 
@@ -95,7 +95,9 @@ export class AskedText implements Asked {
 }
 
 /** A tree that another language has parsed or built, with its values apart. */
-export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>> implements Asked {
+export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>>
+  implements StatementSource
+{
   abstract readonly key: string;
   readonly dialect: Dialect;
   protected readonly parsed: P;
@@ -117,7 +119,7 @@ export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'par
     return this.parsed.parameters;
   }
 
-  placeOf(slot: number): Place {
+  placeOf(slot: number): Location {
     return this.parsed.placeOf(slot);
   }
 
@@ -128,7 +130,7 @@ export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'par
   }
 }
 
-export class AskedStatement extends AskedTree<ParsedQuestion> {
+export class QuerySource extends TreeSource<ParsedQuestion> {
   readonly key: string;
 
   constructor(parsed: ParsedQuestion, dialect: Dialect) {
@@ -151,7 +153,7 @@ export interface Question {
   /** EXPLAIN's plan comes as one text of JSON. */
   readonly asJson?: true;
   /** Facts for the access record. */
-  readonly facts: InvocationFacts;
+  readonly facts: InvocationDetails;
 }
 
 /** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for statements that are only recognised. */
@@ -171,21 +173,25 @@ export function questionOf(statement: Statement): Question {
       return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
-      throw at('REL_PARSE', 'EXPLAIN takes a query', statement.place);
+      throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.place);
     case 'write':
       const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
-      throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
+      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
     case 'unimplemented':
-      throw at('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.place);
   }
 }
 
 /** A PURPOSE clause agrees with the purpose of the request, or stands alone. */
-export function statedPurpose(purposeSlot: number | null, asked: Asked, request: QuestionOptions): { purpose?: string } {
+export function statedPurpose(
+  purposeSlot: number | null,
+  asked: StatementSource,
+  request: QuestionOptions,
+): { purpose?: string } {
   if (purposeSlot === null) return {};
   const purpose = String(asked.parameters[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw at('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.placeOf(purposeSlot));
+    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.placeOf(purposeSlot));
   }
   return { purpose };
 }

@@ -6,13 +6,13 @@
  * - a single question that no verb asks is recorded as itself.
  */
 import { ServiceError } from '../../errors.ts';
-import type { GovernedSnapshot, Invocation, InvocationFacts, StatementFacts } from '../../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, InvocationDetails, StatementDetails } from '../../governance/gate-contract.ts';
 import type { Answer, PlannerSession, QuestionRequest, SessionVerb } from '../planner-contract.ts';
 
 /** The part of an invocation that a query needs. */
 export interface Reading {
   readonly caller: Invocation['caller'];
-  describe(facts: InvocationFacts): void;
+  describe(facts: InvocationDetails): void;
   snapshot(): GovernedSnapshot;
   branches: Invocation['branches'];
   checkInspects: Invocation['checkInspects'];
@@ -30,9 +30,9 @@ export class Session implements PlannerSession {
   readonly #invocation: Invocation;
   readonly #verb: SessionVerb | null;
   readonly #ask: AskThrough;
-  readonly #statements: { -readonly [K in keyof StatementFacts]: StatementFacts[K] }[] = [];
+  readonly #statements: { -readonly [K in keyof StatementDetails]: StatementDetails[K] }[] = [];
   /** The facts of the first query, until a second one comes: most sessions have one. */
-  #alone: InvocationFacts[] | null = [];
+  #alone: InvocationDetails[] | null = [];
   readonly #answers: Answer[] = [];
   #snapshot: GovernedSnapshot | null = null;
   #isControl = false;
@@ -85,7 +85,7 @@ export class Session implements PlannerSession {
     };
   }
 
-  #describe(number: number, facts: InvocationFacts): void {
+  #describe(number: number, facts: InvocationDetails): void {
     const { purpose } = facts;
     if (purpose !== undefined && this.#snapshot !== null && number > 0 && purpose !== this.#snapshot.purpose) {
       throw new ServiceError('REL_INVALID', 'the questions of a session have one purpose: the first one states it');
@@ -99,10 +99,10 @@ export class Session implements PlannerSession {
   }
 
   /** The facts of all queries together, for the access record. */
-  #summary(): InvocationFacts {
+  #summary(): InvocationDetails {
     const statements = this.#statements;
     const types = statements.flatMap(({ objectType }) => objectType?.split(',') ?? []);
-    const sum = (of: (statement: StatementFacts) => number | undefined): number =>
+    const sum = (of: (statement: StatementDetails) => number | undefined): number =>
       statements.reduce((total, statement) => total + (of(statement) ?? 0), 0);
     return {
       template: this.#verb?.template,
@@ -116,8 +116,8 @@ export class Session implements PlannerSession {
 }
 
 function note(
-  statement: { -readonly [K in keyof StatementFacts]: StatementFacts[K] },
-  { template, literals, objectType, rowCount, costUnits }: InvocationFacts,
+  statement: { -readonly [K in keyof StatementDetails]: StatementDetails[K] },
+  { template, literals, objectType, rowCount, costUnits }: InvocationDetails,
 ): void {
   if (template !== undefined) statement.template = template;
   if (literals !== undefined) statement.literals = literals;

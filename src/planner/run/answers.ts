@@ -3,7 +3,7 @@ import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Cell } from '../../log/values/value.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 
-export interface SmallAnswerFacts {
+export interface SmallAnswerFigures {
   readonly asOfSystem: bigint;
   readonly costUnits: number;
   readonly processingTimeMs: number;
@@ -13,7 +13,7 @@ export interface SmallAnswerFacts {
 export function smallAnswer(
   columns: readonly OutputColumn[],
   rows: readonly (readonly Cell[])[],
-  facts: SmallAnswerFacts,
+  facts: SmallAnswerFigures,
 ): Answer {
   const vectors = columns.map(({ type }, i) => {
     const builder = new VectorBuilder(type, Math.max(1, rows.length));

@@ -8,12 +8,12 @@ import { SearchRules } from '../expressions/text-rules.ts';
 import type { AxisBound, LogicalPlan } from '../logical-plan.ts';
 import { type Execution, type ExecutionLimits, MemoryMeter } from '../operators/operator.ts';
 import type { PlannerLimits } from '../options.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { QuestionOptions } from '../planner-contract.ts';
 import { type Cursor, readCursor } from '../question/cursor.ts';
-import type { Asked } from '../question/question.ts';
+import type { StatementSource } from '../question/question.ts';
 import type { Services } from '../services.ts';
-import type { DefaultTime, Place, Query, Slot } from '../statement.ts';
+import type { DefaultTime, Location, Query, Slot } from '../statement.ts';
 import type { SeenCatalogue } from '../virtual/rows.ts';
 
 export interface ExecutionsParts {
@@ -42,7 +42,7 @@ export class Executions {
   make(
     plan: LogicalPlan,
     query: Query,
-    asked: Asked,
+    asked: StatementSource,
     { time = 'all', basis, typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
@@ -50,12 +50,12 @@ export class Executions {
   ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
-    const placeOf = (slot: number): Place => (slot < stated ? asked.placeOf(slot) : query.place);
+    const placeOf = (slot: number): Location => (slot < stated ? asked.placeOf(slot) : query.place);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
     const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
     const pinned = cursor?.pinned ?? (isBehind ? basis : null);
     if (pinned !== null && pinned > snapshot.instant)
-      throw at('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
+      throw errorAt('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
     const instant = pinned ?? basis ?? snapshot.instant;
     const typos = typo === 'configured' ? { otherwise: this.#parts.searchTypo } : (typo ?? null);
     let believed = instant;
@@ -70,7 +70,7 @@ export class Executions {
     const rowLimit = ({ slot }: Slot): number => {
       const limit = literals[slot];
       if (typeof limit !== 'bigint' || limit < 0n) {
-        throw at('REL_INVALID', 'LIMIT takes a whole number of at least 0', placeOf(slot));
+        throw errorAt('REL_INVALID', 'LIMIT takes a whole number of at least 0', placeOf(slot));
       }
       return Number(limit);
     };

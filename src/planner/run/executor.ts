@@ -33,7 +33,7 @@ import { type FilterKernels, FilterOperator, filterKernels } from '../operators/
 import { joinKernels, JoinOperator } from '../operators/join.ts';
 import { type JoinNarrowing, KeyFilter, NarrowedOperator, type Narrowing } from '../operators/key-filter.ts';
 import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, noConditions } from '../operators/kernel-filter.ts';
-import { KeptRows } from '../operators/kept-rows.ts';
+import { KeptRows } from '../operators/recursion-rows.ts';
 import { LimitOperator } from '../operators/limit.ts';
 import type { Batch, Execution, Operator } from '../operators/operator.ts';
 import { NumberOperator } from '../operators/number.ts';
@@ -43,7 +43,7 @@ import { RecursiveOperator } from '../operators/recursive.ts';
 import { ScanOperator } from '../operators/scan.ts';
 import { SearchOperator } from '../operators/search.ts';
 import { SetOperationOperator } from '../operators/set-operation.ts';
-import { secondRow } from '../operators/second-row.ts';
+import { secondRow } from '../operators/second-row-error.ts';
 import { SkipOperator } from '../operators/skip.ts';
 import { SortOperator } from '../operators/sort.ts';
 import { ValuesOperator } from '../operators/values.ts';
@@ -129,7 +129,7 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
     execution.kernels.addSubquerySet(set);
   }
   const output = new Output(options.resultRowsMax, request);
-  const ready = waits ? await prepared(plan.root, request) : execution;
+  const ready = waits ? await prepare(plan.root, request) : execution;
   const root = buildOperator(plan.root, kernels, ready);
   if (request.isLong) await options.scheduler.yield();
   const turns = driver.drain(root, (batch) => output.append(batch));
@@ -170,7 +170,7 @@ export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly Out
 }
 
 /** Awaits what a table function needs before its operator is built. */
-async function prepared(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
+async function prepare(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
   const node = functionIn(root);
   if (node === null) {
     const ranked = nearestIn(root);
@@ -414,12 +414,12 @@ function operatorOf(
     const below = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, input, narrowings)];
     return buildOperator(input, kernels, execution, rounds, rows, below);
   };
-  const narrowed = (operator: Operator): Operator =>
+  const narrow = (operator: Operator): Operator =>
     narrowings.length === 0 ? operator : new NarrowedOperator(operator, narrowings);
   switch (node.kind) {
     case 'scan':
-      if (rowsAtOnce === 0) return narrowed(new ScanOperator(node, execution, 0, {}, narrowings));
-      return narrowed(
+      if (rowsAtOnce === 0) return narrow(new ScanOperator(node, execution, 0, {}, narrowings));
+      return narrow(
         new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce, {}, narrowings), noConditions, execution),
       );
     case 'search':
@@ -427,7 +427,7 @@ function operatorOf(
     case 'values':
       return new ValuesOperator(node, execution);
     case 'virtual':
-      return narrowed(new VirtualOperator(node, execution, narrowings));
+      return narrow(new VirtualOperator(node, execution, narrowings));
     case 'spread':
       return new SpreadOperator(build(node.input), node, execution);
     case 'working':
@@ -435,7 +435,7 @@ function operatorOf(
     case 'filter':
       if (node.input.kind === 'scan' && filtersByKernel(node)) {
         const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return narrowed(
+        return narrow(
           new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings), own, execution),
         );
       }

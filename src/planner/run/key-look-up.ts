@@ -4,7 +4,7 @@ import type { GovernedSnapshot, Invocation } from '../../governance/gate-contrac
 import type { ColumnType } from '../../log/values/value.ts';
 import { shownColumn, type TimeBounds } from '../../projections/access-paths.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { fewRows } from './few-rows.ts';
+import { fewRows } from './row-copies.ts';
 import type { Answer, KeyLookUp, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { DefaultTime } from '../statement.ts';
 
@@ -52,7 +52,7 @@ function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): 
   const costUnits = keys.length * unitsOfKey;
   invocation.describe({ template, costUnits });
   const overtaken = snapshot.erasing([type]);
-  const masked = snapshot.masked(type);
+  const masked = snapshot.masksOf(type);
   const shown = masked.size === 0 ? known.names : shownIn(known, masked);
   const bounds = boundsOf(time, snapshot.instant);
   const batches: OutputBatch[] = [];

@@ -3,7 +3,7 @@
  * requests to the snapshot: rows, masks and instants.
  */
 import { ServiceError } from '../../errors.ts';
-import { fewRows } from './few-rows.ts';
+import { fewRows } from './row-copies.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { type FilterNode, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from '../logical-plan.ts';
 import type { Execution } from '../operators/operator.ts';

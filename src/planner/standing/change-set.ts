@@ -72,7 +72,7 @@ const ownColumns = ['_pk', 'system_from', 'system_to', 'valid_from', 'valid_to',
 /** Stops between any two blocks where ends are looked for: that takes a look at all that stood. */
 export function* changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest): Generator<undefined, ChangeSet, void> {
   const { type, from } = request;
-  const hidesKeys = snapshot.masked(type).has('_pk');
+  const hidesKeys = snapshot.masksOf(type).has('_pk');
   const hidesRows = snapshot.seenBy(type) === 'row';
   const byEnds = hidesKeys || hidesRows;
   const names = [...new Set([...ownColumns, ...request.columns])];
@@ -179,7 +179,7 @@ function removalsOf(snapshot: GovernedSnapshot, type: string, from: bigint, end:
 function columnTypes(snapshot: GovernedSnapshot, type: string): ReadonlyMap<string, ColumnType> {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
   const types = new Map(Object.entries(properties).map(([name, property]) => [name, property.type]));
-  for (const name of snapshot.masked(type).keys()) types.set(shownColumn(name), types.get(name) ?? ownTypes[name] ?? 'string');
+  for (const name of snapshot.masksOf(type).keys()) types.set(shownColumn(name), types.get(name) ?? ownTypes[name] ?? 'string');
   return types;
 }
 
@@ -221,29 +221,29 @@ class Captured {
 
   vector(name: string): Vector {
     if (name === 'system_to') return openEnded(this.length);
-    return this.#stored(name);
+    return this.#column(name);
   }
 
   instants(name: string): BigInt64Array {
-    const vector = this.#stored(name);
+    const vector = this.#column(name);
     if (vector.kind === 'null') return new BigInt64Array(this.length);
     assert(vector.kind === 'i64' && vector.nulls === null, 'system times are i64 without nulls');
     return vector.values;
   }
 
   codes(name: string): Int32Array {
-    const vector = this.#stored(name);
+    const vector = this.#column(name);
     if (vector.kind === 'null') return new Int32Array(this.length);
     assert(vector.kind === 'i32', 'codes are i32');
     return vector.values;
   }
 
   texts(name: string): string[] {
-    const vector = this.#stored(name);
+    const vector = this.#column(name);
     return Array.from({ length: this.length }, (_, row) => String(cellAt(vector, 'string', row)));
   }
 
-  #stored(name: string): Vector {
+  #column(name: string): Vector {
     this.#vectors ??= this.#sink.vectors();
     const at = this.#names.indexOf(name);
     assert(at >= 0, `the column ${name} was copied`);
@@ -304,7 +304,7 @@ function rowsOf(part: Captured, request: ScanRequest): Int32Array {
  * events.
  */
 export function believedRows(storage: RowReader, instant: bigint): RowReader {
-  const asked = (request: ScanRequest): ScanRequest => ({
+  const asOfInstant = (request: ScanRequest): ScanRequest => ({
     ...request,
     columns: [...request.columns, opColumn],
     time: { system: instant, valid: request.time.valid },
@@ -313,7 +313,7 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
   });
   return {
     *scan(request) {
-      const blocks = storage.scan(asked(request));
+      const blocks = storage.scan(asOfInstant(request));
       try {
         for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
           const { count, columns } = step.value;
@@ -326,7 +326,7 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
         blocks.return?.();
       }
     },
-    estimate: (request) => storage.estimate(asked(request)),
+    estimate: (request) => storage.estimate(asOfInstant(request)),
     pathCodes: () => storage.pathCodes(),
     provenanceOf: () => undefined,
   };

@@ -27,7 +27,7 @@ export class Feed {
   }
 
   /** Rows became visible. Changes made before the round begins are part of it. */
-  changed(): void {
+  notify(): void {
     if (this.#scheduled) return;
     const wait = this.#lastRoundMs + this.#gapMs() - this.#clock.monotonicMs();
     if (wait <= 0) return this.#begin();

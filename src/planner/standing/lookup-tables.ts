@@ -15,7 +15,7 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { covers } from '../../governance/caller.ts';
 import type { ResidualHit } from '../../governance/erasure/receipt.ts';
-import type { Sought } from '../../governance/erasure/sought.ts';
+import type { ScanTarget } from '../../governance/erasure/scan-target.ts';
 import { type Cell, checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 
@@ -42,7 +42,7 @@ export interface LookupStatus extends LookupDefinition {
   readonly failure: string | null;
 }
 
-export interface LookupTablesParts {
+export interface LookupTablesDependencies {
   /** null: no root is set. */
   readonly files: LookupFiles | null;
   readonly clock: Clock;
@@ -58,11 +58,11 @@ const chunkBytes = 64 * 1024;
 export class LookupTables {
   /** Rises with every definition and its end: plans that named a table by then are bound anew. */
   epoch = 0;
-  readonly #parts: LookupTablesParts;
+  readonly #parts: LookupTablesDependencies;
   /** By owner's path, then name. */
   readonly #tables = new Map<string | null, Map<string, Table>>();
 
-  constructor(parts: LookupTablesParts) {
+  constructor(parts: LookupTablesDependencies) {
     this.#parts = parts;
   }
 
@@ -117,7 +117,7 @@ export class LookupTables {
   }
 
   /** Tables of the tenant that were loaded with this text: the file is its owner’s to change. */
-  search(sought: Sought, tenant: string | null): readonly ResidualHit[] {
+  search(sought: ScanTarget, tenant: string | null): readonly ResidualHit[] {
     const hits: ResidualHit[] = [];
     for (const [owner, owned] of this.#tables) {
       if (tenantOf(owner) !== tenant) continue;
@@ -190,7 +190,7 @@ class Table implements LookupTable {
     }
   }
 
-  rowsSaying(sought: Sought): number {
+  rowsSaying(sought: ScanTarget): number {
     let count = 0;
     for (const [key, fields] of this.#rows) {
       if (sought.is(key) || fields.some((field) => field !== null && sought.is(field))) count++;
@@ -245,8 +245,8 @@ async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): P
         continue;
       }
       const at = record[places.key];
-      if (at === null || at === undefined) throw refused(rows.size + 1, 'has no key');
-      if (rows.has(at)) throw refused(rows.size + 1, 'has the key of an earlier one');
+      if (at === null || at === undefined) throw refusal(rows.size + 1, 'has no key');
+      if (rows.has(at)) throw refusal(rows.size + 1, 'has the key of an earlier one');
       if (rows.size === rowsMax) throw new ServiceError('REL_TOO_LARGE', `a lookup table has at most ${rowsMax} rows`);
       rows.set(
         at,
@@ -255,7 +255,7 @@ async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): P
     }
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    throw refused(rows.size + 1, 'is not well-formed CSV');
+    throw refusal(rows.size + 1, 'is not well-formed CSV');
   }
   if (places === null) throw new ServiceError('REL_INVALID', 'the lookup file has no header');
   return rows;
@@ -280,6 +280,6 @@ function placesOf(header: readonly (string | null)[], key: string, fields: reado
 }
 
 /** The error names the row by its number behind the header, and never shows its cells. */
-function refused(row: number, what: string): ServiceError {
+function refusal(row: number, what: string): ServiceError {
   return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${what}`);
 }

@@ -20,11 +20,11 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputBatch, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import type { Query } from '../statement.ts';
 import { nearestView, viewsKey } from '../languages/views.ts';
-import { asking } from './asking.ts';
+import { snapshotInvocation } from './snapshot-invocation.ts';
 import { mergeGroups } from './merge-groups.ts';
 import { type ParsedView, parseView, tablesOf } from './view-definition.ts';
 
-export interface MaterializedViewsParts {
+export interface MaterializedViewsDependencies {
   readonly gate: GateContract;
   readonly planner: PlannerContract;
   readonly clock: Clock;
@@ -80,12 +80,12 @@ const mergedGroupsMax = 10_000;
 const refreshShare = 0.8;
 
 export class MaterializedViews {
-  readonly #parts: MaterializedViewsParts;
+  readonly #parts: MaterializedViewsDependencies;
   readonly #entries = new Map<string, Entry>();
   readonly #parsed = new Map<string, ParsedView>();
   readonly #closing = new AbortController();
 
-  constructor(parts: MaterializedViewsParts) {
+  constructor(parts: MaterializedViewsDependencies) {
     this.#parts = parts;
     // Every entry sleeps on it.
     setMaxListeners(entriesMax * 2, this.#closing.signal);
@@ -181,7 +181,7 @@ export class MaterializedViews {
     do {
       entry.reads = 0;
       try {
-        const renewed = await this.#renewed(entry);
+        const renewed = await this.#renew(entry);
         // If the view was dropped meanwhile, the answer can't be read any more.
         entry.cached = this.#entries.get(key) === entry ? renewed : null;
       } catch {
@@ -196,7 +196,7 @@ export class MaterializedViews {
     this.#entries.delete(key);
   }
 
-  async #renewed(entry: Entry): Promise<Cached | null> {
+  async #renew(entry: Entry): Promise<Cached | null> {
     const { gate, ids, renew } = this.#parts;
     const { caller, purpose } = entry.reader;
     const renewed = { ...renew(caller), branch: caller.branch };
@@ -205,17 +205,17 @@ export class MaterializedViews {
       invocation.describe({ objectType: entry.view.name, costUnits: 0 });
       const snapshot = invocation.snapshot();
       if (snapshot.grantKey !== entry.grantKey) return null;
-      const cached = (await this.#continued(entry, snapshot)) ?? (await this.#asked(entry, snapshot, null));
+      const cached = (await this.#continue(entry, snapshot)) ?? (await this.#ask(entry, snapshot, null));
       invocation.describe({ rowCount: cached.rows });
       return cached.rows > this.#parts.rowsMax || cached.readsMasked ? null : cached;
     });
   }
 
   /** The cached answer with later changes applied; null where the query has to run again. */
-  async #continued({ parsed, view, cached, grantKey }: Entry, snapshot: GovernedSnapshot): Promise<Cached | null> {
+  async #continue({ parsed, view, cached, grantKey }: Entry, snapshot: GovernedSnapshot): Promise<Cached | null> {
     const { maintenance } = parsed;
     if (maintenance.by === 'again' || cached === null || cached.readsEnds || !isGood(cached, snapshot)) return null;
-    const added = await this.#asked({ view, parsed, grantKey }, snapshot, cached.basis);
+    const added = await this.#ask({ view, parsed, grantKey }, snapshot, cached.basis);
     if (maintenance.by === 'rows') {
       const batches = [...cached.batches, ...added.batches];
       return batches.length > batchesMax ? null : { ...added, batches, rows: cached.rows + added.rows };
@@ -226,7 +226,7 @@ export class MaterializedViews {
   }
 
   /** The view's query over the snapshot, or over the versions that came after an instant. */
-  async #asked(
+  async #ask(
     { view }: Pick<Entry, 'view' | 'parsed' | 'grantKey'>,
     snapshot: GovernedSnapshot,
     after: bigint | null,
@@ -241,7 +241,7 @@ export class MaterializedViews {
         // Visibility may depend on a row's cells, or on its being the last version: then the end of a version changes the answer.
         const isOfView = snapshot.catalog.type(request.type) === undefined;
         if (request.columns.includes('system_to') || (!isOfView && snapshot.seenBy(request.type) === 'row')) readsEnds = true;
-        for (const masked of snapshot.masked(request.type).keys()) {
+        for (const masked of snapshot.masksOf(request.type).keys()) {
           if (request.columns.includes(masked) || request.columns.includes(shownColumn(masked))) readsMasked = true;
         }
         return rows.scan(after === null ? request : { ...request, after });
@@ -250,7 +250,9 @@ export class MaterializedViews {
       pathCodes: () => rows.pathCodes(),
       provenanceOf: (type, systemFrom) => rows.provenanceOf(type, systemFrom),
     };
-    const answer = await this.#parts.planner.query(asking(snapshot.caller, { ...snapshot, rows: watched }), { sql: view.sql });
+    const answer = await this.#parts.planner.query(snapshotInvocation(snapshot.caller, { ...snapshot, rows: watched }), {
+      sql: view.sql,
+    });
     if (answer.rowCount > this.#parts.rowsMax) throw new ServiceError('REL_RESULT_CAP', 'the view has more rows than are cached');
     return {
       columns: answer.columns,

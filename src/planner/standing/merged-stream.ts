@@ -8,14 +8,14 @@ import type { WatchClient } from './subscription.ts';
 import type { WatchEvent } from './watch-events.ts';
 
 /** Cursors of subscriptions, by the end of their ids. */
-export type Told = ReadonlyMap<string, bigint>;
+export type Cursors = ReadonlyMap<string, bigint>;
 
 /** Digits that distinguish the subscriptions of one caller. */
 const tagLength = 12;
 const tagOf = (subscription: string): string => subscription.slice(-tagLength);
 
 /** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
-export function readTold(id: string): Told {
+export function readTold(id: string): Cursors {
   const told = new Map<string, bigint>();
   for (const part of id.split('.')) {
     const [, tag, digits] = /^([0-9a-f]{12})-([0-9a-z]{1,13})$/.exec(part) ?? [];
@@ -27,7 +27,7 @@ export function readTold(id: string): Told {
   return told;
 }
 
-export function toldOf(told: Told, subscription: string): bigint | null {
+export function toldOf(told: Cursors, subscription: string): bigint | null {
   return told.get(tagOf(subscription)) ?? null;
 }
 
@@ -65,7 +65,7 @@ export class MergedStream {
       renew: () => this.#client.renew(),
       gone: gone.signal,
       write: (events) => {
-        this.#written = this.#written.then(() => this.#client.write(this.#identified(subscription, events)));
+        this.#written = this.#written.then(() => this.#client.write(this.#withCursors(subscription, events)));
         return this.#written;
       },
       end: (last) => {
@@ -85,7 +85,7 @@ export class MergedStream {
     for (const part of this.#parts.values()) part.abort();
   }
 
-  #identified(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
+  #withCursors(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
     const tag = tagOf(subscription);
     const others = [...this.#told]
       .filter(([other]) => other !== tag)

@@ -5,7 +5,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { RowReader } from '../../projections/access-paths.ts';
 import { writeNdjson } from '../formats/json-rows.ts';
 import type { Answer, OutputColumn, PlannerContract } from '../planner-contract.ts';
-import { asking } from './asking.ts';
+import { snapshotInvocation } from './snapshot-invocation.ts';
 import type { WatchEvent } from './watch-events.ts';
 import type { WatchStatement } from './watch-statement.ts';
 
@@ -79,7 +79,7 @@ export class Subscription {
       pathCodes: () => rows.pathCodes(),
       provenanceOf: () => undefined,
     };
-    const over = asking(this.caller, { ...snapshot, rows: nothing });
+    const over = snapshotInvocation(this.caller, { ...snapshot, rows: nothing });
     // Runs the query as the client wrote it first, so that errors carry the locations of its own text.
     await planner.query(over, { sql: this.statement.asked });
     await planner.query(over, { sql: this.statement.sql });
@@ -94,7 +94,7 @@ export class Subscription {
 
   /** The matching rows of the snapshot, each behind its system_from. */
   matching(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<Answer> {
-    return planner.query(asking(this.caller, snapshot), { sql: this.statement.sql });
+    return planner.query(snapshotInvocation(this.caller, snapshot), { sql: this.statement.sql });
   }
 
   /** Such rows as JSON text, in the order of the answer and a few at once: writing them takes its time. */

@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { Expression, Query, Select } from '../statement.ts';
 
 /**
@@ -38,14 +38,14 @@ export function parseView(sql: string): ParsedView {
 /** Throws where a query can't become a view: options of a single statement are no part of one. */
 export function checkViewQuery(query: Query): void {
   if (query.asOf !== null) {
-    throw at('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.place);
+    throw errorAt('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.place);
   }
-  if (query.after !== null) throw at('REL_INVALID', 'AFTER continues an answer; a view has none', query.after.place);
+  if (query.after !== null) throw errorAt('REL_INVALID', 'AFTER continues an answer; a view has none', query.after.place);
   if (query.body.kind === 'select' && query.body.from.kind === 'function') {
-    throw at('REL_INVALID', 'a view is over types: a table function stands in the question itself', query.body.from.place);
+    throw errorAt('REL_INVALID', 'a view is over types: a table function stands in the question itself', query.body.from.place);
   }
   if (query.facets.length > 0)
-    throw at('REL_INVALID', 'FACETS belong to the question that names the view', query.facets[0]!.place);
+    throw errorAt('REL_INVALID', 'FACETS belong to the question that names the view', query.facets[0]!.place);
 }
 
 /** Names behind FROM, wherever they stand, without those of common tables; null where a table function stands there too. */

@@ -7,13 +7,13 @@
 import { ServiceError } from '../../errors.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
-import { at } from '../places.ts';
-import type { Place, Query, Slot } from '../statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Location, Query, Slot } from '../statement.ts';
 
 export interface WatchStatement {
   readonly type: string;
   /** Location of the type's name in the query. */
-  readonly typePlace: Place;
+  readonly typePlace: Location;
   /** As stated in the text; null where it states none. */
   readonly purpose: string | null;
   readonly template: string;
@@ -48,9 +48,9 @@ function purposeOf(lexed: LexedStatement, slot: Slot | null): string | null {
   return slot === null ? null : String(lexed.parameters[slot.slot]);
 }
 
-function watchedTable(query: Query): { name: string; place: Place } {
-  const refuse = (what: string, place: Place): never => {
-    throw at('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${what}`, place);
+function watchedTable(query: Query): { name: string; place: Location } {
+  const refuse = (what: string, place: Location): never => {
+    throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${what}`, place);
   };
   const { body } = query;
   if (query.with.length > 0) refuse('WITH', query.place);
@@ -64,7 +64,7 @@ function watchedTable(query: Query): { name: string; place: Place } {
   if (query.facets.length > 0) refuse('FACETS', query.facets[0]!.place);
   if (query.asOf !== null && query.asOf.axis !== 'valid') {
     const rule = 'WATCH follows the current rows: AS OF takes an instant of valid time only';
-    throw at('REL_INVALID', rule, query.asOf.place);
+    throw errorAt('REL_INVALID', rule, query.asOf.place);
   }
   refuseWithin([body.projection, body.where], refuse);
   return body.from;
@@ -86,11 +86,11 @@ const calls: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */
-function refuseWithin(tree: unknown, refuse: (what: string, place: Place) => never): void {
+function refuseWithin(tree: unknown, refuse: (what: string, place: Location) => never): void {
   const open: unknown[] = [tree];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (typeof node !== 'object' || node === null) continue;
-    const { kind, name, place } = node as { kind?: string; name?: string; place?: Place };
+    const { kind, name, place } = node as { kind?: string; name?: string; place?: Location };
     const what = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
     if (what !== undefined && place !== undefined) refuse(what, place);
     for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);

@@ -18,16 +18,16 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
 import { splitTypeName } from '../../projections/access-paths.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { PlannerContract } from '../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
 import { Feed } from './feed.ts';
-import { MergedStream, type Told, toldOf } from './merged-stream.ts';
+import { MergedStream, type Cursors, toldOf } from './merged-stream.ts';
 import { Subscription, type WatchClient } from './subscription.ts';
 import { errorEvent, eventsOf, heartbeat, initialEvents, type WatchEvent } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
 
-export interface StandingParts {
+export interface StandingDependencies {
   readonly gate: GateContract;
   readonly planner: PlannerContract;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ interface WideStream {
 }
 
 export class StandingQueries {
-  readonly #parts: StandingParts;
+  readonly #parts: StandingDependencies;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #streams = new Set<Stream>();
   /** Streams of all that their callers have registered. */
@@ -89,7 +89,7 @@ export class StandingQueries {
   /** Work since a round was last put off. */
   #busyMs = 0;
 
-  constructor(parts: StandingParts) {
+  constructor(parts: StandingDependencies) {
     this.#parts = parts;
   }
 
@@ -111,7 +111,11 @@ export class StandingQueries {
     invocation.describe({ action: 'watch', purpose, template, literals, objectType: type });
     const snapshot = invocation.snapshot();
     if (snapshot.catalog.type(type) === undefined) {
-      throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered; WATCH follows types`, statement.typePlace);
+      throw errorAt(
+        'REL_UNKNOWN_TYPE',
+        `type ${JSON.stringify(type)} is not registered; WATCH follows types`,
+        statement.typePlace,
+      );
     }
     const { ids, clock, planner } = this.#parts;
     const { caller } = invocation;
@@ -131,7 +135,7 @@ export class StandingQueries {
   }
 
   /** A registered subscription of this caller. Another's is as if it were not there. */
-  registered(id: string, caller: Caller): Subscription {
+  requireSubscription(id: string, caller: Caller): Subscription {
     const found = this.#subscriptions.get(id);
     if (found === undefined || !isOf(found, caller))
       throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
@@ -224,7 +228,7 @@ export class StandingQueries {
   /**
    * Streams claimed subscriptions of a caller, and those it registers meanwhile, until the first of them ends or the client goes.
    */
-  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], told: Told): Promise<void> {
+  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], told: Cursors): Promise<void> {
     const merged = new MergedStream(client);
     // Subscriptions that another connection still holds are in the ids from the beginning.
     for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(told, each.id));
@@ -295,7 +299,7 @@ export class StandingQueries {
     if (known === undefined) {
       const feed = new Feed(this.#parts.clock, () => this.#gapMs());
       const shows = (path: string | null): boolean => feed.shows(path);
-      known = { feed, stop: this.#parts.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.changed()) };
+      known = { feed, stop: this.#parts.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.notify()) };
       this.#feeds.set(key, known);
     }
     known.feed.subscriptions.add(subscription);
@@ -369,7 +373,7 @@ export class StandingQueries {
     const { subscription } = stream;
     let read!: () => void;
     const reading = new Promise<void>((resolve) => (read = resolve));
-    const finished = (): void => {
+    const finishReading = (): void => {
       if (feed.reading === reading) feed.reading = null;
       read();
     };
@@ -393,7 +397,7 @@ export class StandingQueries {
           took();
         }
         if (found.complete) feed.latest = { round: current, changes: found };
-        finished();
+        finishReading();
         const told = await this.#eventsOf(stream, found);
         invocation.describe({ rowCount: told.length });
         return { changes: found, events: told, round: current };
@@ -404,7 +408,7 @@ export class StandingQueries {
       stream.seenRound = round;
       return null;
     } finally {
-      finished();
+      finishReading();
     }
   }
 

@@ -46,7 +46,7 @@ export class Candidates {
    * Places in the batch of rows whose cosine may be `least` or more, from `into[0]` on; gives their number. Rows without a vector
    * may be among them. null where memory has no room.
    */
-  of(coarse: CoarseCells, { selection, first, count }: Batch, least: number, into: Int32Array): number | null {
+  find(coarse: CoarseCells, { selection, first, count }: Batch, least: number, into: Int32Array): number | null {
     const memory = memoryOf(coarse.bytes);
     const workspace = memory && this.#workspace(memory);
     if (!workspace) return null;

@@ -53,7 +53,7 @@ export class CosineScorer implements Scorer {
       const least = ranking.threshold > Number.NEGATIVE_INFINITY ? ranking.threshold : ranking.best.floor;
       const piece = pieceOf(batch, from, least === Number.NEGATIVE_INFINITY ? firstRows : rowsAtOnce);
       from += piece.count;
-      const left = this.#left(piece, least, ranking);
+      const left = this.#candidateRows(piece, least, ranking);
       if (left.count > 0) yield* this.#scoreEach(left, ranking);
       else yield;
     }
@@ -69,13 +69,13 @@ export class CosineScorer implements Scorer {
   }
 
   /** The rows that may reach this score; hits among the others are counted. */
-  #left(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
+  #candidateRows(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
     if (batch.count <= fewRows || least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
     const places = this.#candidates(batch, least);
     if (places === null) return batch;
     const left = { ...batch, selection: places.map((place) => rowAt(batch, place)), first: 0, count: places.length };
     // With a threshold, a row that can't reach it is no hit.
-    if (threshold === Number.NEGATIVE_INFINITY) counters.hits += this.#compared(batch) - this.#compared(left);
+    if (threshold === Number.NEGATIVE_INFINITY) counters.hits += this.#comparedRows(batch) - this.#comparedRows(left);
     return left;
   }
 
@@ -91,7 +91,7 @@ export class CosineScorer implements Scorer {
       for (const compared of directions) {
         if (compared.direction.dims !== vector.dims) continue;
         compared.candidates ??= new Candidates(compared.direction, coarse.width);
-        const count = compared.candidates.of(coarse, batch, least, this.#places);
+        const count = compared.candidates.find(coarse, batch, least, this.#places);
         if (count === null) return null;
         const places = this.#places.slice(0, count);
         found = found === null ? places : union(found, places);
@@ -101,7 +101,7 @@ export class CosineScorer implements Scorer {
   }
 
   /** How many rows have a vector that is compared. */
-  #compared(batch: Batch): number {
+  #comparedRows(batch: Batch): number {
     const { columns, count } = batch;
     const nulls: Uint8Array[] = [];
     let compares = false;
@@ -135,7 +135,7 @@ export class CosineScorer implements Scorer {
       for (const { direction, estimates } of directions) {
         if (direction.dims !== vector.dims) continue;
         error = Math.max(error, estimateError(vector.dims));
-        if (count > fewRows) estimates.of(vector, batch, this.#one);
+        if (count > fewRows) estimates.estimate(vector, batch, this.#one);
         else this.#one.fill(Number.NaN, 0, count);
         merge(highest, this.#one, vector.nulls, batch);
         yield;

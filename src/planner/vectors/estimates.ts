@@ -26,7 +26,7 @@ export class Estimates {
   }
 
   /** By place in the batch; NaN where nothing is known. Rows without a vector have an arbitrary value. */
-  of(column: VectorColumn, { selection, first, count }: Batch, into: Float32Array): void {
+  estimate(column: VectorColumn, { selection, first, count }: Batch, into: Float32Array): void {
     const memory = memoryOf(column.values);
     const workspace = memory && this.#workspace(memory);
     for (let from = 0; from < count; from += rowsAtOnce) {
@@ -34,7 +34,7 @@ export class Estimates {
       const stretch = rows === null ? Math.min(count - from, rowsAtOnce) : rows.length;
       const target = into.subarray(from, from + stretch);
       if (workspace) this.#inPlace(column, workspace, rows, first + from, stretch, target);
-      else this.#copied(column, rows, first + from, stretch, target);
+      else this.#estimateCopies(column, rows, first + from, stretch, target);
     }
   }
 
@@ -59,7 +59,13 @@ export class Estimates {
     into.set(new Float32Array(memory.buffer, out, count));
   }
 
-  #copied({ values, dims }: VectorColumn, rows: Int32Array | null, first: number, count: number, into: Float32Array): void {
+  #estimateCopies(
+    { values, dims }: VectorColumn,
+    rows: Int32Array | null,
+    first: number,
+    count: number,
+    into: Float32Array,
+  ): void {
     const vectorBytes = dims * 4;
     const step = Math.max(1, Math.floor(copiedBytes / vectorBytes));
     const memory = (this.#copies ??= this.#newCopies(step * vectorBytes));

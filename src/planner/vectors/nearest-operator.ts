@@ -65,7 +65,7 @@ export class NearestOperator extends PiecesOperator {
         for (let from = 0; from < part.count; ) {
           const piece = pieceOf(part, from, first.farthest === Number.POSITIVE_INFINITY ? firstAtOnce : rowsAtOnce);
           from += piece.count;
-          const kept = this.#kept(piece, vectors, first);
+          const kept = this.#keep(piece, vectors, first);
           if (counted) counters.hits += piece.count - kept.length;
           yield kept.length === 0 ? emptyBatch : { columns: batch.columns, selection: kept, first: 0, count: kept.length };
         }
@@ -83,12 +83,12 @@ export class NearestOperator extends PiecesOperator {
     return this.#bounds.vector.length === dims;
   }
 
-  #kept(piece: Batch, vectors: VectorColumn, first: Distances): Int32Array {
+  #keep(piece: Batch, vectors: VectorColumn, first: Distances): Int32Array {
     const { vector } = this.#bounds!;
     const { function: signature } = this.#nearest.distance;
     const { values, dims, nulls } = vectors;
     const bounds = this.#bounds!;
-    const left = bounds.left(piece, vectors, first.farthest);
+    const left = bounds.notRuledOut(piece, vectors, first.farthest);
     const rows = new Int32Array(left.count);
     let kept = 0;
     let least = bounds.least(first.farthest);
@@ -147,12 +147,12 @@ class Bounds {
   }
 
   /** The rows of a piece that the bytes don't rule out; `rulesOut` then takes places in these. */
-  left(piece: Batch, vectors: VectorColumn, farthest: number): Batch {
+  notRuledOut(piece: Batch, vectors: VectorColumn, farthest: number): Batch {
     if (this.#estimates === null) return piece;
     const least = this.least(farthest);
     const left = least === Number.NEGATIVE_INFINITY ? piece : this.#byBytes(piece, vectors, least);
     if (this.#cosines.length < left.count) this.#cosines = new Float32Array(rowsAtOnce);
-    this.#estimates.of(vectors, left, this.#cosines);
+    this.#estimates.estimate(vectors, left, this.#cosines);
     this.#error = estimateError(vectors.dims);
     return left;
   }
@@ -167,7 +167,7 @@ class Bounds {
     if (coarse === null) return piece;
     this.#candidates ??= new Candidates(this.#direction!, coarse.width);
     if (this.#places.length < piece.count) this.#places = new Int32Array(rowsAtOnce);
-    const count = this.#candidates.of(coarse, { ...piece, columns: [vectors] }, least, this.#places);
+    const count = this.#candidates.find(coarse, { ...piece, columns: [vectors] }, least, this.#places);
     if (count === null) return piece;
     const selection = this.#places.slice(0, count).map((place) => rowAt(piece, place));
     return { ...piece, selection, first: 0, count };

@@ -12,7 +12,7 @@ import { BestRows } from '../operators/best-rows.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { ScanOperator } from '../operators/scan.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { Direction } from '../expressions/cosine.ts';
 import { CosineScorer, Slot } from './cosine-scorer.ts';
 import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
@@ -75,7 +75,7 @@ export class SimilarOperator extends PiecesOperator {
       yield emptyBatch;
     }
     if (scorer instanceof ModelScorer && scorer.unseen > 0) execution.notices.push(scorer.notice());
-    const rows = best.ranked();
+    const rows = best.list();
     checkRanked(node, rows.length, execution);
     yield* rankedRows(node, execution, rows, scoreColumn);
   }
@@ -169,10 +169,10 @@ function directionOf(vector: Float32Array, { type }: FunctionNode, column: strin
   const dims = execution.snapshot.catalog.type(type!)?.properties[column]?.dims;
   if (dims !== vector.length) {
     const text = `column ${JSON.stringify(column)} has ${dims ?? 0} dimensions, the vector has ${vector.length}`;
-    throw at('REL_INVALID', text, values.placeOf('VECTOR'));
+    throw errorAt('REL_INVALID', text, values.placeOf('VECTOR'));
   }
   if (vector.some((value) => value !== 0)) return new Direction(vector);
-  throw at('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.placeOf('VECTOR'));
+  throw errorAt('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.placeOf('VECTOR'));
 }
 
 /** Rows that are no more than a turn’s work, however long their vectors are. */

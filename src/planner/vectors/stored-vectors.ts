@@ -10,7 +10,7 @@ export function storedVectors(
   { services: { embedder }, snapshot, time }: Pick<Execution, 'services' | 'snapshot' | 'time'>,
 ): EmbeddingReader | null {
   if (embedder === null) return null;
-  return snapshot.embedded(type, embedder, time.system === 'all' ? snapshot.instant : time.system, texts);
+  return snapshot.embeddingsOf(type, embedder, time.system === 'all' ? snapshot.instant : time.system, texts);
 }
 
 /** Whether a cell says anything that could be embedded. */

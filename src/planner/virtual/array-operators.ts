@@ -22,12 +22,12 @@ export function operatorOf(name: string, given: readonly string[]): ArrayOperato
   if (a === 'record' && b === undefined && (name === '.x' || name === '.n')) return fieldOf(name);
   if (a === undefined || b === undefined || given.length > 2) return null;
   if (name === '[]') return elementAt(a, b);
-  if (name === '||') return joined(a, b);
+  if (name === '||') return concatenate(a, b);
   if (name === '&') return bits(a, b);
   const [op, quantifier] = name.split(' ');
   const judge = orders[op!];
   if (judge !== undefined && quantifier !== undefined) return ofElements(judge, quantifier === 'all', a, b);
-  return judge !== undefined || name === '@>' || name === '<@' || name === '&&' ? compared(name, a, b) : null;
+  return judge !== undefined || name === '@>' || name === '<@' || name === '&&' ? comparison(name, a, b) : null;
 }
 
 function listOf(given: readonly string[]): ArrayOperator | null {
@@ -63,7 +63,7 @@ function elementAt(array: string, at: string): ArrayOperator | null {
   return { yields: element, run: () => strict(([values, n]) => (values as Value[])[Number(n) - first] ?? null) };
 }
 
-function joined(a: string, b: string): ArrayOperator | null {
+function concatenate(a: string, b: string): ArrayOperator | null {
   const [x, y] = [elementOf(a), elementOf(b)];
   const element = x === null && y === null ? null : commonOf(x ?? a, y ?? b);
   const yields = element === null ? null : typeNamed(`_${element}`);
@@ -116,7 +116,7 @@ function ofElements(judge: (order: number) => boolean, all: boolean, left: strin
   };
 }
 
-function compared(name: string, a: string, b: string): ArrayOperator | null {
+function comparison(name: string, a: string, b: string): ArrayOperator | null {
   const common = commonOf(a, b);
   if (common === null || elementOf(common) === null) return null;
   const judge = orders[name];

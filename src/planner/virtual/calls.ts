@@ -54,7 +54,7 @@ export const catalogueFunctions: CatalogueFunctions = {
 
 /** The result of a call; for a set all of its rows, as an array. */
 function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {
-  const takes = given.map((type, i) => taken(of.takes[i]!, type));
+  const takes = given.map((type, i) => argumentType(of.takes[i]!, type));
   if (!takes.every((type) => type !== null)) return null;
   const yields = of.yields === 'element' ? elementOf(takes[0]!)! : of.yields === 'same' ? takes[0]! : of.yields;
   return once(`${of.name}(${String(given)})`, () =>
@@ -83,7 +83,7 @@ function once(key: string, make: () => CatalogueCall): CatalogueCall {
 }
 
 /** The type to which an argument is cast; null: it can't be. */
-function taken(wanted: string, given: string): string | null {
+function argumentType(wanted: string, given: string): string | null {
   if (wanted === 'any') return given === 'unknown' ? 'text' : given;
   if (wanted === 'anyarray') return given === 'unknown' ? '_text' : elementOf(given) === null ? null : given;
   return castOf(given, wanted, noNames) === null ? null : wanted;

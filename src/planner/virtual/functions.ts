@@ -3,14 +3,14 @@
  * except for those that end with `null`.
  */
 import { ServiceError } from '../../errors.ts';
-import { type Facts, indexOf, type Table } from './facts.ts';
+import { type CatalogueContents, indexOf, type Table } from './catalogue-contents.ts';
 import { type CatalogueNames, keyWords, quotedName } from './names.ts';
 import { procedures } from './procedures.ts';
 import { constants, indexDefinition } from './relations.ts';
 import { compare, detailsOf, elementOf, isReference, textOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface FunctionContext {
-  readonly facts: Facts;
+  readonly facts: CatalogueContents;
   readonly names: CatalogueNames;
 }
 
@@ -48,7 +48,7 @@ const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
 };
 
 /** `name(type, type?) yields`; `setof` before the type of a set. */
-function made(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
+function catalogueFunction(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
   const [, name, given, set, yields, nulls] = /^(\w+)\((.*?)\) (setof )?(\w+)( null)?$/.exec(usage)!;
   const takes = given === '' ? [] : given!.split(', ');
   return {
@@ -64,7 +64,7 @@ function made(usage: string, run: Run, marks = true, takesTypes = false): Catalo
   };
 }
 
-const plain = (usage: string, run: Run): CatalogueFunction => made(usage, run, false);
+const plain = (usage: string, run: Run): CatalogueFunction => catalogueFunction(usage, run, false);
 
 const tableOf = ({ facts }: FunctionContext, oid: number): Table | undefined => {
   const table = facts.tableOf(oid);
@@ -90,8 +90,8 @@ const privilege = (
   name: string,
   judge: (context: FunctionContext, of: string | number) => boolean | null,
 ): CatalogueFunction[] => [
-  made(`${name}(any, text) bool`, (context, of) => judge(context, of)),
-  made(`${name}(any, any, text) bool`, (context, _role, of) => judge(context, of)),
+  catalogueFunction(`${name}(any, text) bool`, (context, of) => judge(context, of)),
+  catalogueFunction(`${name}(any, any, text) bool`, (context, _role, of) => judge(context, of)),
 ];
 
 const size = (bytes: number): string => {
@@ -158,17 +158,17 @@ function jsonOf(value: Value, type: string, names: CatalogueNames): string {
 export const version = 'PostgreSQL 15.0 (Annals)';
 
 const functions: readonly CatalogueFunction[] = [
-  made('version() text', () => version),
-  made('current_database() name', currentDatabase),
-  made('current_catalog() name', currentDatabase),
-  made('current_schema() name', () => 'public'),
-  made('current_schemas(bool) _name', (_, implicit) => (implicit ? ['pg_catalog', 'public'] : ['public'])),
-  made('current_user() name', currentUser),
-  made('session_user() name', currentUser),
-  made('current_role() name', currentUser),
-  made('user() name', currentUser),
-  made('current_setting(text, bool?) text', setting),
-  made(
+  catalogueFunction('version() text', () => version),
+  catalogueFunction('current_database() name', currentDatabase),
+  catalogueFunction('current_catalog() name', currentDatabase),
+  catalogueFunction('current_schema() name', () => 'public'),
+  catalogueFunction('current_schemas(bool) _name', (_, implicit) => (implicit ? ['pg_catalog', 'public'] : ['public'])),
+  catalogueFunction('current_user() name', currentUser),
+  catalogueFunction('session_user() name', currentUser),
+  catalogueFunction('current_role() name', currentUser),
+  catalogueFunction('user() name', currentUser),
+  catalogueFunction('current_setting(text, bool?) text', setting),
+  catalogueFunction(
     'set_config(text, text, bool) text null',
     ({ facts }, name: string | null, value: string | null, local: boolean | null) => {
       if (name === null) throw new ServiceError('REL_INVALID', 'set_config() takes the name of a setting');
@@ -176,48 +176,48 @@ const functions: readonly CatalogueFunction[] = [
       return setting({ facts } as FunctionContext, name);
     },
   ),
-  made('pg_backend_pid() int4', ({ facts }) => facts.session.process),
+  catalogueFunction('pg_backend_pid() int4', ({ facts }) => facts.session.process),
   // There is nothing to unlock: locks are never given.
-  made('pg_advisory_unlock_all() void', () => ''),
-  made('pg_is_in_recovery() bool', () => false),
-  made('pg_my_temp_schema() oid', () => 0),
-  made('pg_is_other_temp_schema(oid) bool', () => false),
-  made('txid_current_if_assigned() int8', nothing),
-  made('inet_server_addr() text', nothing),
-  made('inet_client_addr() text', nothing),
-  made('pg_client_encoding() name', () => 'UTF8'),
-  made('getdatabaseencoding() name', () => 'UTF8'),
-  made('pg_encoding_to_char(int4) name', (_, encoding) => (encoding === 6 ? 'UTF8' : '')),
-  made('pg_char_to_encoding(name) int4', (_, name) => (/^utf-?8$/i.test(name) ? 6 : -1)),
-  made('pg_encoding_max_length(int4) int4', (_, encoding) => (encoding === 6 ? 4 : null)),
-  made('pg_get_userbyid(oid) name', ({ names }, oid) => names.roleName(oid) ?? `unknown (OID=${oid})`),
-  made('format_type(oid, int4) text null', formatType),
-  made('pg_typeof(any) regtype null', (_, __, [type]: string[]) => wireOf(type!).oid, true, true),
-  made('pg_get_expr(pg_node_tree, oid, bool?) text', nothing),
-  made('pg_get_indexdef(oid, int4?, bool?) text', indexText),
-  made('pg_get_constraintdef(oid, bool?) text', ({ names }, oid) => {
+  catalogueFunction('pg_advisory_unlock_all() void', () => ''),
+  catalogueFunction('pg_is_in_recovery() bool', () => false),
+  catalogueFunction('pg_my_temp_schema() oid', () => 0),
+  catalogueFunction('pg_is_other_temp_schema(oid) bool', () => false),
+  catalogueFunction('txid_current_if_assigned() int8', nothing),
+  catalogueFunction('inet_server_addr() text', nothing),
+  catalogueFunction('inet_client_addr() text', nothing),
+  catalogueFunction('pg_client_encoding() name', () => 'UTF8'),
+  catalogueFunction('getdatabaseencoding() name', () => 'UTF8'),
+  catalogueFunction('pg_encoding_to_char(int4) name', (_, encoding) => (encoding === 6 ? 'UTF8' : '')),
+  catalogueFunction('pg_char_to_encoding(name) int4', (_, name) => (/^utf-?8$/i.test(name) ? 6 : -1)),
+  catalogueFunction('pg_encoding_max_length(int4) int4', (_, encoding) => (encoding === 6 ? 4 : null)),
+  catalogueFunction('pg_get_userbyid(oid) name', ({ names }, oid) => names.roleName(oid) ?? `unknown (OID=${oid})`),
+  catalogueFunction('format_type(oid, int4) text null', formatType),
+  catalogueFunction('pg_typeof(any) regtype null', (_, __, [type]: string[]) => wireOf(type!).oid, true, true),
+  catalogueFunction('pg_get_expr(pg_node_tree, oid, bool?) text', nothing),
+  catalogueFunction('pg_get_indexdef(oid, int4?, bool?) text', indexText),
+  catalogueFunction('pg_get_constraintdef(oid, bool?) text', ({ names }, oid) => {
     const found = names.constraint(oid);
     if (found === null) return null;
     const { column, target } = found;
     if (target === null) return `PRIMARY KEY (${quotedName(column.name)})`;
     return `FOREIGN KEY (${quotedName(column.name)}) REFERENCES ${quotedName(target.name)}(${quotedName(target.key!.name)}) NOT VALID`;
   }),
-  made('pg_get_viewdef(any, any?) text', (context, of) => context.facts.tableOf(classOid(context, of))?.sql ?? null),
-  made('pg_get_partkeydef(oid) text', nothing),
-  made('pg_get_partition_constraintdef(oid) text', nothing),
-  made('pg_get_triggerdef(oid, bool?) text', nothing),
-  made('pg_get_ruledef(oid, bool?) text', nothing),
-  made('pg_get_statisticsobjdef_columns(oid) text', nothing),
-  made('pg_get_serial_sequence(text, text) text', nothing),
-  made('pg_get_functiondef(oid) text', nothing),
-  made('pg_get_function_sqlbody(oid) text', nothing),
-  made('pg_get_function_result(oid) text', (_, oid) => {
+  catalogueFunction('pg_get_viewdef(any, any?) text', (context, of) => context.facts.tableOf(classOid(context, of))?.sql ?? null),
+  catalogueFunction('pg_get_partkeydef(oid) text', nothing),
+  catalogueFunction('pg_get_partition_constraintdef(oid) text', nothing),
+  catalogueFunction('pg_get_triggerdef(oid, bool?) text', nothing),
+  catalogueFunction('pg_get_ruledef(oid, bool?) text', nothing),
+  catalogueFunction('pg_get_statisticsobjdef_columns(oid) text', nothing),
+  catalogueFunction('pg_get_serial_sequence(text, text) text', nothing),
+  catalogueFunction('pg_get_functiondef(oid) text', nothing),
+  catalogueFunction('pg_get_function_sqlbody(oid) text', nothing),
+  catalogueFunction('pg_get_function_result(oid) text', (_, oid) => {
     const found = procedures.find((each) => each.oid === oid);
     if (!found) return null;
     return `${found.isSet ? 'SETOF ' : ''}${formattedOid(found.yields)}`;
   }),
-  made('pg_get_function_arguments(oid) text', (_, oid) => argumentsOf(oid, true)),
-  made('pg_get_function_identity_arguments(oid) text', (_, oid) => argumentsOf(oid, false)),
+  catalogueFunction('pg_get_function_arguments(oid) text', (_, oid) => argumentsOf(oid, true)),
+  catalogueFunction('pg_get_function_identity_arguments(oid) text', (_, oid) => argumentsOf(oid, false)),
   ...[
     'table',
     'type',
@@ -230,52 +230,58 @@ const functions: readonly CatalogueFunction[] = [
     'statistics_obj',
     'ts_config',
     'ts_dict',
-  ].map((kind) => made(`pg_${kind}_is_visible(oid) bool`, kind === 'table' ? isVisible : yes)),
-  made('pg_relation_is_publishable(regclass) bool', () => false),
-  made('pg_relation_is_updatable(regclass, bool) int4', (context, oid) => (tableOf(context, oid)?.kind === 'r' ? 28 : 0)),
-  made('pg_column_is_updatable(regclass, int2, bool) bool', (context, oid) => tableOf(context, oid)?.kind === 'r'),
-  made('pg_index_column_has_property(regclass, int4, text) bool', nothing),
-  made('pg_index_has_property(regclass, text) bool', nothing),
-  made('pg_indexam_has_property(oid, text) bool', nothing),
-  made('pg_get_keywords() setof record', () =>
+  ].map((kind) => catalogueFunction(`pg_${kind}_is_visible(oid) bool`, kind === 'table' ? isVisible : yes)),
+  catalogueFunction('pg_relation_is_publishable(regclass) bool', () => false),
+  catalogueFunction('pg_relation_is_updatable(regclass, bool) int4', (context, oid) =>
+    tableOf(context, oid)?.kind === 'r' ? 28 : 0,
+  ),
+  catalogueFunction('pg_column_is_updatable(regclass, int2, bool) bool', (context, oid) => tableOf(context, oid)?.kind === 'r'),
+  catalogueFunction('pg_index_column_has_property(regclass, int4, text) bool', nothing),
+  catalogueFunction('pg_index_has_property(regclass, text) bool', nothing),
+  catalogueFunction('pg_indexam_has_property(oid, text) bool', nothing),
+  catalogueFunction('pg_get_keywords() setof record', () =>
     [...keyWords].map((word) => ({
       fields: { word, catcode: 'R', catdesc: 'reserved', barelabel: true, baredesc: 'can be bare label' },
     })),
   ),
-  made('obj_description(oid, name?) text', (_, oid, catalogue) =>
+  catalogueFunction('obj_description(oid, name?) text', (_, oid, catalogue) =>
     catalogue === 'pg_proc' ? (procedures.find((each) => each.oid === oid)?.summary ?? null) : null,
   ),
-  made('col_description(oid, int4) text', nothing),
-  made('shobj_description(oid, name) text', nothing),
+  catalogueFunction('col_description(oid, int4) text', nothing),
+  catalogueFunction('shobj_description(oid, name) text', nothing),
   ...[
     'pg_table_size(regclass)',
     'pg_total_relation_size(regclass)',
     'pg_relation_size(regclass, text?)',
     'pg_indexes_size(regclass)',
-  ].map((usage) => made(`${usage} int8`, nothing)),
-  made('pg_database_size(any) int8', nothing),
-  made('pg_stat_get_numscans(oid) int8', nothing),
-  made('pg_tablespace_location(oid) text', () => ''),
-  made('pg_tablespace_size(any) int8', nothing),
-  made('pg_size_pretty(float8) text', (_, bytes) => size(bytes)),
+  ].map((usage) => catalogueFunction(`${usage} int8`, nothing)),
+  catalogueFunction('pg_database_size(any) int8', nothing),
+  catalogueFunction('pg_stat_get_numscans(oid) int8', nothing),
+  catalogueFunction('pg_tablespace_location(oid) text', () => ''),
+  catalogueFunction('pg_tablespace_size(any) int8', nothing),
+  catalogueFunction('pg_size_pretty(float8) text', (_, bytes) => size(bytes)),
   ...privilege('has_table_privilege', (context, of) => mayTable(context, classOid(context, of))),
   ...privilege('has_any_column_privilege', (context, of) => mayTable(context, classOid(context, of))),
-  made('has_column_privilege(any, any, text) bool', (context, of) => mayTable(context, classOid(context, of))),
-  made('has_column_privilege(any, any, any, text) bool', (context, _, of) => mayTable(context, classOid(context, of))),
+  catalogueFunction('has_column_privilege(any, any, text) bool', (context, of) => mayTable(context, classOid(context, of))),
+  catalogueFunction('has_column_privilege(any, any, any, text) bool', (context, _, of) =>
+    mayTable(context, classOid(context, of)),
+  ),
   ...['schema', 'database', 'function', 'type', 'language', 'sequence', 'tablespace'].flatMap((kind) =>
     privilege(`has_${kind}_privilege`, () => true),
   ),
-  made('pg_has_role(any, text) bool', yes),
-  made('pg_has_role(any, any, text) bool', yes),
-  made('to_regclass(text) regclass', ({ names }, text) => names.oidOf('regclass', text)),
-  made('to_regtype(text) regtype', ({ names }, text) => names.oidOf('regtype', text)),
-  made('to_regnamespace(text) regnamespace', ({ names }, text) => names.oidOf('regnamespace', text)),
-  made('to_regproc(text) regproc', ({ names }, text) => names.oidOf('regproc', text)),
-  made('to_regrole(text) regrole', ({ names }, text) => names.oidOf('regrole', text)),
-  made('quote_ident(text) text', (_, text) => quotedName(text)),
-  made('_pg_expandarray(anyarray) setof record', (_, values: Value[]) => values.map((x, i) => ({ fields: { x, n: i + 1 } }))),
+  catalogueFunction('pg_has_role(any, text) bool', yes),
+  catalogueFunction('pg_has_role(any, any, text) bool', yes),
+  catalogueFunction('to_regclass(text) regclass', ({ names }, text) => names.oidOf('regclass', text)),
+  catalogueFunction('to_regtype(text) regtype', ({ names }, text) => names.oidOf('regtype', text)),
+  catalogueFunction('to_regnamespace(text) regnamespace', ({ names }, text) => names.oidOf('regnamespace', text)),
+  catalogueFunction('to_regproc(text) regproc', ({ names }, text) => names.oidOf('regproc', text)),
+  catalogueFunction('to_regrole(text) regrole', ({ names }, text) => names.oidOf('regrole', text)),
+  catalogueFunction('quote_ident(text) text', (_, text) => quotedName(text)),
+  catalogueFunction('_pg_expandarray(anyarray) setof record', (_, values: Value[]) =>
+    values.map((x, i) => ({ fields: { x, n: i + 1 } })),
+  ),
   plain('_array(anyarray) same null', (_, values: Value[] | null) => values ?? []),
-  made(
+  catalogueFunction(
     'array_to_string(anyarray, text, text?) text null',
     ({ names }, [values, between, nulls = null]: Value[], [type]: string[]) => {
       if (values === null || between === null) return null;
@@ -297,7 +303,7 @@ const functions: readonly CatalogueFunction[] = [
       return parts.map((part) => (part === nulls ? null : part));
     },
   ),
-  made('parse_ident(text, bool?) _text', (_, text: string, strict = true) => identifiersIn(text, strict)),
+  catalogueFunction('parse_ident(text, bool?) _text', (_, text: string, strict = true) => identifiersIn(text, strict)),
   plain('array_length(anyarray, int4) int4', (_, values: Value[], dimension) =>
     dimension === 1 && values.length > 0 ? values.length : null,
   ),
@@ -315,7 +321,7 @@ const functions: readonly CatalogueFunction[] = [
   plain('_ordinality(anyarray) setof int8', (_, values: Value[]) => values.map((_each, i) => i + 1)),
   plain('generate_series(int8, int8, int8?) setof int4', (_, from: number, to: number, step = 1) => series(from, to, step)),
   // The vectors of the catalogue count from 0, all else from 1.
-  made(
+  catalogueFunction(
     'generate_subscripts(anyarray, int4) setof int4',
     (_, [values]: [Value[]], [type]: string[]) => {
       const first = type === 'int2vector' || type === 'oidvector' ? 0 : 1;
@@ -324,19 +330,19 @@ const functions: readonly CatalogueFunction[] = [
     false,
     true,
   ),
-  made(
+  catalogueFunction(
     `format(text, ${anyNumber}) text null`,
     ({ names }, [pattern, ...values]: Value[], [, ...types]: string[]) =>
       pattern === null
         ? null
-        : formatted(
+        : format(
             pattern as string,
             values.map((value, i) => (value === null ? null : textOf(value, types[i]!, names))),
           ),
     true,
     true,
   ),
-  made(
+  catalogueFunction(
     `json_build_object(${anyNumber}) json null`,
     ({ names }, values: Value[], types: string[]) => {
       if (values.length % 2 === 1) throw new ServiceError('REL_INVALID', 'json_build_object() takes names and values in turn');
@@ -351,7 +357,7 @@ const functions: readonly CatalogueFunction[] = [
     false,
     true,
   ),
-  made(
+  catalogueFunction(
     `json_build_array(${anyNumber}) json null`,
     ({ names }, values: Value[], types: string[]) => `[${values.map((value, i) => jsonOf(value, types[i]!, names)).join(', ')}]`,
     false,
@@ -361,9 +367,9 @@ const functions: readonly CatalogueFunction[] = [
   plain('upper(text) text', (_, text) => text.toUpperCase()),
   plain('length(text) int4', (_, text) => [...text].length),
   plain('char_length(text) int4', (_, text) => [...text].length),
-  plain('ltrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, false)),
-  plain('rtrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, false, true)),
-  plain('btrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, true)),
+  plain('ltrim(text, text?) text', (_, text, letters = ' ') => trim(text, letters, true, false)),
+  plain('rtrim(text, text?) text', (_, text, letters = ' ') => trim(text, letters, false, true)),
+  plain('btrim(text, text?) text', (_, text, letters = ' ') => trim(text, letters, true, true)),
   plain('substring(text, int4, int4?) text', substring),
   plain('substr(text, int4, int4?) text', substring),
   plain('left(text, int4) text', (_, text, n) => [...text].slice(0, n).join('')),
@@ -395,7 +401,7 @@ function identifiersIn(text: string, strict: boolean): string[] {
   return names;
 }
 
-function trimmed(text: string, letters: string, before: boolean, behind: boolean): string {
+function trim(text: string, letters: string, before: boolean, behind: boolean): string {
   let [from, to] = [0, text.length];
   while (before && from < to && letters.includes(text[from]!)) from++;
   while (behind && from < to && letters.includes(text[to - 1]!)) to--;
@@ -403,7 +409,7 @@ function trimmed(text: string, letters: string, before: boolean, behind: boolean
 }
 
 /** `%s` a value, `%I` a name, `%L` a literal, `%%` a percent sign. */
-export function formatted(pattern: string, values: readonly (string | null)[]): string {
+export function format(pattern: string, values: readonly (string | null)[]): string {
   let next = 0;
   return pattern.replaceAll(/%(.)/g, (mark, kind: string) => {
     if (kind === '%') return '%';

@@ -1,11 +1,11 @@
 /** Catalogue relations of graph tools: labels and types of relationships are the types that the caller may read. */
-import type { Facts } from './facts.ts';
-import type { Maker } from './maker.ts';
+import type { CatalogueContents } from './catalogue-contents.ts';
+import type { Maker } from './row-maker.ts';
 
 /** The version that tools check for; `doors/graph` announces the same. */
 export const graphVersion = '5.13.0';
 
-function* propertyNames({ tables }: Facts): Iterable<string> {
+function* propertyNames({ tables }: CatalogueContents): Iterable<string> {
   const seen = new Set<string>();
   for (const { isReadable, kind, columns } of tables)
     for (const { name } of isReadable && kind === 'r' ? (columns ?? []) : []) {

@@ -1,6 +1,13 @@
 /** Rows of `information_schema`. */
-import { type Constraint, constraintsOf, type Facts, keyName, type Table, type TableColumn } from './facts.ts';
-import type { Cells, Maker } from './maker.ts';
+import {
+  type Constraint,
+  constraintsOf,
+  type CatalogueContents,
+  keyName,
+  type Table,
+  type TableColumn,
+} from './catalogue-contents.ts';
+import type { Cells, Maker } from './row-maker.ts';
 import type { RelationColumns } from './columns.ts';
 import { namespaces, owner } from './names.ts';
 import { detailsOf, elementOf, wireOf } from './types.ts';
@@ -8,16 +15,17 @@ import { detailsOf, elementOf, wireOf } from './types.ts';
 const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
 const isTable = ({ kind }: Table): boolean => kind === 'r';
 
-function named(table: Table, { session }: Facts): Cells {
+function tableName(table: Table, { session }: CatalogueContents): Cells {
   return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
 }
 
-function constrained({ name }: Constraint, { session }: Facts): Cells {
+function constraintName({ name }: Constraint, { session }: CatalogueContents): Cells {
   return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: name };
 }
 
 /** Materialized views are none of the standard's: this schema does not list them. */
-const constraints = (table: Table, facts: Facts): readonly Constraint[] => (isTable(table) ? constraintsOf(table, facts) : []);
+const constraints = (table: Table, facts: CatalogueContents): readonly Constraint[] =>
+  isTable(table) ? constraintsOf(table, facts) : [];
 
 const privileges: Maker = {
   names: { table_name: 'name' },
@@ -26,7 +34,7 @@ const privileges: Maker = {
       yield {
         grantor: owner.name,
         grantee: facts.session.user,
-        ...named(table, facts),
+        ...tableName(table, facts),
         privilege_type: privilege,
         is_grantable: 'NO',
         with_hierarchy: yesNo(privilege === 'SELECT'),
@@ -66,7 +74,8 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   'information_schema.tables': {
     names: { table_name: 'name' },
     *ofTable(table, facts) {
-      if (isTable(table)) yield { ...named(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
+      if (isTable(table))
+        yield { ...tableName(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
     },
     *ofRelation({ schema, name }, { session }) {
       yield {
@@ -89,8 +98,8 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     *ofTable(table, facts) {
       for (const each of constraints(table, facts))
         yield {
-          ...constrained(each, facts),
-          ...named(each.table, facts),
+          ...constraintName(each, facts),
+          ...tableName(each.table, facts),
           is_deferrable: 'NO',
           initially_deferred: 'NO',
           enforced: each.target === null ? 'YES' : 'NO',
@@ -103,8 +112,8 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     *ofTable(table, facts) {
       for (const each of constraints(table, facts))
         yield {
-          ...constrained(each, facts),
-          ...named(each.table, facts),
+          ...constraintName(each, facts),
+          ...tableName(each.table, facts),
           column_name: each.column.name,
           ordinal_position: 1,
           position_in_unique_constraint: each.target === null ? null : 1,
@@ -115,8 +124,8 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     *ofTable(table, facts) {
       for (const each of constraints(table, facts))
         yield {
-          ...constrained(each, facts),
-          ...named(each.target ?? each.table, facts),
+          ...constraintName(each, facts),
+          ...tableName(each.target ?? each.table, facts),
           column_name: each.target?.key?.name ?? each.column.name,
         };
     },
@@ -127,7 +136,7 @@ export const informationRows: Readonly<Record<string, Maker>> = {
       for (const each of constraints(table, facts))
         if (each.target !== null)
           yield {
-            ...constrained(each, facts),
+            ...constraintName(each, facts),
             unique_constraint_catalog: database,
             unique_constraint_schema: 'public',
             unique_constraint_name: keyName(each.target),
@@ -141,23 +150,23 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   'information_schema.role_table_grants': privileges,
 };
 
-function* columnsOf(table: Table, facts: Facts): Iterable<Cells> {
-  for (const column of table.columns ?? []) yield { ...named(table, facts), ...told(column, facts) };
+function* columnsOf(table: Table, facts: CatalogueContents): Iterable<Cells> {
+  for (const column of table.columns ?? []) yield { ...tableName(table, facts), ...describeColumn(column, facts) };
 }
 
-function* ownColumns({ schema, name, columns }: RelationColumns, facts: Facts): Iterable<Cells> {
+function* ownColumns({ schema, name, columns }: RelationColumns, facts: CatalogueContents): Iterable<Cells> {
   const own = { table_catalog: facts.session.database, table_schema: schema, table_name: name };
   for (const [i, column] of columns.entries()) {
     const type = wireOf(column.type);
     yield {
       ...own,
-      ...told({ name: column.name, number: i + 1, type, modifier: -1, notNull: false }, facts),
+      ...describeColumn({ name: column.name, number: i + 1, type, modifier: -1, notNull: false }, facts),
       is_updatable: 'NO',
     };
   }
 }
 
-function told({ name, number, type, notNull }: TableColumn, { session }: Facts): Cells {
+function describeColumn({ name, number, type, notNull }: TableColumn, { session }: CatalogueContents): Cells {
   const { formatted } = detailsOf(type.name);
   const isVector = type.name === 'vector';
   return {

@@ -1,5 +1,5 @@
 /** Names of catalogue objects, and the numbers behind them. */
-import { type Constraint, constraintsOf, type Facts, indexOf, keyedName, keyName } from './facts.ts';
+import { type Constraint, constraintsOf, type CatalogueContents, indexOf, keyedName, keyName } from './catalogue-contents.ts';
 import { relationColumns } from './columns.ts';
 import { procedures } from './procedures.ts';
 import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
@@ -72,9 +72,9 @@ function partsOf(text: string): { readonly name: string; readonly written: strin
 }
 
 export class CatalogueNames implements Names {
-  readonly #facts: Facts;
+  readonly #facts: CatalogueContents;
 
-  constructor(facts: Facts) {
+  constructor(facts: CatalogueContents) {
     this.#facts = facts;
   }
 

@@ -2,22 +2,31 @@
 import { ServiceError } from '../../errors.ts';
 import { procedures, valueProcedures } from './procedures.ts';
 import { relationColumns } from './columns.ts';
-import { constraintsOf, type Facts, indexOf, isKeyed, keyedName, keyName, type Table, type TableColumn } from './facts.ts';
+import {
+  constraintsOf,
+  type CatalogueContents,
+  indexOf,
+  isKeyed,
+  keyedName,
+  keyName,
+  type Table,
+  type TableColumn,
+} from './catalogue-contents.ts';
 import { informationRows } from './information.ts';
-import type { Cells, Maker, OwnRelation, Row } from './maker.ts';
+import type { Cells, Maker, OwnRelation, Row } from './row-maker.ts';
 import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
 import { graphRows } from './graph.ts';
-import { systemRows } from './system.ts';
+import { systemRows } from './system-relations.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface Relation extends OwnRelation {
   /** Cells that a row has unless it says otherwise, by place. */
   readonly base: readonly Value[];
-  cells(facts: Facts): Iterable<Cells>;
+  cells(facts: CatalogueContents): Iterable<Cells>;
   rowOf(cells: Cells): Row;
-  rows(facts: Facts): Iterable<Row>;
+  rows(facts: CatalogueContents): Iterable<Row>;
   /** The rows with a value in a column; null: all rows have to be read. */
-  found(facts: Facts, column: string, value: Value): Iterable<Cells> | null;
+  findRows(facts: CatalogueContents, column: string, value: Value): Iterable<Cells> | null;
 }
 
 const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
@@ -467,7 +476,7 @@ function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
   return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
 }
 
-function* classesOf(table: Table, { session }: Facts): Iterable<Cells> {
+function* classesOf(table: Table, { session }: CatalogueContents): Iterable<Cells> {
   const { oid, name, kind, width } = table;
   yield {
     oid,
@@ -546,7 +555,7 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
     const maker = makers[path];
     const base = each.columns.map(({ name }): Value => maker?.base?.[name] ?? null);
     const rowOf = (made: Cells): Row => each.columns.map(({ name }, i) => made[name] ?? base[i]!);
-    const cells = (facts: Facts): Iterable<Cells> => (maker ? cellsOf(maker, facts) : []);
+    const cells = (facts: CatalogueContents): Iterable<Cells> => (maker ? cellsOf(maker, facts) : []);
     const relation: Relation = {
       ...each,
       oid: relationOids.get(path)!,
@@ -556,7 +565,7 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
       *rows(facts) {
         for (const made of cells(facts)) yield rowOf(made);
       },
-      found: (facts, column, value) => {
+      findRows: (facts, column, value) => {
         const named = maker?.names?.[column];
         return named === undefined ? null : equalCells(foundCells(maker!, facts, named, value), column, value);
       },
@@ -567,7 +576,7 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
 
 const shownRelations = [...relations.values()].filter(({ schema }) => !others.has(schema));
 
-function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: Facts): Iterable<Cells> {
+function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: CatalogueContents): Iterable<Cells> {
   if (all) yield* all(facts);
   if (ofTable) for (const table of facts.tables) yield* ofTable(table, facts);
   if (ofRelation) for (const relation of shownRelations) yield* ofRelation(relation, facts);
@@ -578,7 +587,12 @@ function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Itera
 }
 
 /** Rows of the object with the number or name, and of its dependents: a table has an index. */
-function* foundCells({ ofTable, ofRelation }: Maker, facts: Facts, named: 'oid' | 'name', value: Value): Iterable<Cells> {
+function* foundCells(
+  { ofTable, ofRelation }: Maker,
+  facts: CatalogueContents,
+  named: 'oid' | 'name',
+  value: Value,
+): Iterable<Cells> {
   const { tableOf, tableNamed } = facts;
   const tables =
     typeof value === 'number'

@@ -6,9 +6,9 @@ import type { Cell } from '../../log/values/value.ts';
 import type { Catalogue } from '../expressions/functions/scalar-function.ts';
 import type { VirtualRead } from '../logical-plan.ts';
 import { cellMaker } from './cells.ts';
-import { type Facts, factsOf, type ViewColumns } from './facts.ts';
+import { type CatalogueContents, factsOf, type ViewColumns } from './catalogue-contents.ts';
 import type { FunctionContext } from './functions.ts';
-import type { Cells } from './maker.ts';
+import type { Cells } from './row-maker.ts';
 import { CatalogueNames, owner } from './names.ts';
 import { type Relation, relations } from './relations.ts';
 import type { Session } from './session.ts';
@@ -50,22 +50,22 @@ export function seenCatalogue({ session, snapshot, branches, columnsOf, check }:
     const relation = relations.get(path);
     assert(relation, 'a plan reads relations that there are');
     const makers = columns.map(({ name, place, wire }) => ({ name, other: relation.base[place]!, make: cellMaker(wire, names) }));
-    for (const cells of found(relation, facts, among) ?? relation.cells(facts))
+    for (const cells of findRows(relation, facts, among) ?? relation.cells(facts))
       yield makers.map(({ name, other, make }) => make(cells[name] ?? other));
   }
   return { isCatalogue: true, facts, names, rows };
 }
 
 /** Finds rows by the first column whose values select them. */
-function found(relation: Relation, facts: Facts, among: VirtualRead['among']): Iterable<Cells> | null {
+function findRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
   for (const { column, cells } of among) {
     const values = [...new Set(cells)].map((cell) => (typeof cell === 'bigint' ? Number(cell) : (cell as Value)));
-    const known = values.map((value) => relation.found(facts, column, value));
-    if (known.every((each) => each !== null)) return chained(known);
+    const known = values.map((value) => relation.findRows(facts, column, value));
+    if (known.every((each) => each !== null)) return chain(known);
   }
   return null;
 }
 
-function* chained<T>(lists: readonly Iterable<T>[]): Iterable<T> {
+function* chain<T>(lists: readonly Iterable<T>[]): Iterable<T> {
   for (const list of lists) yield* list;
 }

@@ -186,40 +186,40 @@ export function castOf(source: string, target: string, names: Names): ((value: V
   const [from, to] = [familyOf(source), familyOf(target)];
   if (to === 'array' && from === 'array') {
     const each = castOf(elementOf(source)!, elementOf(target)!, names);
-    return each && mapped((value) => (value as Value[]).map((one) => (one === null ? null : each(one))));
+    return each && strict((value) => (value as Value[]).map((one) => (one === null ? null : each(one))));
   }
   if (from === 'unknown' || from === 'text') {
-    if (target === 'interval') return mapped((value) => intervalText(value as string));
+    if (target === 'interval') return strict((value) => intervalText(value as string));
     switch (to) {
       case 'number':
-        return mapped((value) => numberOf(value as string, target, names));
+        return strict((value) => numberOf(value as string, target, names));
       case 'bool':
-        return mapped((value) => boolOf(value as string));
+        return strict((value) => boolOf(value as string));
       case 'array':
         return from === 'text' && source !== 'text' && source !== 'varchar'
           ? null
-          : mapped((value) => arrayOf(value as string, target, names));
+          : strict((value) => arrayOf(value as string, target, names));
       case 'time':
       case 'text':
-        return target === 'char' ? mapped((value) => firstLetter(value as string)) : (value) => value;
+        return target === 'char' ? strict((value) => firstLetter(value as string)) : (value) => value;
       default:
         return null;
     }
   }
   if (to === 'text') {
     if (target === 'json' || target === 'jsonb' || from === 'record') return null;
-    return mapped((value) => (typeof value === 'boolean' ? String(value) : textOf(value, source, names)));
+    return strict((value) => (typeof value === 'boolean' ? String(value) : textOf(value, source, names)));
   }
   if (from === 'number' && to === 'number') {
     const whole = target !== 'float4' && target !== 'float8' && target !== 'numeric';
-    return mapped((value) => (whole ? Math.round(value as number) : value));
+    return strict((value) => (whole ? Math.round(value as number) : value));
   }
-  if (from === 'number' && to === 'bool') return mapped((value) => value !== 0);
-  if (from === 'bool' && to === 'number') return mapped((value) => (value === true ? 1 : 0));
+  if (from === 'number' && to === 'bool') return strict((value) => value !== 0);
+  if (from === 'bool' && to === 'number') return strict((value) => (value === true ? 1 : 0));
   return from === to ? (value) => value : null;
 }
 
-const mapped =
+const strict =
   (each: (value: Exclude<Value, null>) => Value) =>
   (value: Value): Value =>
     value === null ? null : each(value);

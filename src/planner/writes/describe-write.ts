@@ -8,17 +8,17 @@ import { exampleValues, inferredTypes, markerTypes, openSlots } from '../questio
 import type { LexedStatement } from '../languages/sql-lexer.ts';
 import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { Description, OutputColumn } from '../planner-contract.ts';
-import type { Asked } from '../question/question.ts';
+import type { StatementSource } from '../question/question.ts';
 import type { Literal, ParameterType, Query } from '../statement.ts';
 import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
-import { FoundRows } from './found-rows.ts';
+import { FoundRows } from './read-rows.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
 import { conflictingRows, deletedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 
 export interface DescribeWrite {
-  readonly asked: Asked;
+  readonly asked: StatementSource;
   readonly lexed: LexedStatement;
   readonly stated: readonly (ParameterType | null)[];
   readonly statement: WriteStatement;

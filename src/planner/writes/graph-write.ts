@@ -13,15 +13,15 @@ import type { Batch, Outcome, PutRows } from '../../projections/command.ts';
 import { smallAnswer } from '../run/answers.ts';
 import { BodyReader } from '../formats/ingest-reader.ts';
 import { isClosedType } from '../graph/graph-types.ts';
-import { columnOf, queryOf, selectOf } from '../languages/trees.ts';
-import { at } from '../places.ts';
+import { columnOf, queryOf, selectOf } from '../languages/tree-builders.ts';
+import { errorAt } from '../error-location.ts';
 import { madeRows, returnedQuery } from '../languages/pattern-query.ts';
 import type { Answer, Executed, OutputColumn, Written } from '../planner-contract.ts';
 import type { Expression, Literal, Query, StatedType } from '../statement.ts';
 import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
 import { parseInstant } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
-import { FoundRows, vectorOf } from './found-rows.ts';
+import { FoundRows, vectorOf } from './read-rows.ts';
 import { maskedColumn } from './returning.ts';
 import type { WriteHost } from './write.ts';
 
@@ -94,7 +94,7 @@ class Making {
   async run(types: readonly string[]): Promise<Executed> {
     const { things, returned } = this.#request.statement;
     if (returned !== null) this.#checkReadable(types);
-    const rows = await this.#matched();
+    const rows = await this.#match();
     for (const thing of things) {
       if (thing.kind === 'node') for (const row of rows) row.ids.set(thing.name, this.#node(thing, row));
       else await this.#edges(thing, rows);
@@ -107,7 +107,7 @@ class Making {
             types,
             steps.map((step) => this.#put(step)),
           );
-    const written = this.#written(outcome, steps);
+    const written = this.#countWritten(outcome, steps);
     return { answer: await this.#answer(rows), written };
   }
 
@@ -120,7 +120,7 @@ class Making {
   }
 
   /** A single empty row where nothing had to be matched. */
-  async #matched(): Promise<Row[]> {
+  async #match(): Promise<Row[]> {
     const { matched } = this.#request.statement;
     if (matched === null) return [{ ids: new Map(), keys: new Map(), number: 0 }];
     await this.#ask(matched.query, 'matched', this.#found);
@@ -142,7 +142,7 @@ class Making {
     let key = keyIn(cells, definition);
     if (key === null) {
       if (how === 'merge' || this.#request.newKey === null)
-        throw at('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, place);
+        throw errorAt('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, place);
       key = this.#request.newKey();
       cells.set(keyName, JSON.stringify(key));
     }
@@ -150,7 +150,7 @@ class Making {
     this.#add({ type, patches: how === 'merge', isEdges: false }, key, cells, sent);
     const id = textOf(cells.get('id'));
     if (id === null && how === 'merge' && definition !== undefined && Object.hasOwn(definition.properties, 'id'))
-      throw at('REL_INVALID', `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`, place);
+      throw errorAt('REL_INVALID', `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`, place);
     return id ?? key;
   }
 
@@ -159,12 +159,12 @@ class Making {
     const definition = this.#type(type);
     const ends = definition === undefined ? defaultEnds : (endsOf(definition) ?? defaultEnds);
     if (definition !== undefined && endsOf(definition) === null && Object.keys(definition.properties).length > 0)
-      throw at('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, place);
+      throw errorAt('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, place);
     const taken = edge.cells.find(({ name }) => name === ends.from || name === ends.to);
-    if (taken) throw at('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.place);
+    if (taken) throw errorAt('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.place);
     const made = rows.map((row) => {
       const cells = this.#cells(edge, row);
-      return { row, cells, from: named(row, edge.from, place), to: named(row, edge.to, place) };
+      return { row, cells, from: nodeId(row, edge.from, place), to: nodeId(row, edge.to, place) };
     });
     const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, made) : noEdges;
     for (const { row, cells, from, to } of made) {
@@ -193,7 +193,7 @@ class Making {
         .digest('hex')
         .slice(0, 32);
     const { newKey } = this.#request;
-    if (newKey === null) throw at('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', place);
+    if (newKey === null) throw errorAt('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', place);
     return newKey();
   }
 
@@ -244,7 +244,7 @@ class Making {
       snapshot: this.#snapshot,
       onPlan: ({ reads }) => {
         for (const { type, columns } of reads) {
-          const masks = this.#snapshot.masked(type);
+          const masks = this.#snapshot.masksOf(type);
           const masked = columns.find((name) => masks.has(name));
           if (masked !== undefined) throw maskedColumn(type, masked);
           const read = this.#read.get(type) ?? new Set();
@@ -327,7 +327,7 @@ class Making {
     }
   }
 
-  #written(outcome: Outcome | null, steps: readonly Step[]): Written {
+  #countWritten(outcome: Outcome | null, steps: readonly Step[]): Written {
     const outcomes = outcome === null ? [] : (outcome.steps ?? [outcome]);
     const count = (which: string): number =>
       outcomes.reduce((sum, { rows = [] }) => sum + rows.filter(({ became }) => became === which).length, 0);
@@ -399,10 +399,10 @@ class Making {
 
 const noEdges: ReadonlyMap<string, string> = new Map();
 
-function named({ ids }: Row, name: string, place: MadeThing['place']): string {
+function nodeId({ ids }: Row, name: string, place: MadeThing['place']): string {
   const id = ids.get(name);
   if (id !== undefined) return id;
-  throw at('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, place);
+  throw errorAt('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, place);
 }
 
 function keyIn(cells: Cells, definition: TypeDefinition | undefined): string | null {

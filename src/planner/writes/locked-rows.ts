@@ -1,9 +1,9 @@
 /** Rows that FOR UPDATE reads: the statement reads them as usual, and they must be unchanged when the transaction commits. */
 import type { GovernedSnapshot, Transaction } from '../../governance/gate-contract.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
-import type { Place, ProjectionItem, Query, Select, Source } from '../statement.ts';
+import type { Location, ProjectionItem, Query, Select, Source } from '../statement.ts';
 
 interface LockedTable {
   /** Its name in the statement. */
@@ -22,7 +22,7 @@ export function lockingQuery(
   const known = tablesOf(select.from).filter(({ type }) => catalog.type(type) !== undefined);
   const wrong = named.find((name) => !known.some((table) => table.name === name));
   if (wrong !== undefined)
-    throw at(
+    throw errorAt(
       'REL_UNKNOWN_TYPE',
       `FOR UPDATE names ${JSON.stringify(wrong)}, which is no table of the statement`,
       place,
@@ -33,7 +33,7 @@ export function lockingQuery(
   return { query: { ...rest, body: { ...select, projection: [...select.projection, ...keys] } }, tables };
 }
 
-function column(table: string, name: string, place: Place): ProjectionItem {
+function column(table: string, name: string, place: Location): ProjectionItem {
   return { kind: 'expression', expression: { kind: 'column', table, name, place }, alias: `\0lock ${table} ${name}`, place };
 }
 

@@ -1,10 +1,10 @@
 /** FOR PORTION OF VALID_TIME: which versions are written, and which part of each. */
 import type { NamedColumn } from '../../log/values/columns.ts';
 import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { DefaultTime, Literal, Slot } from '../statement.ts';
 import type { Portion } from '../write-statement.ts';
-import { type FoundRows, vectorOf } from './found-rows.ts';
+import { type FoundRows, vectorOf } from './read-rows.ts';
 
 export interface PortionOf {
   readonly within: { readonly from: bigint; readonly to: bigint | null };
@@ -19,11 +19,11 @@ export function portionOf({ from, to, place }: Portion, literal: (slot: number) 
     const value = literal(slot.slot);
     if (typeof value === 'bigint') return value;
     if (typeof value === 'string') return parseZonedInstant(value);
-    throw at('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.place);
+    throw errorAt('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.place);
   };
   const begins = instant(from);
   const ends = to === null ? null : instant(to);
-  if (ends !== null && begins >= ends) throw at('REL_INVALID', 'the portion has to end after it begins', place);
+  if (ends !== null && begins >= ends) throw errorAt('REL_INVALID', 'the portion has to end after it begins', place);
   return {
     within: { from: begins, to: ends },
     read: { time: { system: now } },

@@ -11,16 +11,16 @@ import { readableColumns } from '../binding/source-binder.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 import type { WorkingRows } from '../operators/operator.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { ColumnRef, ProjectionItem, Query, Source } from '../statement.ts';
 import type { InsertStatement, UpdateStatement } from '../write-statement.ts';
 import { withColumns } from './column-refs.ts';
-import { type FoundRows, vectorOf } from './found-rows.ts';
-import { captured, namesOf, readFrom, starOf } from './write-queries.ts';
+import { type FoundRows, vectorOf } from './read-rows.ts';
+import { capturedName, namesOf, readFrom, starOf } from './write-queries.ts';
 
 /** Columns of other tables that were read with the rows: from `first` on. */
-export interface Beside {
+export interface OtherColumns {
   readonly found: FoundRows;
   readonly columns: readonly OutputColumn[];
   readonly first: number;
@@ -53,14 +53,14 @@ export class Returning {
   readonly #statement: InsertStatement | UpdateStatement;
   readonly #snapshot: GovernedSnapshot;
   readonly #atOnce: (query: Query) => AtOnce;
-  readonly #beside: Beside | null;
+  readonly #beside: OtherColumns | null;
   #bound: BoundReturning | null = null;
 
   constructor(
     statement: InsertStatement | UpdateStatement,
     snapshot: GovernedSnapshot,
     atOnce: (query: Query) => AtOnce,
-    beside: Beside | null,
+    beside: OtherColumns | null,
   ) {
     this.#statement = statement;
     this.#snapshot = snapshot;
@@ -130,10 +130,10 @@ export class Returning {
     for (const node of nodesOf(plan)) {
       if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
       else if (node.kind !== 'working' || plan.subqueries.length > 0) {
-        throw at('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', place);
+        throw errorAt('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', place);
       }
     }
-    const masks = this.#snapshot.masked(target.type);
+    const masks = this.#snapshot.masksOf(target.type);
     const masked = own.find(({ name }, i) => used.has(i) && masks.has(name));
     if (masked !== undefined) throw maskedColumn(target.type, masked.name);
     return (this.#bound = { definition, made, used });
@@ -149,7 +149,7 @@ export class Returning {
     const other = (reference: ColumnRef): ColumnRef => {
       if (isOwn(reference)) return { ...reference, table: target.name };
       const index = beside.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
-      return index < 0 ? reference : { ...reference, table: besideTable, name: captured(index) };
+      return index < 0 ? reference : { ...reference, table: besideTable, name: capturedName(index) };
     };
     return returning.flatMap((item): readonly ProjectionItem[] => {
       if (item.kind === 'star') return this.#star(item, beside);
@@ -159,7 +159,7 @@ export class Returning {
     });
   }
 
-  #star(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: Beside): readonly ProjectionItem[] {
+  #star(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: OtherColumns): readonly ProjectionItem[] {
     const { target, place } = this.#statement;
     const from = this.#statement.kind === 'update' ? this.#statement.from : null;
     const tables = item.table === null ? [target.name, ...(from === null ? [] : namesOf(from))] : [item.table];

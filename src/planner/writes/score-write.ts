@@ -10,12 +10,12 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { PutRows } from '../../projections/command.ts';
 import { smallAnswer } from '../run/answers.ts';
-import { columnOf, equal, queryOf, selectOf } from '../languages/trees.ts';
-import { at } from '../places.ts';
+import { columnOf, equal, queryOf, selectOf } from '../languages/tree-builders.ts';
+import { errorAt } from '../error-location.ts';
 import type { Executed, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 import type { Expression, Query, Source } from '../statement.ts';
 import type { GraphWrite } from '../write-statement.ts';
-import { vectorOf } from './found-rows.ts';
+import { vectorOf } from './read-rows.ts';
 import type { GraphWriteRequest } from './graph-write.ts';
 import { maskedColumn } from './returning.ts';
 
@@ -31,7 +31,7 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
   const snapshot = invocation.snapshot();
   const definition = snapshot.catalog.type(type);
   if (definition === undefined)
-    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.place);
+    throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.place);
   checkProperty(definition, property, statement);
   onKnown();
   const found = new Scored();
@@ -43,7 +43,7 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
     snapshot,
     onPlan: ({ reads }) => {
       for (const { type: read, columns } of reads) {
-        const masks = snapshot.masked(read);
+        const masks = snapshot.masksOf(read);
         const masked = columns.find((name) => masks.has(name));
         if (masked !== undefined) throw maskedColumn(read, masked);
         if (read === type) for (const name of columns) computedFrom.add(name);
@@ -93,11 +93,15 @@ function checkProperty(
 ): void {
   const declared = Object.hasOwn(properties, property) ? properties[property]! : null;
   if (declared === null && !open)
-    throw at('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, place);
+    throw errorAt('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, place);
   if (property === primaryKey || property === 'id')
-    throw at('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, place);
+    throw errorAt('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, place);
   if (declared !== null && declared.type !== 'number')
-    throw at('REL_TYPE_MISMATCH', `scores are numbers: column ${JSON.stringify(property)} is of type ${declared.type}`, place);
+    throw errorAt(
+      'REL_TYPE_MISMATCH',
+      `scores are numbers: column ${JSON.stringify(property)} is of type ${declared.type}`,
+      place,
+    );
 }
 
 /** Keys of the caller's own rows, each with the score of the node that it is. */

@@ -9,7 +9,15 @@ import type { LogicalPlan } from '../logical-plan.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QuestionRequest } from '../planner-contract.ts';
 import type { Plans } from '../plans/plans.ts';
-import { byText, type Asked, AskedStatement, AskedText, AskedTree, questionOf, statedPurpose } from '../question/question.ts';
+import {
+  byText,
+  type StatementSource,
+  QuerySource,
+  TextSource,
+  TreeSource,
+  questionOf,
+  statedPurpose,
+} from '../question/question.ts';
 import type { Reading } from '../question/session.ts';
 import type { DefaultTime, Literal, ParsedQuestion, Query, Statement } from '../statement.ts';
 import type { GraphWrite, WriteStatement } from '../write-statement.ts';
@@ -22,7 +30,7 @@ import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.t
 /** Options for a query that is part of a write. */
 export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
 
-export interface WriteFrontParts {
+export interface WriteFrontDependencies {
   readonly clock: Clock;
   /** Gives other work a turn. */
   readonly turn: () => Promise<void>;
@@ -32,14 +40,14 @@ export interface WriteFrontParts {
   /** The list that long writes are in, where there is one. */
   readonly jobs: JobRunner | null;
   ask(reading: Reading, request: QuestionRequest, own: OwnQuestion): Promise<Answer>;
-  executionOf(plan: LogicalPlan, query: Query, asked: Asked, snapshot: GovernedSnapshot): Execution;
+  executionOf(plan: LogicalPlan, query: Query, asked: StatementSource, snapshot: GovernedSnapshot): Execution;
 }
 
 export class WriteFront {
-  readonly #parts: WriteFrontParts;
+  readonly #parts: WriteFrontDependencies;
   readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
 
-  constructor(parts: WriteFrontParts) {
+  constructor(parts: WriteFrontDependencies) {
     this.#parts = parts;
   }
 
@@ -52,8 +60,8 @@ export class WriteFront {
   }
 
   /** Parses a write; null where it is no INSERT, UPDATE or DELETE. */
-  statementOf(asked: Asked): WriteStatement | null {
-    if (!(asked instanceof AskedText)) return null;
+  statementOf(asked: StatementSource): WriteStatement | null {
+    if (!(asked instanceof TextSource)) return null;
     let known = this.#statements.get(asked.key);
     if (known === undefined) this.#statements.set(asked.key, (known = { write: asked.write() }));
     return known.write;
@@ -61,7 +69,7 @@ export class WriteFront {
 
   async execute(
     invocation: Invocation,
-    asked: Asked,
+    asked: StatementSource,
     statement: WriteStatement,
     request: ExecuteOptions,
     startedMs: number,
@@ -79,7 +87,7 @@ export class WriteFront {
   /** Executes a write of the graph doors: a pattern, or scores. */
   async executeGraph(
     invocation: Invocation,
-    asked: Asked,
+    asked: StatementSource,
     statement: GraphWrite,
     request: ExecuteOptions,
     startedMs: number,
@@ -102,7 +110,7 @@ export class WriteFront {
    */
   async lock(
     invocation: Invocation,
-    asked: Asked,
+    asked: StatementSource,
     query: Query,
     { signal }: ExecuteOptions,
     time: DefaultTime,
@@ -170,7 +178,7 @@ export class WriteFront {
         return ask(reading, question, { onPlan, given });
       },
       atOnce: (query, snapshot) => {
-        const own = new AskedStatement(partOf(of, query, 'returning', []), dialect);
+        const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
         const plan = plans.atOnce(questionOf(own.parse()), own, snapshot);
         return {
           plan,
@@ -182,7 +190,7 @@ export class WriteFront {
 }
 
 interface Running {
-  readonly asked: Asked;
+  readonly asked: StatementSource;
   readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
   /** Whether the statement reads rows: the costs of its queries are then its own. */
   readonly reads: boolean;
@@ -213,7 +221,7 @@ function noControl(): never {
 }
 
 /** A write that came as a tree. */
-export class AskedWrite extends AskedTree<ParsedWrite> {
+export class WriteSource extends TreeSource<ParsedWrite> {
   get key(): string {
     return `\0${this.parsed.language}\0${this.parsed.template}`;
   }

@@ -8,7 +8,7 @@ import type {
   CommonTable,
   Expression,
   GivenTable,
-  Place,
+  Location,
   ProjectionItem,
   Query,
   Select,
@@ -18,7 +18,7 @@ import type { Conflict, DeleteStatement, UpdateStatement, WriteStatement, WriteT
 import { columnRefsIn, withColumns } from './column-refs.ts';
 
 /** Columns of other tables that RETURNING names. */
-export const captured = (index: number): string => `\0captured ${index}`;
+export const capturedName = (index: number): string => `\0captured ${index}`;
 /** A mark in front of the columns of `table.*`. */
 export const starOf = (table: string): string => `\0star ${table}`;
 const keyColumn = '\0key';
@@ -45,7 +45,7 @@ function updatedQuery(statement: UpdateStatement, path: string | null): Query {
     keyOf(target),
     ...boundsOf(statement),
     ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
-    ...others.map((reference, i) => item(reference, captured(i))),
+    ...others.map((reference, i) => item(reference, capturedName(i))),
     ...starsBeside(returning ?? [], target, from).flatMap((table): ProjectionItem[] => [
       item(nullOf(statement), starOf(table)),
       { kind: 'star', table, place: target.place },
@@ -174,11 +174,11 @@ export function conflictingRows(
 export const excludedRows = 'excluded';
 
 /** Any query as a table to be read from: all of its columns. */
-export function readFrom(from: Source, projection: readonly ProjectionItem[], place: Place): Query {
+export function readFrom(from: Source, projection: readonly ProjectionItem[], place: Location): Query {
   return selectOf({ projection, from, where: null }, [], place);
 }
 
-function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where'>, common: readonly CommonTable[], place: Place): Query {
+function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where'>, common: readonly CommonTable[], place: Location): Query {
   const rest = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
   const body: Select = { kind: 'select', ...rest, ...parts, place };
   return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
@@ -209,7 +209,7 @@ function nullOf({ nullSlot, place }: Pick<WriteStatement, 'nullSlot' | 'place'>)
   return { kind: 'literal', slot: nullSlot, place };
 }
 
-function column(table: string, name: string, place: Place): ColumnRef {
+function column(table: string, name: string, place: Location): ColumnRef {
   return { kind: 'column', table, name, place };
 }
 

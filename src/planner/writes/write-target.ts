@@ -3,28 +3,29 @@ import { didYouMean } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/values/value.ts';
-import { at } from '../places.ts';
-import type { Assignment, Conflict, InsertStatement, NamedPlace, WriteStatement } from '../write-statement.ts';
+import { errorAt } from '../error-location.ts';
+import type { Assignment, Conflict, InsertStatement, NamedLocation, WriteStatement } from '../write-statement.ts';
 
 /** `type`: null of a column that the type gets with its first row. */
-export interface TargetColumn extends NamedPlace {
+export interface TargetColumn extends NamedLocation {
   readonly type: ColumnType | null;
 }
 
 export function targetOf({ target, with: common }: WriteStatement, snapshot: GovernedSnapshot): TypeDefinition {
   const { type, place } = target;
   const shadow = common.find(({ name }) => name === type || name === target.name);
-  if (shadow) throw at('REL_INVALID', `WITH names ${JSON.stringify(shadow.name)}, which is written: give it another name`, place);
+  if (shadow)
+    throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(shadow.name)}, which is written: give it another name`, place);
   const definition = snapshot.catalog.type(type);
   if (definition !== undefined) return definition;
   if (snapshot.views.some(({ name }) => name === type)) {
-    throw at('REL_INVALID', `${JSON.stringify(type)} is a view: write to the types that it reads`, place);
+    throw errorAt('REL_INVALID', `${JSON.stringify(type)} is a view: write to the types that it reads`, place);
   }
   const guess = didYouMean(
     type,
     snapshot.catalog.types().map(({ name }) => name),
   );
-  throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${guess}`, place);
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${guess}`, place);
 }
 
 /** Columns of an INSERT: the named ones, else the properties of the type. `count`: values of its rows. */
@@ -36,12 +37,12 @@ export function insertedColumns(
   if (columns === null) {
     const names = Object.keys(definition.properties);
     if (names.length === 0) {
-      throw at('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are inserted`, place);
+      throw errorAt('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are inserted`, place);
     }
-    if (count > names.length) throw at('REL_INVALID', tooMany(count, names.length), place, 'syntax');
+    if (count > names.length) throw errorAt('REL_INVALID', tooMany(count, names.length), place, 'syntax');
     return names.slice(0, count).map((name) => ({ name, place, type: definition.properties[name]!.type }));
   }
-  if (count !== columns.length) throw at('REL_INVALID', tooMany(count, columns.length), place, 'syntax');
+  if (count !== columns.length) throw errorAt('REL_INVALID', tooMany(count, columns.length), place, 'syntax');
   return columns.map((column) => ({ ...column, type: writable(column, definition, definition.open) }));
 }
 
@@ -58,7 +59,7 @@ export function setColumns(
   return set.map((assignment) => {
     const { name, place } = assignment;
     if (name === key || name === '_pk' || (key === null && name === 'id')) {
-      throw at(
+      throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(name)} is the key of the row and cannot be changed: insert another row and delete this one`,
         place,
@@ -80,13 +81,13 @@ export function withoutOwnKey(
 }
 
 /** The key column by which rows conflict. Throws where another one is named. */
-export function checkConflictKey(key: NamedPlace | null, definition: TypeDefinition): void {
+export function checkConflictKey(key: NamedLocation | null, definition: TypeDefinition): void {
   const { name, primaryKey, properties } = definition;
   if (key === null || key.name === '_pk' || key.name === (primaryKey ?? 'id')) return;
   if (!Object.hasOwn(properties, key.name) && !Object.hasOwn(systemColumns, key.name))
-    throw at('REL_UNKNOWN_COLUMN', `no column ${JSON.stringify(key.name)}`, key.place);
+    throw errorAt('REL_UNKNOWN_COLUMN', `no column ${JSON.stringify(key.name)}`, key.place);
   const own = JSON.stringify(primaryKey ?? 'id');
-  throw at(
+  throw errorAt(
     'REL_INVALID',
     `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${own})`,
     key.place,
@@ -95,13 +96,17 @@ export function checkConflictKey(key: NamedPlace | null, definition: TypeDefinit
 }
 
 /** Its type; null where an open type takes any. */
-function writable({ name, place }: NamedPlace, definition: TypeDefinition, isOpen: boolean): ColumnType | null {
+function writable({ name, place }: NamedLocation, definition: TypeDefinition, isOpen: boolean): ColumnType | null {
   if (Object.hasOwn(definition.properties, name)) return (definition.properties[name] as PropertyDefinition).type;
   if (name === '_pk' || name === 'id') return 'string';
   if (name === 'valid_from' || name === 'valid_to') return 'timestamp';
   if (Object.hasOwn(systemColumns, name))
-    throw at('REL_INVALID', `column ${JSON.stringify(name)} is set by the store and cannot be written`, place);
+    throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is set by the store and cannot be written`, place);
   if (isOpen && (!name.startsWith('_') || name.startsWith(embeddingPrefix))) return null;
   const guess = didYouMean(name, Object.keys(definition.properties));
-  throw at('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`, place);
+  throw errorAt(
+    'REL_UNKNOWN_COLUMN',
+    `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`,
+    place,
+  );
 }

@@ -23,19 +23,19 @@ import {
 } from '../../projections/command.ts';
 import { smallAnswer } from '../run/answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
-import { at } from '../places.ts';
+import { errorAt } from '../error-location.ts';
 import { namesRead } from '../plans/plan-names.ts';
 import type { Answer, Executed, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans/plans.ts';
 import type { DefaultTime, Literal, Query } from '../statement.ts';
 import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
-import { FoundRows, vectorOf } from './found-rows.ts';
-import { type AtOnce, type Beside, maskedColumn, type Returned, Returning } from './returning.ts';
+import { FoundRows, vectorOf } from './read-rows.ts';
+import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { refusedRow } from './refused-row.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
-import { cellsFor } from './written-cells.ts';
+import { cellsFor } from './column-cells.ts';
 
 /** The planner's services for a write. Queries are over the literals of the statement, NULL, the path, and then `extra`. */
 export interface WriteHost {
@@ -143,7 +143,7 @@ class Write {
     const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, written) =>
       this.#take(returning, rows.rows ?? [], written),
     );
-    return this.#executed(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
+    return this.#resultOf(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
   }
 
   /** Rows whose key is there are patched, the others put: each on what stood at the snapshot, all of them or none. */
@@ -154,7 +154,7 @@ class Write {
     const told = new Set(keys);
     told.delete(null);
     if (told.size < keys.filter((key) => key !== null).length) {
-      throw at(
+      throw errorAt(
         'REL_INVALID',
         'ON CONFLICT DO UPDATE meets a key twice: a statement writes each row once',
         conflict.place,
@@ -199,7 +199,7 @@ class Write {
       );
     });
     const updated = updates.length;
-    return this.#executed(outcome, { inserted: outcome.accepted - updated, updated, kept: matched.size - updated });
+    return this.#resultOf(outcome, { inserted: outcome.accepted - updated, updated, kept: matched.size - updated });
   }
 
   #conflicting(
@@ -223,10 +223,10 @@ class Write {
       keys.map((_, row) => BigInt(row)),
       'integer',
     );
-    const query = conflictingRows(statement, conflict, excluded.map(typed), count, this.#path);
+    const query = conflictingRows(statement, conflict, excluded.map(typeOf), count, this.#path);
     return {
       query,
-      part: `conflict ${JSON.stringify([count, excluded.map(typed)])}`,
+      part: `conflict ${JSON.stringify([count, excluded.map(typeOf)])}`,
       given: [{ columns: [numbers, keyCells.vector, ...excluded.map(({ vector }) => vector)], count: keys.length }],
     };
   }
@@ -249,7 +249,7 @@ class Write {
     const set = setColumns(statement.set, this.#definition);
     const bound = set.find(({ name }) => isBound(name));
     if (bound !== undefined && (statement.portion !== null || set.every(({ name }) => isBound(name)))) {
-      throw at(
+      throw errorAt(
         'REL_INVALID',
         `${bound.name} sets the time of other values: SET one of them too, or DELETE to end rows`,
         bound.place,
@@ -274,7 +274,7 @@ class Write {
       returning ? true : undefined,
     );
     const outcome = await this.#submit(patch, (decided, written) => this.#take(returning, decided.rows ?? [], written));
-    return this.#executed(outcome, { updated: outcome.accepted });
+    return this.#resultOf(outcome, { updated: outcome.accepted });
   }
 
   /** Null where the statement writes rows as of now. */
@@ -284,7 +284,7 @@ class Write {
     const beside = statement.kind === 'update' ? statement.from : statement.using;
     const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#path));
     if (beside !== null || calls || tables.length > 1) {
-      throw at(
+      throw errorAt(
         'REL_NOT_IMPLEMENTED',
         'FOR PORTION OF VALID_TIME reads the rows that it writes, and no other table',
         portion.place,
@@ -312,7 +312,7 @@ class Write {
       computedFrom: [...this.#computedFrom],
     };
     const outcome = await this.#submit(command, () => undefined);
-    return this.#executed(outcome, { deleted: outcome.accepted });
+    return this.#resultOf(outcome, { deleted: outcome.accepted });
   }
 
   /** In a transaction a statement is written in batches; its result comes from one. */
@@ -338,7 +338,7 @@ class Write {
       onPlan: (ready) => {
         for (const { type, columns } of ready.reads) {
           this.#types.add(type);
-          const masks = this.#snapshot.masked(type);
+          const masks = this.#snapshot.masksOf(type);
           const masked = columns.find((name) => masks.has(name));
           if (masked !== undefined) throw maskedColumn(type, masked);
           if (type === this.#definition.name) for (const name of columns) this.#computedFrom.add(name);
@@ -348,11 +348,11 @@ class Write {
     });
   }
 
-  #returning(statement: InsertStatement | UpdateStatement, beside: Beside | null): Returning | null {
+  #returning(statement: InsertStatement | UpdateStatement, beside: OtherColumns | null): Returning | null {
     if (statement.returning === null) return null;
     const { caller, mayShow } = this.#snapshot;
     if (!mayShow(statement.target.type, caller.path)) {
-      throw at(
+      throw errorAt(
         'REL_ACL',
         `rows of ${JSON.stringify(statement.target.type)} may not be read: RETURNING shows them`,
         statement.place,
@@ -448,7 +448,7 @@ class Write {
     });
   }
 
-  #executed(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
+  #resultOf(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
     const { host, statement } = this.#request;
     const { systemFrom, systemFromLast, durability } = outcome;
     const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
@@ -516,7 +516,7 @@ function isBound(name: string): boolean {
   return name === 'valid_from' || name === 'valid_to';
 }
 
-function typed({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
+function typeOf({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
   return { name, type };
 }
 

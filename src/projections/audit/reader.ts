@@ -8,7 +8,7 @@ const pageRecordsMax = 1000;
 
 type Filter = Omit<AuditQuery, 'after' | 'limit'>;
 
-interface Place {
+interface RecordPosition {
   readonly leaf: number;
   readonly indexInEntry: number;
 }
@@ -19,7 +19,7 @@ interface End {
   readonly leaf: number;
 }
 
-const fromTheStart: Place = { leaf: -1, indexInEntry: -1 };
+const fromTheStart: RecordPosition = { leaf: -1, indexInEntry: -1 };
 
 /** Which records one reader may see: by the organisation path that they were made under. */
 export type AuditScope = (path: string | null) => boolean;
@@ -78,7 +78,7 @@ export class LogAuditReader implements AuditReader {
     return { stretches, leaf: stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf };
   }
 
-  async *#matching(filter: Filter, after: Place, end = this.#end()): AsyncGenerator<AuditEntry, void> {
+  async *#matching(filter: Filter, after: RecordPosition, end = this.#end()): AsyncGenerator<AuditEntry, void> {
     for (let i = 0; i < end.stretches; i++) {
       const stretch = this.#projection.stretch(i);
       if (stretch.lastLeaf < after.leaf) continue;
@@ -147,7 +147,7 @@ function isEmpty(filter: Filter): boolean {
   return [since, until, objectType, principal, purpose, action].every((given) => given === undefined);
 }
 
-function parseCursor(text: string): Place {
+function parseCursor(text: string): RecordPosition {
   const match = /^(\d{1,15})\.(\d{1,9})$/.exec(text);
   if (match === null) throw new ServiceError('REL_INVALID', 'after is not a cursor of this list');
   return { leaf: Number(match[1]), indexInEntry: Number(match[2]) };

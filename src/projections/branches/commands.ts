@@ -4,14 +4,14 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { mainBranch, type BranchBody, type EntryDraft } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, limits } from '../../log/values/value.ts';
 import type { DeleteBranch, ForkBranch } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { heldBy } from '../retention/holds.ts';
 import type { BranchRecord, Branches } from './projection.ts';
 
-export function decideFork(command: ForkBranch, branches: Branches, context: DecideContext, next: NextPlace): Decision {
+export function decideFork(command: ForkBranch, branches: Branches, context: DecideContext, next: NextPosition): Decision {
   const { name, source, shares } = command;
   checkIdentifier(name, 'a branch name');
   const { tenant } = context.entry;
@@ -33,7 +33,7 @@ export function decideDeleteBranch(
   branches: Branches,
   held: (fork: number) => readonly string[],
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { name } = command;
   if (name === mainBranch) throw new ServiceError('REL_INVALID', 'main always exists and can not be deleted');

@@ -38,7 +38,7 @@ export class BranchTypes {
   }
 
   /** Types as a tenant means them: its own, and those that it inherits. */
-  of(tenant: string | null): CatalogReader {
+  readerFor(tenant: string | null): CatalogReader {
     let reader = this.#readers.get(tenant);
     if (reader === undefined) this.#readers.set(tenant, (reader = new TenantTypes(this, tenant)));
     return reader;
@@ -73,7 +73,7 @@ export class BranchTypes {
   }
 
   define(tenant: string | null, definition: TypeDefinition): void {
-    assert(definition.ontologyVersion === this.of(tenant).ontologyVersion + 1, 'the ontology version rises by one');
+    assert(definition.ontologyVersion === this.readerFor(tenant).ontologyVersion + 1, 'the ontology version rises by one');
     const scope = this.#scopes.get(tenant) ?? { types: new Map<string, TypeDefinition>(), shared: false, changes: 0 };
     if (scope.shared) {
       scope.types = new Map(scope.types);

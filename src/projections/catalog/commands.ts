@@ -1,7 +1,7 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import {
   becomesText,
   checkIdentifier,
@@ -16,7 +16,7 @@ import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
-import { changedMeaning, checkMeaning, meaningOf, sameMeaning } from './meaning.ts';
+import { changedMeaning, checkMeaning, meaningOf, sameMeaning } from './type-meaning.ts';
 import { canBeSubject } from './subject.ts';
 
 /** Facts about stored cells that evolving a type needs. */
@@ -32,7 +32,7 @@ export function decideRegister(
   catalog: CatalogReader,
   stored: Pick<StoredColumns, 'wasWritten'>,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   checkIdentifier(command.name, 'a type name');
   refuseClassified(command.name);
@@ -75,7 +75,7 @@ export function decideEvolve(
   catalog: CatalogReader,
   stored: StoredColumns,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   refuseClassified(command.name);
   const existing = catalog.type(command.name);
@@ -115,7 +115,7 @@ export function decideEvolve(
     identifierKinds: _ik,
     language: _l,
     ...plain
-  } = evolved(existing, properties, catalog);
+  } = evolveDefinition(existing, properties, catalog);
   const definition: TypeDefinition = { ...plain, ...guard, ...meaning };
   return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
 }
@@ -127,7 +127,7 @@ export function typeDraft(definition: TypeDefinition, { entry }: DecideContext):
 }
 
 /** The definition with these properties, one ontology version later. */
-export function evolved(
+export function evolveDefinition(
   type: TypeDefinition,
   properties: ReadonlyMap<string, PropertyDefinition>,
   catalog: CatalogReader,

@@ -68,7 +68,7 @@ export class CatalogHistory implements Projection {
    * A tenant's catalog of the branch with this fork as it stood below a position; undefined when there was no such branch
    * there.
    */
-  at(branch: number, position: number, tenant: string | null): CatalogReader | undefined {
+  catalogAt(branch: number, position: number, tenant: string | null): CatalogReader | undefined {
     const life = this.#lives.find(({ fork }) => fork === branch);
     return life && life.fork <= position && position <= life.end ? new CatalogThen(life, position, tenant) : undefined;
   }

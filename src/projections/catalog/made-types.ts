@@ -31,7 +31,7 @@ export class MadeTypes implements CatalogReader {
   }
 
   /** As it was made; undefined for what the catalog itself says, or does not know. */
-  made(name: string): TypeDefinition | undefined {
+  madeType(name: string): TypeDefinition | undefined {
     return this.#made.get(name);
   }
 

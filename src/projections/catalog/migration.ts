@@ -1,6 +1,6 @@
 /** Registering and evolving several types at once: each step is decided on what those before it made. Pure. */
 import type { EntryDraft, TypeDefinition } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { MigrateTypes } from '../command.ts';
 import { type DecideContext, type Decision, outcomeLimits } from '../decision.ts';
@@ -11,7 +11,7 @@ export function decideMigrate(
   catalog: CatalogReader,
   stored: StoredColumns,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const made = new Map<string, TypeDefinition>();
   const drafts: EntryDraft[] = [];

@@ -40,11 +40,11 @@ export function ownDefinition(
 /** A record without a prototype: a property called `constructor` is then absent unless it was declared. */
 function ownProperties(properties: Iterable<readonly [string, PropertyDefinition]>): Record<string, PropertyDefinition> {
   const own: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [name, definition] of properties) own[name] = shared(definition);
+  for (const [name, definition] of properties) own[name] = intern(definition);
   return own;
 }
 
-function shared(definition: PropertyDefinition): PropertyDefinition {
+function intern(definition: PropertyDefinition): PropertyDefinition {
   if (definition.references !== undefined) return definition;
   const { type, required, masked, indexed, subject, dims } = definition;
   const text = JSON.stringify([type, required, masked, indexed, subject, dims]);

@@ -36,7 +36,7 @@ export class Catalog implements Projection {
 
   /** Types of the branch with this fork, as a tenant means them. */
   on(branch: number, tenant: string | null): CatalogReader {
-    return this.#typesOn(branch).of(tenant);
+    return this.#typesOn(branch).readerFor(tenant);
   }
 
   /** Every definition of a name on a branch, in every scope. */
@@ -79,7 +79,7 @@ export class Catalog implements Projection {
     assert(at, 'a branch that is read is kept');
     const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
     const definitionsOf = (type: string): readonly TypeDefinition[] =>
-      [...lineage].flatMap((id) => this.#branches.get(id)?.of(tenant).type(type) ?? []);
+      [...lineage].flatMap((id) => this.#branches.get(id)?.readerFor(tenant).type(type) ?? []);
     return protectionOf(definitionsOf(name), this.#sourcesOf(lineage, tenant, name, definitionsOf));
   }
 
@@ -113,7 +113,7 @@ export class Catalog implements Projection {
     let found = this.#edgeMakers.get(key);
     if (found !== undefined) return found;
     const made = new Map<string, Set<string>>();
-    for (const { name, graphTriggers } of this.#branches.get(branch)?.of(tenant).types() ?? []) {
+    for (const { name, graphTriggers } of this.#branches.get(branch)?.readerFor(tenant).types() ?? []) {
       for (const { linkType } of graphTriggers) made.set(linkType, (made.get(linkType) ?? new Set()).add(name));
     }
     this.#edgeMakers.set(key, (found = made));
@@ -135,8 +135,8 @@ export class Catalog implements Projection {
     if (body.kind === 'type') {
       const { definition } = body;
       const tenant = scopeOfName(entry, body);
-      const types = this.#typesOn(this.#tree.of(entry).id);
-      const before = types.of(tenant).type(definition.name);
+      const types = this.#typesOn(this.#tree.branchOf(entry).id);
+      const before = types.readerFor(tenant).type(definition.name);
       types.define(tenant, ownDefinition(definition, Object.entries(definition.properties)));
       if (!guardsAlike(before, definition)) this.#raiseEpoch(tenant);
     } else if (body.kind === 'branch') {
@@ -153,7 +153,7 @@ export class Catalog implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    const branches = this.#ordered().map(
+    const branches = this.#byFork().map(
       ([branch, catalog]): SavedTypes => ({
         branch,
         scopes: catalog.scopes().map(({ tenant, changes, types }) => ({
@@ -163,7 +163,7 @@ export class Catalog implements Projection {
         })),
       }),
     );
-    target.section('types', serialize({ tree: this.#tree.saved(), branches }));
+    target.section('types', serialize({ tree: this.#tree.savedState(), branches }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -172,7 +172,7 @@ export class Catalog implements Projection {
     const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
     this.#forgetProtections();
     this.#raiseEpoch(null);
-    this.#tree = BranchTree.restored(state.tree);
+    this.#tree = BranchTree.fromSaved(state.tree);
     this.#branches = new Map(
       state.branches.map(({ branch, scopes }) => {
         const restored = scopes.map(({ types, ...scope }) => ({
@@ -193,7 +193,7 @@ export class Catalog implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    for (const [branch, catalog] of this.#ordered()) {
+    for (const [branch, catalog] of this.#byFork()) {
       if (branch > 0) hash.number(branch);
       for (const { tenant, changes, types } of catalog.scopes()) {
         if (tenant !== null) hash.value(tenant);
@@ -208,7 +208,7 @@ export class Catalog implements Projection {
   }
 
   /** By fork, main first. */
-  #ordered(): [number, BranchTypes][] {
+  #byFork(): [number, BranchTypes][] {
     return [...this.#branches].sort(([a], [b]) => a - b);
   }
 }

@@ -65,10 +65,10 @@ export function protectionOf(definitions: readonly TypeDefinition[], sources: re
 
 /** True when a definition asks of readers what the one before it asked. Pure. */
 export function guardsAlike(before: TypeDefinition | undefined, after: TypeDefinition): boolean {
-  return JSON.stringify(asked(before)) === JSON.stringify(asked(after));
+  return JSON.stringify(guardTerms(before)) === JSON.stringify(guardTerms(after));
 }
 
-function asked(definition: TypeDefinition | undefined): unknown {
+function guardTerms(definition: TypeDefinition | undefined): unknown {
   const entries = Object.entries(definition?.properties ?? {}).filter(
     ([, { masked, references }]) => masked || references !== undefined,
   );

@@ -1,12 +1,12 @@
 /** Minting, rotating and revoking tokens: a command and the registry to a `token` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
 import type { TokenBody, TokenRecord } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import type { MintToken, RevokeToken, RotateToken } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Directory, RegisteredToken } from './projection.ts';
 
-export function decideMint(command: MintToken, directory: Directory, context: DecideContext, next: NextPlace): Decision {
+export function decideMint(command: MintToken, directory: Directory, context: DecideContext, next: NextPosition): Decision {
   checkUnused(command.token, directory, next);
   if (directory.standing(next.time) >= context.tokensMax) {
     throw new ServiceError('REL_TOKEN_CAP', `${context.tokensMax} tokens are registered`);
@@ -15,7 +15,7 @@ export function decideMint(command: MintToken, directory: Directory, context: De
 }
 
 /** Ends the old token and registers the new one in the same entry: there is no instant at which both or neither stand. */
-export function decideRotate(command: RotateToken, directory: Directory, context: DecideContext, next: NextPlace): Decision {
+export function decideRotate(command: RotateToken, directory: Directory, context: DecideContext, next: NextPosition): Decision {
   const old = standingToken(command.id, directory);
   checkUnused(command.token, directory, next);
   return decide(
@@ -26,7 +26,7 @@ export function decideRotate(command: RotateToken, directory: Directory, context
   );
 }
 
-export function decideRevoke(command: RevokeToken, directory: Directory, context: DecideContext, next: NextPlace): Decision {
+export function decideRevoke(command: RevokeToken, directory: Directory, context: DecideContext, next: NextPosition): Decision {
   const old = standingToken(command.id, directory);
   return decide('revoke-token', { kind: 'token', change: 'revoked', token: old.record, replaces: null }, context, next);
 }
@@ -35,7 +35,7 @@ function decide(
   kind: 'mint-token' | 'rotate-token' | 'revoke-token',
   body: TokenBody,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   return decideOne(kind, body.token.id, [{ context: context.entry, body }], next);
 }
@@ -46,7 +46,7 @@ function standingToken(id: string, directory: Directory): RegisteredToken {
   return token;
 }
 
-function checkUnused(token: TokenRecord, directory: Directory, next: NextPlace): void {
+function checkUnused(token: TokenRecord, directory: Directory, next: NextPosition): void {
   if (directory.token(token.id) || directory.tokenBySecretHash(token.secretHash, next.time)) {
     throw new ServiceError('REL_CONFLICT', 'a token with this id or secret is registered');
   }

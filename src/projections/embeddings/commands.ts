@@ -1,7 +1,7 @@
 /** Vectors that a model gave for stored versions: a command to entries. Pure. */
 import { assert } from '../../errors.ts';
 import type { Embedded, EntryDraft } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { subjectProperty } from '../catalog/subject.ts';
@@ -16,7 +16,7 @@ export function decideEmbed(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { type, model, columns, dims, branch, path, positions, vectors } = command;
   assert(vectors.length === positions.length * dims, 'each row has its vector');
@@ -27,7 +27,7 @@ export function decideEmbed(
   const owned: number[] = [];
   const subjects: string[] = [];
   for (const [row, position] of positions.entries()) {
-    const version = versions?.at(position) ?? -1;
+    const version = versions?.versionAt(position) ?? -1;
     if (!definition || !versions || version < 0) continue;
     const subject = own ? subjectText(versions.cellOf(version, own)) : null;
     if (subject === null) nobodys.push(row);
@@ -37,15 +37,15 @@ export function decideEmbed(
     }
   }
   const about = { model: model.name, digest: model.digest, type, columns, dims, dropped: 0 };
-  const of = (chosen: readonly number[]): Embedded => {
+  const embeddedOf = (chosen: readonly number[]): Embedded => {
     const own = new Float32Array(chosen.length * dims);
     for (const [i, row] of chosen.entries()) own.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
     return { ...about, positions: Float64Array.from(chosen, (row) => positions[row]!), vectors: own };
   };
   const entry = { ...context.entry, branch, tenant: tenantOf(path), path };
   const drafts: EntryDraft[] = [];
-  if (nobodys.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: of(nobodys) } });
-  if (owned.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: { ...of(owned), subjects } } });
+  if (nobodys.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: embeddedOf(nobodys) } });
+  if (owned.length > 0) drafts.push({ context: entry, body: { kind: 'embedding', content: { ...embeddedOf(owned), subjects } } });
   const decision = decideOne('embed-rows', type, drafts, next);
   return { ...decision, outcome: { ...decision.outcome, accepted: nobodys.length + owned.length } };
 }

@@ -5,7 +5,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { isEmbedded } from '../../log/entries/embedded.ts';
+import { isEmbedded } from '../../log/entries/embedded-vectors.ts';
 import { type CommittedEntry, type Embedded, type EntryContext, isOpen, scopeOfName } from '../../log/entries/entry.ts';
 import { TenantNames } from '../../log/values/tenant-names.ts';
 import type { Timeline } from '../../log/values/timeline.ts';
@@ -132,7 +132,7 @@ export class Embeddings implements Projection {
       if (piece.length === 0) return;
       const whole = piece;
       target.section(`piece ${pieces++}`, () => {
-        const saved = serialize(whole.map((each) => captured.get(each) ?? this.#left(each)));
+        const saved = serialize(whole.map((each) => captured.get(each) ?? this.#remaining(each)));
         for (const each of whole) captured.delete(each);
         return saved;
       });
@@ -162,7 +162,7 @@ export class Embeddings implements Projection {
 
   reset(): void {
     // A checkpoint under way still writes the state that it captured.
-    for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#left(each));
+    for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#remaining(each));
     this.#own.clear();
     this.#stored = new Map();
     this.#of = new Map();
@@ -174,7 +174,7 @@ export class Embeddings implements Projection {
   digest(): string {
     const hash = new CanonicalHash();
     for (const each of this.#stored.values()) {
-      const { vectors, positions, ...facts } = this.#left(each);
+      const { vectors, positions, ...facts } = this.#remaining(each);
       hash.value(facts);
       hash.numbers(positions, 0, positions.length);
       hash.numbers(vectors, 0, vectors.length);
@@ -241,7 +241,7 @@ export class Embeddings implements Projection {
     return rows;
   }
 
-  #left(stored: Stored): Stored {
+  #remaining(stored: Stored): Stored {
     return this.#thinned.has(stored) ? rowsOf(stored, this.#rowsLeft(stored)) : stored;
   }
 }

@@ -1,7 +1,7 @@
 /** Intending and completing an erasure: commands to entries. Pure. */
 import { assert, ServiceError } from '../../errors.ts';
 import type { ErasedVersions, ErasureBody } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, compareText } from '../../log/values/value.ts';
 import type { HoldReader } from '../access-paths.ts';
 import type { CompleteErasure, IntendErasure } from '../command.ts';
@@ -14,12 +14,12 @@ export function decideIntend(
   erasures: Erasures,
   holds: HoldReader,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { id, commitment, reason, keys, mentions, statement } = command;
   checkIdentifier(id, 'the id of an erasure');
   assert(/^[0-9a-f]{64}$/.test(commitment), 'a commitment is 64 lower-case hex digits');
-  if (erasures.of(id)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
+  if (erasures.find(id)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
   const versions = command.versions.map(inOrder).sort((a, b) => compareText(a.type, b.type));
   const held = versions.flatMap(({ type, positions }) => holds.on(type, positions));
   if (held.length > 0) {
@@ -39,9 +39,14 @@ export function decideIntend(
   return decideOne('intend-erasure', id, [{ context: context.entry, body }], next);
 }
 
-export function decideComplete(command: CompleteErasure, erasures: Erasures, context: DecideContext, next: NextPlace): Decision {
+export function decideComplete(
+  command: CompleteErasure,
+  erasures: Erasures,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
   const { id, statement } = command;
-  const erasure = erasures.of(id);
+  const erasure = erasures.find(id);
   if (!erasure) throw new ServiceError('REL_NOT_FOUND', 'no erasure of this id was intended');
   if (erasure.completed !== null) return decideOne('complete-erasure', id, [], next);
   const { commitment, reason, keys, tenant } = erasure;

@@ -13,9 +13,9 @@ export interface Erasure extends Pick<ErasureBody, 'id' | 'commitment' | 'reason
   /** Tenant of both entries. */
   readonly tenant: string | null;
   readonly principal: string;
-  readonly intended: EntryPlace;
+  readonly intended: ErasureEntry;
   /** Null while it stands. */
-  readonly completed: EntryPlace | null;
+  readonly completed: ErasureEntry | null;
   /** RFC 8785 JSON, as the completion said; empty while it stands. */
   readonly statement: string;
   /** How many versions of each type were removed. */
@@ -24,7 +24,7 @@ export interface Erasure extends Pick<ErasureBody, 'id' | 'commitment' | 'reason
   readonly versions: readonly ErasedVersions[];
 }
 
-export interface EntryPlace {
+export interface ErasureEntry {
   readonly leaf: number;
   readonly position: number;
   /** Nanoseconds. */
@@ -45,7 +45,7 @@ class ErasedPaths implements ErasureReader {
     }
   }
 
-  of(type: string): Iterable<readonly [string | null, number]> {
+  pathsOf(type: string): Iterable<readonly [string | null, number]> {
     return this.#types.get(type) ?? [];
   }
 }
@@ -58,7 +58,7 @@ export class Erasures implements Projection {
   readonly #byCommitment = new Map<string, string[]>();
   readonly #paths = new ErasedPaths();
 
-  of(id: string): Erasure | undefined {
+  find(id: string): Erasure | undefined {
     return this.#erasures.get(id);
   }
 

@@ -1,7 +1,7 @@
 /** The next link of an exhibit: numbered and sealed here, so that links of one turn follow each other. Pure. */
 import { ServiceError } from '../../errors.ts';
 import type { ExhibitBody } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier } from '../../log/values/value.ts';
 import type { LinkExhibit } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -13,7 +13,7 @@ export function decideLink(
   command: LinkExhibit,
   { exhibits, tenants }: Readonly<{ exhibits: Exhibits; tenants: Tenants }>,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   checkIdentifier(command.exhibit, 'an exhibit id');
   const { tenant } = context.entry;

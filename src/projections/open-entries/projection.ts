@@ -4,7 +4,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { isEmbedded } from '../../log/entries/embedded.ts';
+import { isEmbedded } from '../../log/entries/embedded-vectors.ts';
 import { type CommittedEntry, isOpen, type OpenKind } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

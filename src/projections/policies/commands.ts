@@ -1,7 +1,7 @@
 /** Installing and deleting policies: a command and the set to a `policy` entry. Pure. That a text means something was seen to before. */
 import { ServiceError } from '../../errors.ts';
 import type { PolicyBody } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, checkText } from '../../log/values/value.ts';
 import type { DeletePolicy, PutPolicy } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -11,7 +11,7 @@ const textMax = 65_536;
 const policiesMax = 1_000;
 
 /** The same text again is a no-op. */
-export function decidePutPolicy(command: PutPolicy, { current }: Policies, context: DecideContext, next: NextPlace): Decision {
+export function decidePutPolicy(command: PutPolicy, { current }: Policies, context: DecideContext, next: NextPosition): Decision {
   const { id, text } = command;
   checkIdentifier(id, 'the id of a policy');
   checkText(text, 'the text of a policy');
@@ -31,7 +31,7 @@ export function decideDeletePolicy(
   command: DeletePolicy,
   { current }: Policies,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { id } = command;
   const left = current.policies.filter((policy) => policy.id !== id);
@@ -40,6 +40,6 @@ export function decideDeletePolicy(
   return decide('delete-policy', { kind: 'policy', change: 'deleted', id, text: '', digest }, context, next);
 }
 
-function decide(kind: 'put-policy' | 'delete-policy', body: PolicyBody, context: DecideContext, next: NextPlace): Decision {
+function decide(kind: 'put-policy' | 'delete-policy', body: PolicyBody, context: DecideContext, next: NextPosition): Decision {
   return decideOne(kind, body.id, [{ context: context.entry, body }], next);
 }

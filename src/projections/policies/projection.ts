@@ -49,11 +49,11 @@ export class Policies implements Projection {
   }
 
   /** The set that entries below this position left. */
-  at(position: number): PolicySet {
+  setAt(position: number): PolicySet {
     let set = none;
     for (const change of this.#changes) {
       if (change.position >= position) return set;
-      set = changed(set, change);
+      set = applyChange(set, change);
     }
     return this.#current;
   }
@@ -88,7 +88,7 @@ export class Policies implements Projection {
 
   #add(change: Change): void {
     this.#changes.push(change);
-    this.#current = changed(this.#current, change);
+    this.#current = applyChange(this.#current, change);
   }
 }
 
@@ -100,7 +100,7 @@ export function policyDigest(policies: Iterable<{ readonly id: string; readonly 
   return createHash('sha256').update(canonicalJson(texts)).digest('hex');
 }
 
-function changed({ epoch, policies }: PolicySet, { change, id, text, digest, position, time }: Change): PolicySet {
+function applyChange({ epoch, policies }: PolicySet, { change, id, text, digest, position, time }: Change): PolicySet {
   const others = policies.filter((policy) => policy.id !== id);
   const put = change === 'installed' ? [...others, { id, text, position, time }] : others;
   return { epoch: epoch + 1, digest, policies: put.sort((a, b) => compareText(a.id, b.id)) };

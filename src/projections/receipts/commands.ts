@@ -3,7 +3,7 @@
  * receipt goes into the same append as its rows, so neither can be without the other. Pure.
  */
 import { ServiceError } from '../../errors.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import type { BatchReceipt } from '../command.ts';
 import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
 import { outcomeText } from './outcome.ts';
@@ -15,10 +15,10 @@ export function decideOnce(
   hidesKeys: boolean,
   decideRows: () => Decision,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { key, batch, request, last } = receipt;
-  const known = receipts.of(key, next.time);
+  const known = receipts.find(key, next.time);
   const done = known?.batches[batch];
   if (known !== undefined && done !== undefined) {
     const lastOfRequest = known.complete && batch === known.batches.length - 1;

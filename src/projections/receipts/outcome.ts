@@ -2,12 +2,12 @@
 import { ServiceError } from '../../errors.ts';
 import type { Outcome, RowRejection } from '../command.ts';
 
-type Kept = Pick<
+type ReceiptFields = Pick<
   Outcome,
   'accepted' | 'rejected' | 'errors' | 'ids' | 'idsTruncated' | 'systemFrom' | 'systemFromLast' | 'changed'
 >;
 
-interface Text extends Omit<Kept, 'ids' | 'systemFrom' | 'systemFromLast'> {
+interface Text extends Omit<ReceiptFields, 'ids' | 'systemFrom' | 'systemFromLast'> {
   readonly last: boolean;
   /** How many: they are in the rows alone, where the seals of subjects cover them. */
   readonly ids: readonly string[] | number;
@@ -16,7 +16,7 @@ interface Text extends Omit<Kept, 'ids' | 'systemFrom' | 'systemFromLast'> {
 }
 
 /** `hidesKeys`: rows may be a subject's, so their keys are written nowhere else. */
-export function outcomeText(outcome: Kept, last: boolean, hidesKeys: boolean): string {
+export function outcomeText(outcome: ReceiptFields, last: boolean, hidesKeys: boolean): string {
   const { accepted, rejected, errors, ids, idsTruncated, systemFrom, systemFromLast, changed } = outcome;
   const text: Text = {
     last,
@@ -33,7 +33,7 @@ export function outcomeText(outcome: Kept, last: boolean, hidesKeys: boolean): s
 }
 
 /** A number of keys where rows have to be asked for them. */
-export type Receipted = Omit<Kept, 'ids'> & { readonly ids: readonly string[] | number };
+export type Receipted = Omit<ReceiptFields, 'ids'> & { readonly ids: readonly string[] | number };
 
 /** Throws REL_STORAGE for what no receipt holds. */
 export function readOutcome(text: string): Receipted {

@@ -44,7 +44,7 @@ export class Receipts implements Projection {
   #batches = 0;
 
   /** Undefined when nothing was done under the key in the 24 hours before `instant`. */
-  of(key: string, instant: bigint): Receipted | undefined {
+  find(key: string, instant: bigint): Receipted | undefined {
     const known = this.#keys.get(key);
     return known && instant - known.time <= keptNanoseconds ? known : undefined;
   }

@@ -52,7 +52,7 @@ export class RemovedKeys implements Projection {
     const { body, context, position, time } = entry;
     if (body.kind === 'branch') this.#tree.apply(entry, body);
     if (body.kind === 'removal' && body.positions.length > 0) {
-      const { id: branch } = this.#tree.of(entry);
+      const { id: branch } = this.#tree.branchOf(entry);
       const oldest = body.positions[0]!;
       this.#add(body.type, {
         branch,
@@ -93,14 +93,14 @@ export class RemovedKeys implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('removals', serialize({ tree: this.#tree.saved(), removals: [...this.#removals] }));
+    target.section('removals', serialize({ tree: this.#tree.savedState(), removals: [...this.#removals] }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('removals');
     assert(bytes, 'a checkpoint of removed keys has removals');
     const state = deserialize(bytes) as { tree: SavedBranches; removals: [string, KnownRemoval[]][] };
-    this.#tree = BranchTree.restored(state.tree);
+    this.#tree = BranchTree.fromSaved(state.tree);
     this.#removals = new Map(state.removals);
   }
 

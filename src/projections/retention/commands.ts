@@ -1,7 +1,7 @@
 /** Scheduling, holding and releasing rows, and removing one whose time is over: commands to entries. Pure. */
 import { ServiceError } from '../../errors.ts';
 import type { RetentionBody, TypeDefinition } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { checkIdentifier, I64_MAX } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
@@ -10,10 +10,10 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/tables/branch-rows.ts';
 import { EdgeRemovals } from '../rows/edges/edge-removals.ts';
 import { removalOf } from '../rows/checks/removal.ts';
-import { type RemovalPlace, sourceSealing } from '../rows/checks/source-seals.ts';
-import { refusedKeys, type WritePlace } from '../rows/checks/row-check.ts';
+import { type RemovalContext, sourceSealing } from '../rows/checks/source-seals.ts';
+import { refusedKeys, type WriteContext } from '../rows/checks/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
-import type { Kept, Retention } from './projection.ts';
+import type { RetentionRule, Retention } from './projection.ts';
 
 /** Decides a schedule or a hold. */
 export function decideKeep(
@@ -22,11 +22,11 @@ export function decideKeep(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { kind, id, type, key } = command;
   checkIdentifier(id, 'the id of a retention');
-  if (retention.of(id)) throw new ServiceError('REL_CONFLICT', 'a schedule or hold with this id exists');
+  if (retention.find(id)) throw new ServiceError('REL_CONFLICT', 'a schedule or hold with this id exists');
   const definition = catalog.type(type);
   if (!definition) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
   const until = kind === 'hold-row' ? FOREVER : command.until;
@@ -43,7 +43,7 @@ export function decideKeep(
   return decideOne(kind, id, [{ context: context.entry, body }], next);
 }
 
-export function decideRelease(command: ReleaseRetention, state: HeldState, context: DecideContext, next: NextPlace): Decision {
+export function decideRelease(command: ReleaseRetention, state: HeldState, context: DecideContext, next: NextPosition): Decision {
   const kept = inForce(command.id, state.retention);
   const { id, type, position, branch } = kept;
   const row = rowOf(kept, state);
@@ -56,10 +56,10 @@ export function decideRelease(command: ReleaseRetention, state: HeldState, conte
 
 export function decideExpire(
   command: ExpireRetention,
-  state: HeldState & { readonly removedKeys: RemovalPlace['removed'] },
+  state: HeldState & { readonly removedKeys: RemovalContext['removed'] },
   holds: HoldReader,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const kept = inForce(command.id, state.retention);
   if (!kept.scheduled || kept.until > next.time)
@@ -82,8 +82,8 @@ export function decideExpire(
   return decideOne('expire-retention', kept.id, drafts, next);
 }
 
-function inForce(id: string, retention: Retention): Kept {
-  const kept = retention.of(id);
+function inForce(id: string, retention: Retention): RetentionRule {
+  const kept = retention.find(id);
   if (!kept) throw notInForce();
   return kept;
 }
@@ -94,7 +94,7 @@ export function notInForce(): ServiceError {
 }
 
 /** Whether some version of the row may not be removed. */
-function isRefused(context: DecideContext, definition: TypeDefinition, key: string, place: WritePlace): boolean {
-  const test = context.rowCheck?.of(definition) ?? null;
+function isRefused(context: DecideContext, definition: TypeDefinition, key: string, place: WriteContext): boolean {
+  const test = context.rowCheck?.testFor(definition) ?? null;
   return test !== null && refusedKeys(test, definition.name, [key], place, 'all').size > 0;
 }

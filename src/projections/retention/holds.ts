@@ -1,8 +1,8 @@
 /** Which holds stand in the way of removing versions: a hold is about a row, whatever version it was asked for at. Pure. */
 import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
-import { type Rows, type RowsOf, rowsOf } from '../rows/projection.ts';
-import type { Kept, Retention } from './projection.ts';
+import { type Rows, type RowsScope, rowsOf } from '../rows/projection.ts';
+import type { RetentionRule, Retention } from './projection.ts';
 
 export interface HeldState {
   readonly retention: Retention;
@@ -18,11 +18,11 @@ export interface KeptRow {
 }
 
 /** Undefined when the version that it was asked for at is gone. */
-export function rowOf(kept: Kept, state: HeldState): KeptRow | undefined {
+export function rowOf(kept: RetentionRule, state: HeldState): KeptRow | undefined {
   const { type, position } = kept;
   const branchRows = state.rows.on(rowsOfKept(kept, state));
   const versions = branchRows.versions(type);
-  const version = versions?.at(position) ?? -1;
+  const version = versions?.versionAt(position) ?? -1;
   if (!versions || version < 0) return undefined;
   const [path, key] = [versions.pathOf(version), versions.keyOf(version)];
   const positions = versions.allVersions(versions.newestOf(path, key)).map((each) => versions.positionOf(each));
@@ -30,7 +30,7 @@ export function rowOf(kept: Kept, state: HeldState): KeptRow | undefined {
 }
 
 /** Where the row of a schedule or hold is: its tenant's, on the branch where that was asked for. */
-export function rowsOfKept({ fork, path }: Kept, { catalog }: HeldState): RowsOf {
+export function rowsOfKept({ fork, path }: RetentionRule, { catalog }: HeldState): RowsScope {
   return rowsOf(catalog, fork, tenantOf(path));
 }
 
@@ -48,7 +48,8 @@ export function holds(state: HeldState): HoldReader {
       const held = state.retention.holds(type);
       if (held.length === 0) return [];
       const removed = new Set(positions);
-      const stands = (hold: Kept): boolean => rowOf(hold, state)?.positions.some((position) => removed.has(position)) === true;
+      const stands = (hold: RetentionRule): boolean =>
+        rowOf(hold, state)?.positions.some((position) => removed.has(position)) === true;
       return held.filter(stands).map(({ id }) => id);
     },
   };

@@ -11,7 +11,7 @@ import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
-export interface Kept {
+export interface RetentionRule {
   readonly id: string;
   /** False for a hold. */
   readonly scheduled: boolean;
@@ -34,7 +34,7 @@ export class Retention implements Projection {
   readonly name = 'retention';
   readonly formatVersion = 1;
   #tree = new BranchTree();
-  #kept = new Map<string, Kept>();
+  #kept = new Map<string, RetentionRule>();
   /** Ids of what is about a version, by its position. */
   #byPosition = new Map<number, Set<string>>();
   /** Ids of schedules by the hour in which they end. */
@@ -43,12 +43,12 @@ export class Retention implements Projection {
   #holds = new Map<string, Set<string>>();
 
   /** The schedule or hold in force under an id. */
-  of(id: string): Kept | undefined {
+  find(id: string): RetentionRule | undefined {
     return this.#kept.get(id);
   }
 
   /** Holds on rows of a type. */
-  holds(type: string): readonly Kept[] {
+  holds(type: string): readonly RetentionRule[] {
     return [...(this.#holds.get(type) ?? [])].map((id) => this.#kept.get(id)!);
   }
 
@@ -58,7 +58,7 @@ export class Retention implements Projection {
   }
 
   /** Schedules and holds on the version at a position. */
-  at(position: number): readonly Kept[] {
+  rulesAt(position: number): readonly RetentionRule[] {
     return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#kept.get(id)!);
   }
 
@@ -70,10 +70,10 @@ export class Retention implements Projection {
   }
 
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
-  due(now: bigint, most: number): readonly Kept[] {
+  due(now: bigint, most: number): readonly RetentionRule[] {
     const last = now / stretchNanoseconds;
     const hours = [...this.#byHour.keys()].filter((hour) => hour <= last).sort((a, b) => (a < b ? -1 : 1));
-    const due: Kept[] = [];
+    const due: RetentionRule[] = [];
     for (const hour of hours) {
       const ended = [...this.#byHour.get(hour)!].map((id) => this.#kept.get(id)!).filter(({ until }) => until <= now);
       ended.sort((a, b) => (a.until === b.until ? compareText(a.id, b.id) : a.until < b.until ? -1 : 1));
@@ -89,7 +89,7 @@ export class Retention implements Projection {
       case 'retention':
         return this.#change(entry, body);
       case 'removal': {
-        const branch = this.#tree.of(entry);
+        const branch = this.#tree.branchOf(entry);
         return this.#end(body.type, body.positions, ({ fork, position }) => this.#reaches(branch, fork, position));
       }
       case 'erasure':
@@ -106,15 +106,15 @@ export class Retention implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('kept', serialize({ tree: this.#tree.saved(), kept: [...this.#kept.values()] }));
+    target.section('kept', serialize({ tree: this.#tree.savedState(), kept: [...this.#kept.values()] }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('kept');
     assert(bytes, 'a checkpoint of retention has what is kept');
-    const state = deserialize(bytes) as { tree: SavedBranches; kept: Kept[] };
+    const state = deserialize(bytes) as { tree: SavedBranches; kept: RetentionRule[] };
     this.reset();
-    this.#tree = BranchTree.restored(state.tree);
+    this.#tree = BranchTree.fromSaved(state.tree);
     for (const kept of state.kept) this.#put(kept);
   }
 
@@ -132,19 +132,19 @@ export class Retention implements Projection {
     return hash.hex();
   }
 
-  #on(fork: number): readonly Kept[] {
+  #on(fork: number): readonly RetentionRule[] {
     return [...this.#kept.values()].filter((kept) => kept.fork === fork);
   }
 
   #change(entry: CommittedEntry, { id, change, type, position, until }: RetentionBody): void {
     if (change === 'released') return this.#drop(id);
-    const { id: fork, name: branch } = this.#tree.of(entry);
+    const { id: fork, name: branch } = this.#tree.branchOf(entry);
     const { path } = entry.context;
     this.#put({ id, scheduled: change === 'scheduled', type, position, path, until, branch, fork });
   }
 
   /** Ends schedules and holds on these versions for which `concerned` is true. */
-  #end(type: string, positions: Iterable<number>, concerned: (kept: Kept) => boolean): void {
+  #end(type: string, positions: Iterable<number>, concerned: (kept: RetentionRule) => boolean): void {
     if (this.#byPosition.size === 0) return;
     for (const position of positions) {
       for (const id of this.#byPosition.get(position) ?? []) {
@@ -161,7 +161,7 @@ export class Retention implements Projection {
     return lineageOf(at).some((stretch) => stretch.branch === branch && position < stretch.end);
   }
 
-  #put(kept: Kept): void {
+  #put(kept: RetentionRule): void {
     this.#kept.set(kept.id, kept);
     addTo(this.#byPosition, kept.position, kept.id);
     if (kept.scheduled) addTo(this.#byHour, kept.until / stretchNanoseconds, kept.id);

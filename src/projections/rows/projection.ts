@@ -19,11 +19,11 @@ import type { ColumnSpace } from './cells/extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
 import { Layer, type ScopedNames } from './tables/layer.ts';
 import { subjectProperty } from '../catalog/subject.ts';
-import { RowsAt } from './scan/rows-at.ts';
+import { SnapshotRows } from './scan/snapshot-rows.ts';
 import { Scopes } from './cells/scopes.ts';
-import { StandingVersions } from './erasure/standing-versions.ts';
+import { LiveVersionDigests } from './erasure/version-digests.ts';
 import { type StoredTexts, storedTexts } from './erasure/stored-texts.ts';
-import { cellsOf, textsOf, type ToldTexts } from './erasure/subject-texts.ts';
+import { cellsOf, textsOf, type TextSink } from './erasure/subject-texts.ts';
 import { DerivedVersions, isDerivable } from './erasure/derived-versions.ts';
 import { findVersions, type SubjectVersions } from './erasure/subject-versions.ts';
 import type { Table } from './tables/table.ts';
@@ -35,7 +35,7 @@ import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
 import type { PruningCounts } from './tables/zones.ts';
 
 /** Branch and tenant of the rows, and the tenant's catalog on that branch. */
-export interface RowsOf {
+export interface RowsScope {
   readonly branch: number;
   readonly tenant: string | null;
   readonly catalog: CatalogReader;
@@ -45,7 +45,7 @@ export function rowsOf(
   catalog: { on(branch: number, tenant: string | null): CatalogReader },
   branch: number,
   tenant: string | null,
-): RowsOf {
+): RowsScope {
   return { branch, tenant, catalog: catalog.on(branch, tenant) };
 }
 
@@ -94,13 +94,11 @@ export class Rows implements Projection {
    * one type. Undefined where no tenant has rows of it.
    */
   renewIndexes(type: string | null, options?: RenewOptions): Promise<Renewed> | undefined {
-    const tables = [...this.#ordered()]
-      .flatMap((layer) => layer.tables())
-      .filter((table) => type === null || table.type === type);
+    const tables = [...this.#byFork()].flatMap((layer) => layer.tables()).filter((table) => type === null || table.type === type);
     if (type !== null && tables.length === 0) return undefined;
     const wanted = tables.flatMap((table) =>
       table.segments.flatMap((segment) => {
-        const columns = type === null ? this.indexes.searched(segment) : textColumns(table);
+        const columns = type === null ? this.indexes.searchedColumns(segment) : textColumns(table);
         return columns.map((column) => ({ segment, column }));
       }),
     );
@@ -113,7 +111,7 @@ export class Rows implements Projection {
    */
   beginIndexes(): void {
     this.#indexing = true;
-    for (const layer of this.#ordered()) for (const table of layer.tables()) this.#beginIndexes(layer, table, 0);
+    for (const layer of this.#byFork()) for (const table of layer.tables()) this.#beginIndexes(layer, table, 0);
   }
 
   #append(entry: CommittedEntry, body: RowsBody): void {
@@ -145,12 +143,12 @@ export class Rows implements Projection {
    * catalog that
    * says whether a type declares an `id`, where an earlier one counts.
    */
-  reader(of: RowsOf, basis: number, then = of.catalog): RowReader {
-    return new RowsAt(this, this.#layer(of.branch), of, basis, then);
+  reader(of: RowsScope, basis: number, then = of.catalog): RowReader {
+    return new SnapshotRows(this, this.#layer(of.branch), of, basis, then);
   }
 
   /** Rows of a tenant's branch below a position, with uncommitted rows over them that one reader alone sees. */
-  privately({ branch, tenant }: Pick<RowsOf, 'branch' | 'tenant'>, position: number): PrivateRows {
+  privately({ branch, tenant }: Pick<RowsScope, 'branch' | 'tenant'>, position: number): PrivateRows {
     const below = this.#layer(branch);
     const timeline = new ForkedTimeline(this.timeline, position);
     const orders = new ClosingOrders(this.#storage.settings.temporalIndexMax);
@@ -160,7 +158,7 @@ export class Rows implements Projection {
   }
 
   /** The rows of a branch, for decide functions. */
-  on(of: RowsOf): BranchRows {
+  on(of: RowsScope): BranchRows {
     const layer = this.#layer(of.branch);
     return new BranchRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
   }
@@ -170,30 +168,30 @@ export class Rows implements Projection {
    * step; rows that arrive meanwhile are for the next call, from the `end` that this one returns.
    */
   versionsOf(tenant: string | null, subject: string, from = 0): Generator<undefined, SubjectVersions> {
-    return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
+    return findVersions(tenant, subject, from, this.timeline.end, this.#byFork(), this.#scopes);
   }
 
   /** Finds the versions derived from a subject's versions, as far as the search has come. */
   derivedFrom(tenant: string | null, subject: string): DerivedVersions {
-    return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes, timeline: this.timeline });
+    return new DerivedVersions({ tenant, subject, layers: () => this.#byFork(), scopes: this.#scopes, timeline: this.timeline });
   }
 
   /** Types of a tenant whose rows name their sources. */
   derivable(tenant: string | null): ReadonlySet<string> {
     const types = new Set<string>();
-    for (const layer of this.#ordered())
+    for (const layer of this.#byFork())
       for (const table of layer.tablesOf(tenant)) if (isDerivable(table.type, table.columnTypes())) types.add(table.type);
     return types;
   }
 
   /** Every text in cells of these versions, also inside JSON, with the position of its version; a column of a segment a step. */
   cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void> {
-    return cellsOf(versions, this.#ordered(), say);
+    return cellsOf(versions, this.#byFork(), say);
   }
 
   /** Reports keys and texts of these versions, a column of a segment a step. */
-  textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void> {
-    return textsOf(versions, this.#ordered(), told);
+  textsOf(versions: readonly ErasedVersions[], told: TextSink): Generator<undefined, void> {
+    return textsOf(versions, this.#byFork(), told);
   }
 
   /**
@@ -203,7 +201,7 @@ export class Rows implements Projection {
   *expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void> {
     for (const { type, paths, positions } of versions) {
       const tenant = tenantOfErased({ paths });
-      for (const layer of this.#ordered()) yield* layer.table(tenant, type)?.expectRemoval(positions) ?? [];
+      for (const layer of this.#byFork()) yield* layer.table(tenant, type)?.expectRemoval(positions) ?? [];
     }
   }
 
@@ -213,8 +211,8 @@ export class Rows implements Projection {
   }
 
   /** For the digests of an erasure that is about to be intended. */
-  standing(): StandingVersions {
-    return new StandingVersions(() => this.#ordered());
+  standing(): LiveVersionDigests {
+    return new LiveVersionDigests(() => this.#byFork());
   }
 
   /** Texts stored under these paths, on every branch with readers; none of them is loaded into memory for that. */
@@ -223,12 +221,12 @@ export class Rows implements Projection {
     only: { readonly type: string; readonly column: string } | null = null,
   ): Generator<StoredTexts, void> {
     const tenants = new Set(Array.from(paths, (code) => tenantOf(this.#scopes.path(code))));
-    return storedTexts(paths, tenants, this.#ordered(), this.timeline, only);
+    return storedTexts(paths, tenants, this.#byFork(), this.timeline, only);
   }
 
   /** Wipes erased bytes in memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
-    for (const layer of this.#ordered()) for (const table of layer.everyTable()) yield* table.wipe();
+    for (const layer of this.#byFork()) for (const table of layer.everyTable()) yield* table.wipe();
   }
 
   /** Tables whose keys a start left for later. */
@@ -302,7 +300,7 @@ export class Rows implements Projection {
         }
         return;
       case 'type': {
-        const branch = this.#tree.of(entry);
+        const branch = this.#tree.branchOf(entry);
         const { definition } = body;
         const subject = subjectProperty(definition);
         this.#layer(branch.id).define(scopeOfName(entry, body), definition, subject, this.#tree.isShared(branch));
@@ -323,7 +321,7 @@ export class Rows implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.saved(), layers: this.#ordered() }, this.#storage.store);
+    saveRows(target, { paths: this.#scopes.paths(), tree: this.#tree.savedState(), layers: this.#byFork() }, this.#storage.store);
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -332,10 +330,10 @@ export class Rows implements Projection {
     const scopes = new Scopes();
     for (const path of saved.paths) scopes.encode(path);
     this.#scopes = scopes;
-    this.#tree = BranchTree.restored(saved.tree);
+    this.#tree = BranchTree.fromSaved(saved.tree);
     this.#layers = new Map();
-    for (const branch of this.#tree.kept()) this.#layers.set(branch.id, this.#newLayer(branch, saved.names(branch.id)));
-    saved.fill(this.#ordered());
+    for (const branch of this.#tree.keptBranches()) this.#layers.set(branch.id, this.#newLayer(branch, saved.names(branch.id)));
+    saved.fill(this.#byFork());
     this.#entering = true;
   }
 
@@ -358,7 +356,7 @@ export class Rows implements Projection {
     const worker = startWorker(columnDigestJob, null);
     try {
       const shares = new DigestShares();
-      const tables = this.#ordered().flatMap((layer) => [...layer.tables()]);
+      const tables = this.#byFork().flatMap((layer) => [...layer.tables()]);
       const begun = tables.map((table) => {
         const names = shares.columnsBeside(table);
         return { table, names, reply: worker.ask(stretchesOf(table, names)) };
@@ -382,7 +380,7 @@ export class Rows implements Projection {
 
   #digest(digestOf: (table: Table) => TableDigest): string {
     const hash = new CanonicalHash();
-    for (const layer of this.#ordered()) {
+    for (const layer of this.#byFork()) {
       if (layer.id > 0) hash.number(layer.id);
       for (const table of layer.tables()) digestOf(table).end(hash);
       for (const { table, overlay } of layer.overlays()) hashOverlay(hash, table, overlay);
@@ -430,7 +428,7 @@ export class Rows implements Projection {
   }
 
   #layerOf(entry: CommittedEntry): Layer {
-    return this.#layer(this.#tree.of(entry).id);
+    return this.#layer(this.#tree.branchOf(entry).id);
   }
 
   #newLayer(branch: Branch, names: ScopedNames): Layer {
@@ -441,7 +439,7 @@ export class Rows implements Projection {
   }
 
   /** By fork, main first. */
-  #ordered(): Layer[] {
+  #byFork(): Layer[] {
     return [...this.#layers.values()].sort((a, b) => a.id - b.id);
   }
 }

@@ -16,7 +16,7 @@ export class Temporal implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('runs', serialize(this.timeline.saved()));
+    target.section('runs', serialize(this.timeline.savedState()));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -31,7 +31,7 @@ export class Temporal implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    const { end, positions, times } = this.timeline.saved();
+    const { end, positions, times } = this.timeline.savedState();
     hash.number(end);
     positions.forEach((position, run) => {
       hash.number(position);

@@ -16,7 +16,7 @@ import {
   maskKinds,
   sharedHistories,
 } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, checkText } from '../../log/values/value.ts';
 import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -65,7 +65,7 @@ const listedMax = 1_000;
 const whereMax = 65_536;
 const standingMax = 1_000;
 
-export function decidePropose(command: ProposeAgreement, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decidePropose(command: ProposeAgreement, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
   const { id, terms } = command;
   checkIdentifier(id, 'the id of an agreement');
   checkTerms(terms, tenants, next);
@@ -80,9 +80,9 @@ export function decidePropose(command: ProposeAgreement, tenants: Tenants, conte
 }
 
 /** REL_CONFLICT for a move that does not exist, REL_ACL for one that is another side's. */
-export function decideMove(command: MoveAgreement, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideMove(command: MoveAgreement, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
   const { id, to, side } = command;
-  const agreement = known(id, tenants);
+  const agreement = requireAgreement(id, tenants);
   const move = moves[agreement.state][to];
   if (!move) throw wrongMove(agreement.state, to);
   if (!mayMove(agreement, to, side)) throw new ServiceError('REL_ACL', `${sideNames[side]} may not make an agreement ${to}`);
@@ -94,9 +94,9 @@ export function decideMove(command: MoveAgreement, tenants: Tenants, context: De
 }
 
 /** Terms may change until a side has consented to them; the same terms again are a no-op. */
-export function decideChange(command: ChangeAgreement, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideChange(command: ChangeAgreement, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
   const { id, terms } = command;
-  const agreement = known(id, tenants);
+  const agreement = requireAgreement(id, tenants);
   checkTerms(terms, tenants, next);
   const state = stateAt(agreement, next.time);
   if (state !== 'proposed') throw new ServiceError('REL_CONFLICT', `the terms of an agreement that is ${state} cannot change`);
@@ -109,7 +109,7 @@ export function decideChange(command: ChangeAgreement, tenants: Tenants, context
 }
 
 /** Ends all agreements of a tenant that is deleted. */
-export function endings(tenant: string, tenants: Tenants, context: DecideContext, next: NextPlace): EntryDraft[] {
+export function endings(tenant: string, tenants: Tenants, context: DecideContext, next: NextPosition): EntryDraft[] {
   return tenants
     .agreementsOf(tenant)
     .filter((agreement) => !isEnded(agreement))
@@ -130,12 +130,12 @@ function decide(
   kind: 'propose-agreement' | 'move-agreement' | 'change-agreement',
   body: AgreementBody,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   return decideOne(kind, body.agreement.id, [recordDraft(body, context.entry)], next);
 }
 
-function known(id: string, tenants: Tenants): AgreementRecord {
+function requireAgreement(id: string, tenants: Tenants): AgreementRecord {
   const agreement = tenants.agreement(id);
   if (!agreement) throw new ServiceError('REL_NOT_FOUND', 'no such agreement');
   return agreement.record;
@@ -167,7 +167,7 @@ function termsOf(terms: AgreementTerms): AgreementTerms {
   };
 }
 
-function checkTerms(terms: AgreementTerms, tenants: Tenants, next: NextPlace): void {
+function checkTerms(terms: AgreementTerms, tenants: Tenants, next: NextPosition): void {
   const { assigner, assignee, columns, where, termsDigest, aggregateMinGroup } = terms;
   checkPath(assigner, 'the assigner');
   checkPath(assignee, 'the assignee');

@@ -17,7 +17,7 @@ import {
   type TenantQuota,
   type TenantRecord,
 } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { isShallow } from '../../log/entries/record-codec.ts';
 import { checkIdentifier, checkText, compareText, limits } from '../../log/values/value.ts';
 import type { ChangeTenant, CreateTenant, DeleteTenant, MemberChange, ReactivateTenant, SuspendTenant } from '../command.ts';
@@ -33,7 +33,12 @@ const nameMax = 1_024;
 const searchTextMax = 65_536;
 
 /** A known id is left as it is, at the cap too: a repeated request gets the same answer. */
-export function decideCreateTenant(command: CreateTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideCreateTenant(
+  command: CreateTenant,
+  tenants: Tenants,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
   const { id, name, tier, tenantsMax } = command;
   checkTenantId(id, 'the id of a tenant');
   const existing = tenants.tenant(id);
@@ -61,7 +66,12 @@ export function decideCreateTenant(command: CreateTenant, tenants: Tenants, cont
 }
 
 /** A command that changes nothing is a no-op. */
-export function decideChangeTenant(command: ChangeTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideChangeTenant(
+  command: ChangeTenant,
+  tenants: Tenants,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
   const { record } = standing(command.id, tenants);
   const changed: TenantRecord = {
     ...record,
@@ -77,14 +87,19 @@ export function decideChangeTenant(command: ChangeTenant, tenants: Tenants, cont
   return decide('change-tenant', { kind: 'tenant', change: 'changed', manner: null, tenant }, context, next);
 }
 
-export function decideSuspend(command: SuspendTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideSuspend(command: SuspendTenant, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
   const { record } = standing(command.id, tenants);
   if (record.state === 'suspended') return decideOne('suspend-tenant', record.id, [], next);
   const tenant: TenantRecord = { ...record, state: 'suspended', changedAt: next.time };
   return decide('suspend-tenant', { kind: 'tenant', change: 'suspended', manner: null, tenant }, context, next);
 }
 
-export function decideReactivate(command: ReactivateTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
+export function decideReactivate(
+  command: ReactivateTenant,
+  tenants: Tenants,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
   const { record } = standing(command.id, tenants);
   if (record.state === 'active') return decideOne('reactivate-tenant', record.id, [], next);
   const tenant: TenantRecord = { ...record, state: 'active', changedAt: next.time };
@@ -105,7 +120,7 @@ export function decideDeleteTenant(
   directory: Directory,
   held: readonly string[],
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { id, manner } = command;
   const before = tenants.tenant(id);
@@ -138,7 +153,7 @@ function decide(
   kind: 'create-tenant' | 'change-tenant' | 'suspend-tenant' | 'reactivate-tenant',
   body: TenantBody,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   return decideOne(kind, body.tenant.id, [recordDraft(body, context.entry)], next);
 }

@@ -197,8 +197,8 @@ export class Tenants implements Projection {
 
   #setTenant(tenant: RegisteredTenant): void {
     const { id } = tenant.record;
-    const counted = (one: RegisteredTenant | undefined): number => (one && one.record.state !== 'deleted' ? 1 : 0);
-    this.#standing += counted(tenant) - counted(this.#tenants.get(id));
+    const countOf = (one: RegisteredTenant | undefined): number => (one && one.record.state !== 'deleted' ? 1 : 0);
+    this.#standing += countOf(tenant) - countOf(this.#tenants.get(id));
     this.#tenants.set(id, tenant);
   }
 

@@ -8,7 +8,7 @@
  */
 import { assert, ServiceError } from '../../errors.ts';
 import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { compareText } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { type HoldReader, pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
@@ -40,7 +40,7 @@ export function decidePurge(
   state: PurgedState,
   holds: HoldReader,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { id, keysMax } = command;
   assert(keysMax >= 1, 'a step of a purge removes something');

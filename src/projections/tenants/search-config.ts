@@ -55,7 +55,7 @@ const weightMost = 1e6;
 const wordSizeMost = 1_000;
 
 function read(search: Members, wrong: Wrong): SearchConfig {
-  known(search, ['language', 'stop_words', 'synonyms', 'field_weights', 'typo_tolerance'], '', wrong);
+  checkMembers(search, ['language', 'stop_words', 'synonyms', 'field_weights', 'typo_tolerance'], '', wrong);
   const { language, stop_words: stopWords, synonyms, field_weights: weights, typo_tolerance: typo } = search;
   return {
     language: language === undefined ? null : (languageOf(language, wrong) ?? null),
@@ -66,7 +66,7 @@ function read(search: Members, wrong: Wrong): SearchConfig {
   };
 }
 
-function known(object: Members, names: readonly string[], within: string, wrong: Wrong): void {
+function checkMembers(object: Members, names: readonly string[], within: string, wrong: Wrong): void {
   const unknown = Object.keys(object).find((name) => !names.includes(name));
   if (unknown !== undefined) wrong(`${within}${JSON.stringify(unknown.slice(0, 64))} is none of ${names.join(', ')}`);
 }
@@ -123,7 +123,7 @@ function weightsOf(value: Json | undefined, wrong: Wrong): SearchConfig['fieldWe
 
 function typoOf(value: Json, wrong: Wrong): TypoConfig | undefined {
   if (!isObject(value)) return wrong('typo_tolerance is an object');
-  known(value, ['enabled', 'min_word_size', 'disable_on_words', 'disable_on_attributes'], 'typo_tolerance: ', wrong);
+  checkMembers(value, ['enabled', 'min_word_size', 'disable_on_words', 'disable_on_attributes'], 'typo_tolerance: ', wrong);
   const { enabled = true, min_word_size: size = 0, disable_on_words: words, disable_on_attributes: attributes } = value;
   const isSize = typeof size === 'number' && Number.isInteger(size) && size >= 0 && size <= wordSizeMost;
   if (typeof enabled !== 'boolean') return wrong('typo_tolerance: enabled is true or false');

@@ -1,6 +1,6 @@
 /** CREATE and DROP MATERIALIZED VIEW to entries. */
 import { ServiceError } from '../../errors.ts';
-import type { NextPlace } from '../../log/log-store.ts';
+import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from '../access-paths.ts';
 import type { CreateView, DropView } from '../command.ts';
@@ -15,7 +15,7 @@ export function decideCreateView(
   catalog: CatalogReader,
   views: readonly ViewRecord[],
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const { name, sql, refreshSecs } = command;
   checkIdentifier(name, 'the name of a view');
@@ -47,7 +47,7 @@ export function decideDropView(
   { name }: DropView,
   views: readonly ViewRecord[],
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   checkIdentifier(name, 'the name of a view');
   if (!views.some((view) => view.owner === context.entry.path && view.name === name)) {

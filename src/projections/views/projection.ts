@@ -55,7 +55,7 @@ export class Views implements Projection {
     const { body, context } = entry;
     if (body.kind === 'view') {
       const { name, sql, refreshSecs, dropped } = body;
-      const { id: branch } = this.#tree.of(entry);
+      const { id: branch } = this.#tree.branchOf(entry);
       const named = this.#branches.get(branch)!;
       const key = keyOf(context.path, name);
       // An earlier tenant of the same id may have had one of this name.
@@ -89,14 +89,14 @@ export class Views implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('views', serialize({ tree: this.#tree.saved(), branches: [...this.#branches], ended: this.#ended }));
+    target.section('views', serialize({ tree: this.#tree.savedState(), branches: [...this.#branches], ended: this.#ended }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('views');
     assert(bytes, 'a checkpoint of views has them');
     const state = deserialize(bytes) as Saved;
-    this.#tree = BranchTree.restored(state.tree);
+    this.#tree = BranchTree.fromSaved(state.tree);
     this.#branches = new Map(state.branches);
     this.#ended = [...(state.ended ?? [])];
   }

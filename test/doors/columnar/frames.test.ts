@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { cityHashCode } from '../../../src/doors/columnar/city-hash-code.ts';
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { framed, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
+import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
 import { ServiceError } from '../../../src/errors.ts';
 // @ts-expect-error: a script without types
 import { compiledModule } from '../../../scripts/kernels.mjs';
@@ -78,11 +78,11 @@ test('Every frame that it sent is read, and one byte off is none', () => {
 test('What is framed is read as it was, whatever pieces it came in', () => {
   const bytes = Buffer.alloc(40_000, 'abcdefg hij');
   const pieces = [bytes.subarray(0, 1), Buffer.alloc(0), bytes.subarray(1, 30_000), bytes.subarray(30_000)];
-  expect(rawOf(Buffer.concat([...framed(pieces)]))).toEqual(bytes);
+  expect(rawOf(Buffer.concat([...toFrames(pieces)]))).toEqual(bytes);
 });
 
 test('Long pieces leave in frames of 256 KiB', () => {
-  const lengths = [...framed([Buffer.alloc(600_000, 'x')])].map((frame) => Buffer.from(frame).readUInt32LE(16 + 5));
+  const lengths = [...toFrames([Buffer.alloc(600_000, 'x')])].map((frame) => Buffer.from(frame).readUInt32LE(16 + 5));
   expect(lengths).toEqual([262_144, 262_144, 600_000 - 2 * 262_144]);
 });
 

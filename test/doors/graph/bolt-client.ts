@@ -1,6 +1,6 @@
 /** Neo4j's driver, and bytes of a client of Bolt, against a server of tests. */
 import neo4j, { type Driver, type Session } from 'neo4j-driver';
-import { chunked } from '../../../src/doors/graph/bolt-codec.ts';
+import { chunk } from '../../../src/doors/graph/bolt-codec.ts';
 import { type Packed, Packer, Structure } from '../../../src/doors/graph/packstream.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
@@ -43,7 +43,7 @@ export const handshakeBytes = (below: number, minor: number, major: number): Buf
 export function messageBytes(tag: number, ...fields: readonly Packed[]): Buffer {
   const packer = new Packer();
   packer.value(new Structure(tag, fields));
-  return chunked(packer.bytes);
+  return chunk(packer.bytes);
 }
 
 export const map = (members: Readonly<Record<string, Packed>> = {}): Packed => new Map(Object.entries(members));

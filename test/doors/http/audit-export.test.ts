@@ -248,7 +248,7 @@ describe('while it streams', () => {
     const world = await new DoorWorld().open();
     world.authenticator = {
       ...world.authenticator,
-      renewed: (caller) => {
+      renew: (caller) => {
         if (revoked) throw new ServiceError('REL_UNAUTHENTICATED', 'missing or invalid credential');
         return caller;
       },

@@ -1,6 +1,6 @@
 /** Specification, "States and transitions", the rows about tenants, and the control plane that most of them go through. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { send } from './door-world.ts';
 import { TenantWorld } from './tenant-world.ts';
 
@@ -142,7 +142,7 @@ describe('Tenant', () => {
     await world.ok(world.platform, 'DELETE', '/tenants/acme');
     const { gate, ids } = world.store.service;
     await gate.invoke(
-      untenanted('admin', 'admin', 'test'),
+      tenantlessCaller('admin', 'admin', 'test'),
       { action: 'administer', purpose: null, correlationId: ids.next() },
       async (invocation) => {
         await invocation.submit({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });

@@ -8,7 +8,7 @@ import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
 import { JobRunner } from '../../../src/governance/jobs/job-runner.ts';
-import { readDocument } from '../../../src/doors/documents/chunks.ts';
+import { readDocument } from '../../../src/doors/rich-text/chunks.ts';
 import { createHttpDoor, type HttpDoor } from '../../../src/doors/http/server.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
@@ -18,7 +18,7 @@ import type {
   GateContract,
   GovernedSnapshot,
   Invocation,
-  InvocationFacts,
+  InvocationDetails,
   InvocationRequest,
   TokenView,
 } from '../../../src/governance/gate-contract.ts';
@@ -35,7 +35,7 @@ export const adminToken = 'admin-token';
 export interface Recorded {
   readonly caller: Caller;
   readonly request: InvocationRequest;
-  readonly facts: InvocationFacts;
+  readonly facts: InvocationDetails;
   /** Error code of what the invocation ended with; null when it succeeded. */
   readonly code: string | null;
 }
@@ -88,7 +88,7 @@ export class DoorWorld {
   state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
   answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
   submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
-  authenticator: HttpDoorOptions['authenticator'] = { dataCaller, renewed: (caller) => caller, adminCaller };
+  authenticator: HttpDoorOptions['authenticator'] = { dataCaller, renew: (caller) => caller, adminCaller };
   /** Access records, for who exports them. */
   trail: () => AsyncIterator<AuditEntry> = async function* () {};
   /** Thrown instead of recording: the log refuses. */
@@ -126,7 +126,7 @@ export class DoorWorld {
       }),
       authenticator: {
         dataCaller: (given) => this.authenticator.dataCaller(given),
-        renewed: (caller) => this.authenticator.renewed(caller),
+        renew: (caller) => this.authenticator.renew(caller),
         adminCaller: (given) => this.authenticator.adminCaller(given),
       },
       system: {
@@ -163,7 +163,7 @@ export class DoorWorld {
       ids: new Ids(clock, systemRandom),
       random: systemRandom,
       log: (line) => this.lines.push(line),
-      crowded: () => false,
+      isCrowded: () => false,
       yieldTurn: () => new Promise((resolve) => setImmediate(resolve)),
       ...options,
     });
@@ -204,7 +204,7 @@ export class DoorWorld {
   #gate(): GateContract {
     return {
       invoke: async (caller, request, run) => {
-        let facts: InvocationFacts = {};
+        let facts: InvocationDetails = {};
         const invocation = this.#invocation(caller, request, (given) => (facts = { ...facts, ...given }));
         const ending = await (async () => run(invocation))().then(
           (value) => ({ value, code: null }),
@@ -227,7 +227,7 @@ export class DoorWorld {
     };
   }
 
-  #invocation(caller: Caller, request: InvocationRequest, describe: (facts: InvocationFacts) => void): Invocation {
+  #invocation(caller: Caller, request: InvocationRequest, describe: (facts: InvocationDetails) => void): Invocation {
     const catalog = { type: (name: string) => this.types.get(name), types: () => [...this.types.values()], ontologyVersion: 7 };
     return {
       caller,

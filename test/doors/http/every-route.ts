@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lookupFiles } from '../../../src/cli/lookup-files.ts';
 import type { Clock } from '../../../src/clock.ts';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { JobWork } from '../../../src/governance/jobs/job-runner.ts';
 import type { Route } from '../../../src/doors/http/route.ts';
 import { adminRoutes, dataRoutes } from '../../../src/doors/http/routes/all.ts';
-import { adminLaterRoutes, laterRoutes } from '../../../src/doors/http/routes/later.ts';
+import { adminLaterRoutes, laterRoutes } from '../../../src/doors/http/routes/unbuilt-routes.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
 import { type ExampleRequest, exampleRequest } from './route-examples.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
@@ -306,7 +306,7 @@ export async function recordsOf(world: StoreWorld): Promise<Map<string, (string 
 function endless({ service }: StoreWorld): string {
   const run = ({ signal }: JobWork): Promise<never> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
-  const owner = { ...untenanted('tester', 'operator', 'test'), credential: 'token' } as const;
+  const owner = { ...tenantlessCaller('tester', 'operator', 'test'), credential: 'token' } as const;
   const { view, ended } = service.jobs.start({ kind: 'compaction', unit: 'segments', onDrain: 'cancel', run }, owner);
   ended.catch(() => undefined);
   return view.id;

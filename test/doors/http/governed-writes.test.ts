@@ -1,6 +1,6 @@
 /** Rows on their way in under installed policies and guards, by every route that takes rows. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
   officer = await world.tokenFor({ principal: 'officer', roles: ['clerk', 'break-glass'] });
   await world.call('POST', '/types', { name: 'Person', properties: { region: 'string' } });
   await world.call('POST', '/types', { name: 'Source', properties: { region: 'string' }, protected: true });
-  const admin = untenanted('root', 'admin', 'test');
+  const admin = tenantlessCaller('root', 'admin', 'test');
   for (const [id, text] of [
     [
       'write',
@@ -89,7 +89,7 @@ test('a row that may not go is as one that is not there', async () => {
     return [status, json['detail'] ?? json['type']];
   };
   // Written by somebody else, as it were: the policy that let it in is gone.
-  const admin = untenanted('root', 'admin', 'test');
+  const admin = tenantlessCaller('root', 'admin', 'test');
   const policy = (id: string, text: string) =>
     world.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>
       invocation.submit({ kind: 'put-policy', id, text }),

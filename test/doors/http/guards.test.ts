@@ -1,6 +1,6 @@
 /** Types declare what a reader must state: POST /types, POST /types/:name/schema and /ontology/migrate take it, GET shows it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import type { Reply } from './door-world.ts';
 import { EventStream } from './event-stream.ts';
@@ -153,7 +153,7 @@ describe('what a guard closes', () => {
   });
 
   test('a policy that names the reason opens it, for the rows that it is about only', async () => {
-    const admin = untenanted('root', 'admin', 'test');
+    const admin = tenantlessCaller('root', 'admin', 'test');
     const administer = (command: Command): Promise<unknown> =>
       world.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>
         invocation.submit(command),

@@ -135,7 +135,7 @@ describe('a restore', () => {
 test('a compaction is shown while it runs, segment by segment', { timeout: 30_000 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.settled();
+  await world.service.columns!.whenIdle();
   const there = writing.hold();
   const reply = world.admin('POST', '/admin/compact', {});
   await there;
@@ -157,7 +157,7 @@ test('a compaction is cancelled: what was packed by then stays, and the next one
 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.settled();
+  await world.service.columns!.whenIdle();
   const answer = async () =>
     (await world.call('POST', '/query', { sql: 'SELECT id, n, system_from, system_to FROM Fact' })).json['rows'];
   const before = await answer();
@@ -182,7 +182,7 @@ test('a compaction is cancelled: what was packed by then stays, and the next one
 test('a compaction ends with a drain', { timeout: 30_000 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.settled();
+  await world.service.columns!.whenIdle();
   const there = writing.hold();
   const reply = world.admin('POST', '/admin/compact', {});
   await there;

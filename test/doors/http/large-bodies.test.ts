@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { boundlessIn, checked, record } from '../../../src/doors/checked.ts';
+import { boundlessIn, check, record } from '../../../src/doors/schema-check.ts';
 import { jsonMax, parseJsonBody } from '../../../src/doors/http/json-body.ts';
 import { severalBody, typedBody } from '../../../src/doors/search-body.ts';
 import { verbs } from '../../../src/doors/verbs/all.ts';
@@ -51,7 +51,7 @@ test('a check ends at the first member that is wrong', () => {
     }),
   });
   expect(
-    checked(
+    check(
       z.array(member).max(10_000),
       many(10_000, () => ({ a: 1 })),
     ).success,
@@ -66,19 +66,19 @@ test('a list or a record of too many members is refused before one of them is lo
     [z.array(member).max(10), many(11, String)],
     [record(member, 10), Object.fromEntries(many(11, (i) => [`k${i}`, i]))],
   ] as const)
-    expect(checked<unknown>(schema, given).success).toBe(false);
+    expect(check<unknown>(schema, given).success).toBe(false);
   expect(looked).toBe(0);
-  expect(checked(record(member, 10), { a: 1 })).toEqual({ success: true, data: { a: 1 } });
+  expect(check(record(member, 10), { a: 1 })).toEqual({ success: true, data: { a: 1 } });
 });
 
 test('unknown members are told in a message of a bounded length', () => {
-  const read = checked(typedBody, { from: 'T', ...Object.fromEntries(many(4_000, (i) => [`unknown${i}`, i])) });
+  const read = check(typedBody, { from: 'T', ...Object.fromEntries(many(4_000, (i) => [`unknown${i}`, i])) });
   expect(read.success).toBe(false);
   expect(JSON.stringify(read).length).toBeLessThan(2_000);
 });
 
 test('sixty thousand malformed filters are one mistake', () => {
-  const wrong = checked(typedBody, { from: 'T', filters: many(60_000, () => ({ field: 1 })) });
+  const wrong = check(typedBody, { from: 'T', filters: many(60_000, () => ({ field: 1 })) });
   expect(wrong.success ? [] : wrong.issues.length).toBe(1);
 });
 

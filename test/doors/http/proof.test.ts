@@ -1,7 +1,7 @@
 /** /audit/proof and /audit/log over the whole store: what they answer, that the one-file verifier believes it, and to whom. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { verifierSays } from '../../proofs/judges.ts';
 import type { Document } from '../../proofs/world.ts';
 import type { Reply } from './door-world.ts';
@@ -135,7 +135,7 @@ describe('to whom', () => {
     await Promise.all(
       ['acme/eu', 'globex'].map((path) =>
         world.service.gate.invoke(
-          { ...untenanted('tester', 'operator', 'cli'), path },
+          { ...tenantlessCaller('tester', 'operator', 'cli'), path },
           { ...asking, correlationId: `request of ${path}` },
           async (open) => open.snapshot().instant,
         ),

@@ -1,7 +1,7 @@
 /** What becomes of a tenant's requests and open streams when it is suspended or deleted, its token revoked, its agreement ended. */
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { Command, Outcome } from '../../../src/projections/command.ts';
 import { termsOf } from '../../projections/histories.ts';
 import type { Reply } from './door-world.ts';
@@ -24,7 +24,7 @@ beforeEach(async () => {
   expect((await world.query('SELECT COUNT(*) FROM Fact', bound)).status).toBe(200);
 });
 
-const admin = untenanted('root', 'admin', 'test');
+const admin = tenantlessCaller('root', 'admin', 'test');
 
 function administer(command: Command): Promise<Outcome> {
   return world.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>

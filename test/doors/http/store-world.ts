@@ -6,7 +6,7 @@ import type { Door } from '../../../src/doors/door.ts';
 import { doorStatuses } from '../../../src/doors/doors.ts';
 import type { HttpDoor } from '../../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { Service, type ServiceParts } from '../../../src/service.ts';
+import { Service, type ServiceDependencies } from '../../../src/service.ts';
 import { type Reply, send } from './door-world.ts';
 
 export const adminSecret = 'admin-secret-for-tests';
@@ -31,7 +31,7 @@ export class StoreWorld {
   /** With an admin credential, and a token for `call`; a setting of '' is left out. */
   static async open(
     settings: Readonly<Record<string, string>> = {},
-    parts: Partial<Pick<ServiceParts, 'disk' | 'lookupFiles' | 'clock' | 'say' | 'derived' | 'restoreBeside'>> = {},
+    parts: Partial<Pick<ServiceDependencies, 'disk' | 'lookupFiles' | 'clock' | 'say' | 'derived' | 'restoreBeside'>> = {},
   ): Promise<StoreWorld> {
     const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',

@@ -1,6 +1,6 @@
 /** A store of the cluster profile with credentials for everybody who looks after tenants, and for some who don't. */
 import { expect } from 'vitest';
-import type { ServiceParts } from '../../../src/service.ts';
+import type { ServiceDependencies } from '../../../src/service.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 
@@ -24,7 +24,7 @@ export class TenantWorld {
   /** With the tenants acme and globex registered. */
   static async open(
     settings: Readonly<Record<string, string>> = {},
-    parts: Partial<Pick<ServiceParts, 'disk' | 'clock'>> = {},
+    parts: Partial<Pick<ServiceDependencies, 'disk' | 'clock'>> = {},
   ): Promise<TenantWorld> {
     const store = await StoreWorld.open({ SERVICE_PROFILE: 'cluster', SERVICE_PURPOSES: 'analytics,test', ...settings }, parts);
     const platform = await store.tokenFor({ principal: 'pat', roles: ['platform-admin'] });

@@ -8,7 +8,7 @@ import {
   type Signature,
   signatureOf,
   type SignedRequest,
-  verified,
+  verifySignature,
 } from '../../../src/governance/authentication/sigv4.ts';
 
 const secret = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
@@ -96,25 +96,25 @@ function request(
 const found = (asked: SignedRequest): Signature => signatureOf(asked) as Signature;
 
 test.each(examples)('%s verifies, and nothing else that looks like it', (_name, asked) => {
-  const verdict = (each: SignedRequest): string => verified(each, found(each), secret, nowNs);
+  const verdict = (each: SignedRequest): string => verifySignature(each, found(each), secret, nowNs);
   expect(verdict(asked)).toBe('verified');
   expect(found(asked).accessKey).toBe('AKIAIOSFODNN7EXAMPLE');
   expect(verdict({ ...asked, method: 'HEAD' })).toBe('mismatch');
   expect(verdict({ ...asked, path: `${asked.path}x` })).toBe('mismatch');
   expect(verdict({ ...asked, query: `${asked.query}&x` })).toBe('mismatch');
   expect(verdict({ ...asked, headers: { ...asked.headers, host: 'elsewhere' } })).toBe('mismatch');
-  expect(verified(asked, found(asked), `${secret}x`, nowNs)).toBe('mismatch');
-  expect(verified(asked, found(asked), secret, nowNs + 16n * 60_000_000_000n)).toBe('skewed');
+  expect(verifySignature(asked, found(asked), `${secret}x`, nowNs)).toBe('mismatch');
+  expect(verifySignature(asked, found(asked), secret, nowNs + 16n * 60_000_000_000n)).toBe('skewed');
 });
 
 test('a URL that was signed verifies until it expires', () => {
   const signed = 'aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404';
   const query = `X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${encodeURIComponent(`AKIAIOSFODNN7EXAMPLE/${scope}`)}&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&X-Amz-Signature=${signed}`;
   const asked = { method: 'GET', path: '/test.txt', query, headers: { host: 'examplebucket.s3.amazonaws.com' } };
-  expect(verified(asked, found(asked), secret, nowNs + 86_399_000_000_000n)).toBe('verified');
-  expect(verified(asked, found(asked), secret, nowNs + 86_401_000_000_000n)).toBe('expired');
+  expect(verifySignature(asked, found(asked), secret, nowNs + 86_399_000_000_000n)).toBe('verified');
+  expect(verifySignature(asked, found(asked), secret, nowNs + 86_401_000_000_000n)).toBe('expired');
   const longer = { ...asked, query: query.replace('86400', '604800') };
-  expect(verified(longer, found(longer), secret, nowNs)).toBe('mismatch');
+  expect(verifySignature(longer, found(longer), secret, nowNs)).toBe('mismatch');
   expect(signatureOf({ ...asked, query: query.replace('86400', '604801') })).toBe('malformed');
   expect(signatureOf({ ...asked, query: `${query}&X-Amz-Expires=1` })).toBe('malformed');
 });

@@ -22,7 +22,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { flightDataFrom } from '../../../src/doors/rpc/flight-messages.ts';
 import { Tickets } from '../../../src/doors/rpc/flight-tickets.ts';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
   commandDescriptor,
@@ -183,7 +183,7 @@ describe('who asks', () => {
   test('opens a ticket for a minute', () => {
     let nowMs = 0;
     const tickets = new Tickets({ clock: { monotonicMs: () => nowMs }, random: { fill: (bytes) => bytes.fill(7) } });
-    const caller = untenanted('ada', 'shared-secret', 'flight');
+    const caller = tenantlessCaller('ada', 'shared-secret', 'flight');
     const ticket = tickets.seal('ticket', caller, { n: 1 });
     nowMs = 60_000;
     expect(tickets.open('ticket', caller, ticket)).toEqual({ n: 1 });

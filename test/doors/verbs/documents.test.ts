@@ -1,8 +1,8 @@
 /** Documents: what is read of each format, where its chunks stand, and what rests on them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { blocksOf, formatOf } from '../../../src/doors/documents/blocks.ts';
-import { chunksOf, readDocument } from '../../../src/doors/documents/chunks.ts';
-import type { DocumentFormat } from '../../../src/doors/documents/document.ts';
+import { blocksOf, formatOf } from '../../../src/doors/rich-text/blocks.ts';
+import { chunksOf, readDocument } from '../../../src/doors/rich-text/chunks.ts';
+import type { DocumentFormat } from '../../../src/doors/rich-text/rich-text.ts';
 import { StoreWorld } from '../http/store-world.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

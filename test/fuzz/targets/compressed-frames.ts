@@ -3,7 +3,7 @@
  * read too. What must hold: no frame holds more than it says, nothing but a ServiceError is thrown, and what is framed is read as it was.
  */
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { framed, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
+import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { recordedFrames } from '../../doors/columnar/recorded-frames.ts';
 
@@ -21,7 +21,7 @@ export function run(bytes: Uint8Array): void {
   }
   const raw = given.subarray(0, longest);
   if (raw.length === 0) return;
-  const [frame] = [...framed([raw.subarray(0, 7), raw.subarray(7)])].filter(({ length }) => length > 0) as [Buffer];
+  const [frame] = [...toFrames([raw.subarray(0, 7), raw.subarray(7)])].filter(({ length }) => length > 0) as [Buffer];
   assert(frame.equals(frameOf(raw)), 'pieces are framed together');
   const read = unframe(frame, 0);
   assert('raw' in read && read.raw.equals(raw) && read.end === frame.length, 'what is framed is read as it was');

@@ -5,8 +5,8 @@
 import { Parser } from 'htmlparser2';
 import * as marked from 'marked';
 import { assert } from '../../../src/errors.ts';
-import { type Blocks, formatOf, htmlBlocks, markdownBlocks } from '../../../src/doors/documents/blocks.ts';
-import { chunksOf } from '../../../src/doors/documents/chunks.ts';
+import { type Blocks, formatOf, htmlBlocks, markdownBlocks } from '../../../src/doors/rich-text/blocks.ts';
+import { chunksOf } from '../../../src/doors/rich-text/chunks.ts';
 
 export const name = 'documents';
 

@@ -14,12 +14,12 @@ import {
 import { Tickets } from '../../../src/doors/rpc/flight-tickets.ts';
 import { bytesField, message, textField, varintField } from '../../../src/doors/rpc/protobuf.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { arrowColumns } from '../../../src/planner/formats/arrow-reader.ts';
 
 export const name = 'flight-messages';
 
-const caller = untenanted('ada', 'shared-secret', 'flight');
+const caller = tenantlessCaller('ada', 'shared-secret', 'flight');
 const tickets = new Tickets({ clock: { monotonicMs: () => 0 }, random: { fill: (bytes) => bytes.fill(7) } });
 const sealed = tickets.seal('ticket', caller, { kind: 'sql', sql: 'SELECT 1' });
 const command = (bytes: Uint8Array): Buffer => message(varintField(1, 2), bytesField(2, bytes));

@@ -10,14 +10,14 @@ import { ChunkedDecoder } from '../../../src/doors/object/chunked-decoder.ts';
 import { isKnown, spanOf } from '../../../src/doors/object/conditions.ts';
 import { IncomingBody } from '../../../src/doors/object/incoming-body.ts';
 import { listRequestOf } from '../../../src/doors/object/list-objects.ts';
-import { factsOf } from '../../../src/doors/object/object-facts.ts';
+import { factsOf } from '../../../src/doors/object/object-metadata.ts';
 import { checksumStated, copiedRange, namedParts } from '../../../src/doors/object/multipart.ts';
 import { operationOf } from '../../../src/doors/object/operations.ts';
 import { sourceOf } from '../../../src/doors/object/put-object.ts';
 import { requestOf } from '../../../src/doors/object/request.ts';
 import type { Bodies } from '../../../src/doors/frame/http/bodies.ts';
 import { xmlMembers } from '../../../src/doors/object/xml.ts';
-import { ChunkSignatures, type Signature, signatureOf, verified } from '../../../src/governance/authentication/sigv4.ts';
+import { ChunkSignatures, type Signature, signatureOf, verifySignature } from '../../../src/governance/authentication/sigv4.ts';
 
 export const name = 'object-request';
 
@@ -57,7 +57,7 @@ function look([first = '', ...lines]: readonly string[]): void {
   attempt(() => {
     const request = requestOf({ method, url, rawHeaders, headers } as unknown as IncomingMessage);
     const found = signatureOf(request.signed);
-    if (found !== null && found !== 'malformed') verified(request.signed, found, secret, nowNs);
+    if (found !== null && found !== 'malformed') verifySignature(request.signed, found, secret, nowNs);
     attempt(() => operationOf(request));
     attempt(() => listRequestOf(request));
     attempt(() => factsOf(request));

@@ -59,7 +59,7 @@ export function run(bytes: Uint8Array): void {
   }
   for (const each of all) {
     const short = each.slice(0, 500);
-    const marked = new Highlighter([matcher]).of(short);
+    const marked = new Highlighter([matcher]).mark(short);
     assert(
       short.includes('<') || marked.replaceAll(/<\/?em>/g, '') === short.normalize('NFKC'),
       'marks add to a text and no more',
@@ -73,7 +73,7 @@ export function run(bytes: Uint8Array): void {
     const [texts, shown] = [jsonTexts(json), new Highlighter([matcher]).ofJson(json)];
     assert(texts.join('\0') === pairs[row]!.map((each) => Buffer.from(each).toString()).join('\0'), 'the strings, and no names');
     assert(
-      texts.some((each) => shown === new Highlighter([matcher]).of(each)),
+      texts.some((each) => shown === new Highlighter([matcher]).mark(each)),
       'one of the strings is shown',
     );
   }

@@ -1,7 +1,7 @@
 /** Vectors that a model gives for rows: written beside what is asked, read as of an instant, erased with their rows, and never twice. */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type CommittedEntry, type Embedded, isOpen } from '../../../src/log/entries/entry.ts';
-import { isEmbedded } from '../../../src/log/entries/embedded.ts';
+import { isEmbedded } from '../../../src/log/entries/embedded-vectors.ts';
 import { RedactionChore } from '../../../src/governance/erasure/redaction-chore.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { verifyDirectory } from '../../../src/log/verify/verify.ts';
@@ -73,7 +73,7 @@ async function ask(text: string, rest = 'LIMIT 1'): Promise<{ ids: string; notic
 /** Asks once, and lets the rows be embedded. */
 async function embed(): Promise<void> {
   await ask('hound');
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   tick();
 }
 
@@ -98,7 +98,7 @@ const none = (count: number): string =>
 test('rows get vectors beside what is asked, once; a replay and a start ask no model, and an earlier basis does not see them', async () => {
   await fill();
   expect(await ask('hound')).toEqual({ ids: 'd4', notices: [none(3)] });
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   // The texts of rows that came without a vector, and of columns that are not declared masked; that of the question first.
   expect(model.texts.splice(0)).toEqual(['hound', 'a puppy sleeps', 'alice\nthe loaf is warm', 'bob\na vessel sails']);
   const before = clock.wallNs;
@@ -202,7 +202,7 @@ test('vectors of two models, or of two revisions of one, are never compared', as
     await open(settings);
     const { notices } = await ask('hound');
     expect(notices[0]).toMatch(/^(?:3|4) rows are ranked by words alone: for them there is no vector of the model/);
-    await store.service.embeddings.settled();
+    await store.service.embeddings.whenIdle();
     tick();
     expect((await ask('hound')).ids).toBe('d1');
     await store.close();
@@ -219,7 +219,7 @@ test('a model that is down is left in peace for longer each time, is said to be 
   await fill();
   model.refusesRows = true;
   await ask('hound');
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   model.isDown = true;
   const { ids, notices } = await ask('vessel');
   expect([ids, notices]).toEqual([
@@ -261,7 +261,7 @@ test('a text that the model does not take costs others nothing; guarded types, a
   tick();
   model.texts.length = 0;
   await store.answer("HYBRID_SEARCH FROM Note QUERY 'hound' LIMIT 1", acme);
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   expect(model.texts).toEqual(['hound', 'dog', 'loaf']);
   tick();
   const { notices } = await store.answer("HYBRID_SEARCH FROM Note QUERY 'hound' LIMIT 1", acme);
@@ -312,7 +312,7 @@ test('who does not see each of the texts that a vector is of, gets none of it: w
     for (let round = 0; round < 2; round++) {
       const answer = await store.answer(sql, clerk);
       answers.push(JSON.stringify([rowsOf(answer).map(({ id, _score }) => [id, _score]), answer.notices]));
-      await store.service.embeddings.settled();
+      await store.service.embeddings.whenIdle();
       tick();
     }
     const [first] = rowsOf(await store.answer(sql, acme));
@@ -340,7 +340,7 @@ test('SIMILAR TO a row without a vector of its own goes by the ones that the mod
     return [rowsOf(answer).map((row) => row['id']), answer.notices ?? []];
   };
   expect(await similar()).toEqual([['n3'], []]);
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   tick();
   expect(await similar()).toEqual([['n2', 'n3'], []]);
   await store.put(
@@ -367,7 +367,7 @@ test('a job that is cancelled leaves what it has written, and its type alone for
   const who = { ...acme, credential: 'admin' } as const;
   const job = await vi.waitUntil(() => store.service.jobs.list(who).find(({ state }) => state === 'running'));
   store.service.jobs.cancel(job.id, who);
-  await store.service.embeddings.settled();
+  await store.service.embeddings.whenIdle();
   release();
   model.held = null;
   expect(store.service.jobs.find(job.id, who)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
@@ -411,7 +411,7 @@ test('rows of others, embedded or not, change no byte of an answer', async () =>
         const shown = rowsOf(answer).map((row) => Object.entries(row).map(([name, cell]) => `${name}: ${String(cell)}`));
         answers.push(JSON.stringify([shown, answer.notices, answer.estimatedTotalHits]));
       }
-      await store.service.embeddings.settled();
+      await store.service.embeddings.whenIdle();
     }
     await store.close();
   }

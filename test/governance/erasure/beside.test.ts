@@ -1,6 +1,6 @@
 /** Erasing beside everything else: writes that come meanwhile, a drain, policies, a start that knows commitments alone. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { untenanted } from '../../../src/governance/caller.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { DiskFile } from '../../../src/log/disk/disk.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
@@ -133,7 +133,7 @@ test('a start finds by the commitment alone what still says the subject, and wai
 });
 
 describe('policies', () => {
-  const admin = untenanted('root', 'admin', 'test');
+  const admin = tenantlessCaller('root', 'admin', 'test');
   const dpo = { ...acme, principal: 'dora', roles: ['dpo'] };
   const install = (id: string, text: string): Promise<unknown> =>
     world.store.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>

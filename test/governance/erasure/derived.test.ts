@@ -43,7 +43,7 @@ async function keysOfNotes(): Promise<(string | null)[]> {
     for (const { body, leaf, position } of splitParts(entry)) {
       if (body.kind !== 'rows' || body.type !== 'Note') continue;
       const rowKeys = (await world.store.service.log.proofs.entry({ leaf }))!.rowKeys();
-      for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.of(position - entry.position + row) ?? null);
+      for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.keyIdOf(position - entry.position + row) ?? null);
     }
   }
   return keys;

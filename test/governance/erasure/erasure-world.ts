@@ -6,7 +6,7 @@ import type { Envelope } from '../../../src/governance/erasure/receipt.ts';
 import type { Disk } from '../../../src/log/disk/disk.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import type { PropertyDefinition } from '../../../src/log/entries/entry.ts';
-import type { ServiceParts } from '../../../src/service.ts';
+import type { ServiceDependencies } from '../../../src/service.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 
 interface Verifier {
@@ -65,7 +65,7 @@ export class ErasureWorld {
     this.disk = disk;
   }
 
-  async open(parts: Partial<ServiceParts> = {}): Promise<this> {
+  async open(parts: Partial<ServiceDependencies> = {}): Promise<this> {
     this.store = await TestStore.open('2024-01-01', settings, {
       disk: this.disk,
       clock: this.clock,
@@ -78,7 +78,7 @@ export class ErasureWorld {
     return this;
   }
 
-  async restart(parts: Partial<ServiceParts> = {}): Promise<this> {
+  async restart(parts: Partial<ServiceDependencies> = {}): Promise<this> {
     await this.store.close();
     return this.open(parts);
   }

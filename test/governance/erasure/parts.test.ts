@@ -12,7 +12,7 @@ import {
 } from '../../../src/governance/erasure/receipt.ts';
 import { RecipeSeals } from '../../../src/governance/erasure/recipe-seals.ts';
 import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
-import { SoughtCommitment, SoughtText } from '../../../src/governance/erasure/sought.ts';
+import { CommitmentTarget, TextTarget } from '../../../src/governance/erasure/scan-target.ts';
 import { noteSigner } from '../../../src/log/tree/checkpoint-note.ts';
 import type { Vector } from '../../../src/log/values/columns.ts';
 import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
@@ -37,7 +37,7 @@ describe('a reason', () => {
 describe('what is sought', () => {
   const hmacKey = new Uint8Array(32).fill(3);
   const commitment = commitmentOf(saltOf(hmacKey, 'acme', 'alice'), 'alice');
-  const both = [new SoughtText('alice'), new SoughtCommitment(hmacKey, 'acme', commitment)];
+  const both = [new TextTarget('alice'), new CommitmentTarget(hmacKey, 'acme', commitment)];
 
   test.each(both)('is found as a whole text, and as a word of another: $method', (sought) => {
     expect(['alice', 'Alice', 'alice ', 'bob'].map((text) => sought.is(text))).toEqual([true, false, false, false]);

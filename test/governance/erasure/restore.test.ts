@@ -19,7 +19,7 @@ const filled = async (digestedInTurnMax: number): Promise<ErasureWorld> =>
 async function backedUp({ store }: ErasureWorld): Promise<{ readonly backup: string; readonly root: string }> {
   const { backups } = store.service;
   const taken = await backups.create();
-  await backups.settled();
+  await backups.whenIdle();
   expect(await backups.list()).toMatchObject([{ backup: taken.backup, digest_tree_size: taken.tree_size }]);
   return taken;
 }

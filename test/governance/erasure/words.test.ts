@@ -122,10 +122,10 @@ test('sentences are kept with the first position that said each, and as many as 
   words.add(`${sentence} ${other}`, 9);
   words.add(other, 4);
   words.add('too short', 1);
-  const search = ErasedWords.restored(words.saved()).search()!;
+  const search = ErasedWords.fromSaved(words.savedState()).search()!;
   const since = [sentence, `x ${other} y`, `${sentence}${other}`, 'nothing'].map((text) => search.sinceInText(text));
   expect(since).toEqual([9, 4, 4, Infinity]);
   const many = new ErasedWords();
   for (let i = 0; i < 20_000; i++) many.add(`this is the sentence number ${i}`, i);
-  expect((JSON.parse(many.saved()) as unknown[]).length).toBe(16_384);
+  expect((JSON.parse(many.savedState()) as unknown[]).length).toBe(16_384);
 });

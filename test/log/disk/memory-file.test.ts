@@ -3,7 +3,7 @@ import fs from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { MEMORY_DIRECTORY, openMemoryFile } from '../../../src/log/disk/memory-file.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
-import { type GraphAsked, graphJob, type GraphTold } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import { type GraphRequest, graphJob, type GraphReply } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
 
 const own = async (): Promise<readonly string[]> => {
   const names = (await fs.readdir(MEMORY_DIRECTORY)).filter((name) => name.startsWith('annals-'));
@@ -31,7 +31,7 @@ test('there is none on a disk, nor where there is no room', async () => {
 const vectors = Array.from({ length: 50 }, (_, row) => Float32Array.of(row + 1, 50 - row, (row * 7) % 13));
 
 test('a graph is the same after a way over a file; bytes that end early are refused, and without memory there are none', async () => {
-  const ask = (memory: string): ((asked: GraphAsked) => Promise<GraphTold>) => {
+  const ask = (memory: string): ((asked: GraphRequest) => Promise<GraphReply>) => {
     const worker = inlineWorker(graphJob, { memory });
     return (asked) => worker.ask(asked);
   };
@@ -45,7 +45,7 @@ test('a graph is the same after a way over a file; bytes that end early are refu
   const { bytes } = await first({ ask: 'save', graph: 1 });
   const second = ask(MEMORY_DIRECTORY);
   await second({ ask: 'open', graph: 7, dims: 3, bytes: bytes! });
-  const near = (graph: number): GraphAsked => ({
+  const near = (graph: number): GraphRequest => ({
     ask: 'near',
     vector: vectors[9]!,
     parts: [{ graph, count: 5, effort: 64, visible: null }],

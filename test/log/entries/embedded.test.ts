@@ -1,7 +1,7 @@
 /** Vectors that a model gave, in the log: whole with all keys, without exactly those of a subject whose key is destroyed. */
 import { expect, test } from 'vitest';
 import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash, openPayload } from '../../../src/log/entries/entry-codec.ts';
-import { isEmbedded, withoutVectors } from '../../../src/log/entries/embedded.ts';
+import { isEmbedded, withoutVectors } from '../../../src/log/entries/embedded-vectors.ts';
 import { type Embedded, isOpen } from '../../../src/log/entries/entry.ts';
 import type { Keyring } from '../../../src/log/keys/keys.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';

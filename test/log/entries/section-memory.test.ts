@@ -20,7 +20,7 @@ test('any bytes under any key and nonce, at any place, and again what they were'
   const places = fc.record({ at: fc.nat(100), block: fc.nat(1 << 20) });
   fc.assert(
     fc.property(bytesOf(32), bytesOf(12), fc.uint8Array({ maxLength: 1500 }), places, (key, nonce, bytes, { at, block }) => {
-      const memory = SectionMemory.of(2048);
+      const memory = SectionMemory.acquire(2048);
       memory.key.set(key);
       memory.setNonce(nonce);
       memory.bytes.fill(0xee, 0, at);
@@ -39,7 +39,7 @@ test('any bytes under any key and nonce, at any place, and again what they were'
 test('a stream goes on where a slice of it ends', () => {
   const key = new Uint8Array(32).fill(1);
   const nonce = new Uint8Array(12).fill(2);
-  const memory = SectionMemory.of(100_000);
+  const memory = SectionMemory.acquire(100_000);
   memory.key.set(key);
   memory.setNonce(nonce);
   memory.bytes.fill(0, 0, 100_000);
@@ -48,19 +48,19 @@ test('a stream goes on where a slice of it ends', () => {
 });
 
 test('a key is not left behind, and two bodies at once have two memories', () => {
-  const memory = SectionMemory.of(500);
+  const memory = SectionMemory.acquire(500);
   memory.key.fill(7);
   memory.giveBack();
-  const [first, second, third] = [400, 400, 400].map((size) => SectionMemory.of(size));
+  const [first, second, third] = [400, 400, 400].map((size) => SectionMemory.acquire(size));
   // As a whole a memory is far too large to be compared or shown.
   expect([first, second, third].some((each) => each === memory)).toBe(true);
   expect(new Set([first, second, third]).size).toBe(3);
   expect(memory.key.every((byte) => byte === 0)).toBe(true);
   first!.giveBack();
-  expect(SectionMemory.of(8 << 20).bytes.length).toBeGreaterThanOrEqual(8 << 20);
-  const huge = SectionMemory.of(17 << 20);
+  expect(SectionMemory.acquire(8 << 20).bytes.length).toBeGreaterThanOrEqual(8 << 20);
+  const huge = SectionMemory.acquire(17 << 20);
   huge.giveBack();
-  expect(SectionMemory.of(17 << 20) === huge).toBe(false);
+  expect(SectionMemory.acquire(17 << 20) === huge).toBe(false);
 });
 
 test('the module is what its source compiles to', async () => {

@@ -47,7 +47,7 @@ test('a data directory made from an escrow opens what the one that it was made o
   expect(again.subjects.opening(standing.id)!.equals(standing.key)).toBe(true);
   expect(again.subjects.sealing('t', 's2').id).toBe(keyring.subjects.sealing('t', 's2').id);
   expect(again.subjects.opening(destroyed.id)).toBeNull();
-  expect(again.subjects.destroyed()).toEqual([{ id: destroyed.id, receipt: 'receipt-7' }]);
+  expect(again.subjects.tombstones()).toEqual([{ id: destroyed.id, receipt: 'receipt-7' }]);
   again.subjects.sealing('t', 'new');
   await again.subjects.durable();
 });

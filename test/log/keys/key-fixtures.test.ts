@@ -31,7 +31,7 @@ function compare(keyring: KeyStore, expected: Expected): void {
     expect(hex(subjects.opening(id)!.export())).toBe(key);
     expect(subjects.sealing(tenant, subject).id).toBe(id);
   }
-  expect(subjects.destroyed()).toEqual(expected.destroyed);
+  expect(subjects.tombstones()).toEqual(expected.destroyed);
   for (const { id } of expected.destroyed) expect(subjects.opening(id)).toBeNull();
 }
 

@@ -36,7 +36,7 @@ class Promises {
   }
 
   faultOf(subjects: SubjectKeyFiles): string | null {
-    const ledger = new Set(subjects.destroyed().map(({ id }) => id));
+    const ledger = new Set(subjects.tombstones().map(({ id }) => id));
     for (const [id, key] of this.keys) {
       let found: crypto.KeyObject | null | undefined;
       try {

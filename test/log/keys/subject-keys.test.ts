@@ -63,7 +63,7 @@ test('a destroyed key is gone from memory and disk, its subject gets another one
   expect(Buffer.from((await disk.readFile(first))!).equals(file)).toBe(true);
   const { subjects: next } = await open(disk, 'next');
   expect(next.opening(ada.id)).toBeNull();
-  expect(next.destroyed()).toEqual([{ id: ada.id, receipt: 'receipt-1' }]);
+  expect(next.tombstones()).toEqual([{ id: ada.id, receipt: 'receipt-1' }]);
   expect(next.opening(bob.id)!.equals(bob.key)).toBe(true);
   expect(next.sealing('acme', 'ada').id).not.toBe(ada.id);
 });
@@ -162,7 +162,7 @@ test('thousands of subjects over several files, and erasures in all of them, are
     'many',
   );
   const { subjects: next } = await open(disk, 'next');
-  expect(next.destroyed()).toHaveLength(gone.length);
+  expect(next.tombstones()).toHaveLength(gone.length);
   for (const [i, { id, key }] of made.entries()) {
     const found = next.opening(id);
     if (i % 1000 === 3) expect(found).toBeNull();
@@ -332,7 +332,7 @@ test('the keyed hash of a subject is HMAC-SHA-256, whatever came before it', () 
   const key = new SeededRandom('hash').fill(new Uint8Array(32));
   const hash = new KeyedHash(key);
   for (const text of ['', 'a', 'ä€😀\ud800', 'x'.repeat(2000), 'b', 'é'.repeat(5000), 'c'])
-    expect(hash.of(text).toString('hex')).toBe(createHmac('sha256', key).update(text).digest('hex'));
+    expect(hash.digest(text).toString('hex')).toBe(createHmac('sha256', key).update(text).digest('hex'));
 });
 
 test('a key that was handed out before it was destroyed seals what nobody will open', async () => {

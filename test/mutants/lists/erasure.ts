@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a key falls back to a version that goes as well',
-    file: 'src/projections/rows/keys/removing.ts',
+    file: 'src/projections/rows/keys/key-removal.ts',
     find: 'while (heir !== NO_ROW && going.has(heir)) heir = table.previousOf(heir);',
     replace: '',
     killedBy: erasure,
@@ -45,8 +45,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a start takes versions before an erased one for superseded',
     file: 'src/projections/rows/keys/enter-keys.ts',
-    find: 'let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);',
-    replace: 'let row = previous.at(at);',
+    find: 'let row = segment.isRemoved(at) ? NO_ROW : previous.codeAt(at);',
+    replace: 'let row = previous.codeAt(at);',
     killedBy: erasure,
   },
   {
@@ -66,14 +66,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a file of before is not written again',
     file: 'src/projections/rows/segments/segment-columns.ts',
-    find: '    for (const { column } of this.#copies()) column.clear(rows);\n    this.#changed();',
+    find: '    for (const { column } of this.#copies()) column.clear(rows);\n    this.#markChanged();',
     replace: '    for (const { column } of this.#copies()) column.clear(rows);',
     killedBy: erasure,
   },
   {
     name: 'erasure: versions of a subject are looked for on main only',
     file: 'src/projections/rows/projection.ts',
-    find: 'this.timeline.end, this.#ordered(), this.#scopes',
+    find: 'this.timeline.end, this.#byFork(), this.#scopes',
     replace: 'this.timeline.end, [this.#layer(0)], this.#scopes',
     killedBy: erasure,
   },
@@ -149,7 +149,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a digest counts what was removed before',
-    file: 'src/projections/rows/erasure/standing-versions.ts',
+    file: 'src/projections/rows/erasure/version-digests.ts',
     find: 'let removed = segment.removedAtOrAfter(first);',
     replace: 'let removed = segment.length;',
     killedBy: digests,

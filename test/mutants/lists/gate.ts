@@ -32,7 +32,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'guards: any reason opens',
     file: guardsFile,
-    find: "return caller.roles.includes('break-glass') || this.#permits.permitted(this.#opening, type) ? null : 'no right';",
+    find: "return caller.roles.includes('break-glass') || this.#permits.permitsOpening(this.#opening, type) ? null : 'no right';",
     replace: 'return null;',
     killedBy: guards,
   },

@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'keys: a lost key counts as destroyed',
     file: 'src/log/keys/subject-keys.ts',
-    find: 'if (this.#tombstones.has(id)) return null;\n      throw lost(id);',
+    find: 'if (this.#tombstones.has(id)) return null;\n      throw lostKeyError(id);',
     replace: 'return null;',
     killedBy: unit,
   },

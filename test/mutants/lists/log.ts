@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a frame that nobody vouched for is followed',
     file: frameFeed,
-    find: 'if (!vouched(0) && !frameIsWhole(bytes)) {',
+    find: 'if (!isVouched(0) && !frameIsWhole(bytes)) {',
     replace: 'if (vouched(0) && !frameIsWhole(bytes)) {',
     killedBy: beside,
   },
@@ -182,7 +182,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'does not follow the chain',
     file: chain,
-    find: "    if (!equalBytes(facts.previousHash, this.#previousHash)) throw malformed('a leaf that does not link to the one before it');\n",
+    find: "    if (!equalBytes(facts.previousHash, this.#previousHash)) throw malformedError('a leaf that does not link to the one before it');\n",
     replace: '',
     killedBy: ['test/log/recovery.test.ts', 'test/log/log.test.ts'],
   },
@@ -203,8 +203,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'seals without waiting for what it covers',
     file: 'src/log/signed-heads.ts',
-    find: '    await settled(appended);\n    await this.#store(covering);',
-    replace: '    await this.#store(covering);\n    await settled(appended);',
+    find: '    await finalOutcome(appended);\n    await this.#store(covering);',
+    replace: '    await this.#store(covering);\n    await finalOutcome(appended);',
     killedBy: crash,
   },
   {
@@ -239,9 +239,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'makes visible by an fsync what was written beside it',
     file: groupCommit,
-    find: "if (this.#walSync !== 'off') this.#listener.committed(written.last!);\n      for (const acknowledgement",
+    find: "if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);\n      for (const acknowledgement",
     replace:
-      "if (this.#walSync !== 'off') this.#listener.committed(this.#unsynced.last ?? written.last!);\n      for (const acknowledgement",
+      "if (this.#walSync !== 'off') this.#listener.onCommitted(this.#unsynced.last ?? written.last!);\n      for (const acknowledgement",
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {

@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'search: of rows that were gathered, those of the first chunk alone are found',
     file: 'src/projections/rows/scan/scan.ts',
-    in: 'placed',
+    in: 'withAddresses',
     find: 'const gathered = made.first !== first || made.selection !== rows;',
     replace: 'const gathered = false;',
     killedBy: sizes,

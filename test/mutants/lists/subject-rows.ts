@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'subject rows: rows of a section come in any order',
     file: open,
-    find: "      if (row <= last) throw malformed('rows of sections out of order');\n",
+    find: "      if (row <= last) throw malformedError('rows of sections out of order');\n",
     replace: '',
     killedBy: rows,
   },

@@ -17,8 +17,8 @@ import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
 import { GroupKernels } from '../../../src/planner/operators/group-kernels.ts';
 import { RowMask } from '../../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
-import { vectorOf } from '../../../src/planner/writes/found-rows.ts';
-import { type DerivedParts, Service } from '../../../src/service.ts';
+import { vectorOf } from '../../../src/planner/writes/read-rows.ts';
+import { type DerivedOptions, Service } from '../../../src/service.ts';
 import { analyst, TestRandom } from '../../harness.ts';
 import { batches, type History, instantAt, paths, regions } from './history.ts';
 import { type Column, columnTypes, PlainAnswer, type Question, questionsOf, sqlOf, type Version } from './questions.ts';
@@ -41,7 +41,7 @@ export interface Place {
   readonly directory: string;
   readonly history: History;
   /** What a test has smaller than the product. */
-  readonly derived?: Partial<DerivedParts>;
+  readonly derived?: Partial<DerivedOptions>;
   readonly budgetMb: number;
 }
 
@@ -79,7 +79,7 @@ export async function runMode(mode: Mode, place: Place): Promise<Outcome> {
     if (mode === 'loaded') await load(service, clock, place.history);
     clock.wallNs = now;
     // Deciding and reading wait for files that are written beside them: so does what is measured here.
-    await columns.settled();
+    await columns.whenIdle();
     columns.trim();
     if (mode === 'compacted') counts['compacted'] = (await columns.compact()).segments;
     const asked = questionsOf(place.history, now);

@@ -99,7 +99,7 @@ async function loaded(store: TestStore, world: World): Promise<TestStore> {
 
 /** Every sealed segment has its file. */
 async function settled(store: TestStore): Promise<TestStore> {
-  await store.service.columns!.settled();
+  await store.service.columns!.whenIdle();
   store.service.columns!.trim();
   return store;
 }

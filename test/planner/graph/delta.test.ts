@@ -1,9 +1,9 @@
 /** A graph that edges came to and went from has the arrays that it would have if all of them were read anew. */
 import { expect, test } from 'vitest';
-import { column, inOrder, offsetsOf, roomFor, turned } from '../../../src/planner/graph/edge-order.ts';
+import { column, inOrder, offsetsOf, roomFor, transpose } from '../../../src/planner/graph/edge-order.ts';
 import { type EdgeChange, changedGraph } from '../../../src/planner/graph/graph-delta.ts';
 import { Graph, type NodeTexts } from '../../../src/planner/graph/graph.ts';
-import { made } from '../../../src/planner/graph/graph-making.ts';
+import { makeGraph } from '../../../src/planner/graph/graph-builder.ts';
 import { inTextOrder } from '../../../src/planner/graph/text-order.ts';
 import type { Steps } from '../../../src/planner/graph/steps.ts';
 import { seedBase } from '../../runner/seed.ts';
@@ -32,7 +32,7 @@ function graphOf(edges: readonly EdgeChange[]): Graph {
     names: { size: nodes, offsets, heap: new Uint8Array(Buffer.concat(names)) },
     visible: new Uint8Array(nodes).fill(1),
   };
-  const { parts, order } = finished(made(read));
+  const { parts, order } = finished(makeGraph(read));
   const texts: NodeTexts = {
     size: nodes,
     text: (node) => names[order[node]!]!.toString(),
@@ -101,7 +101,7 @@ test.each([1, 1 << 10, 1 << 20, 3 << 20])('edges stand in the order of their end
   expect(Array.from(words(3))).toEqual(plain.map(({ name }) => ~name));
   const offsets = finished(offsetsOf(ordered, count, size));
   const out = words(1);
-  const into = finished(turned(offsets, out, size));
+  const into = finished(transpose(offsets, out, size));
   expect(Array.from(out)).toEqual(plain.map(({ target }) => target));
   const back = plain
     .map(({ source, target }, edge) => ({ source, target, edge }))

@@ -57,10 +57,10 @@ async function start(): Promise<void> {
 /** Whatever is being made beside the turns is made, and rests. */
 async function settled(): Promise<void> {
   await store.service.settle();
-  await store.service.columns!.settled();
+  await store.service.columns!.whenIdle();
   const { indexes } = store.service.projections.rows;
   await vi.waitFor(() => expect(missing()).toEqual([]), { timeout: 20_000, interval: 10 });
-  await indexes.files!.written();
+  await indexes.files!.whenWritten();
 }
 
 /** Sealed segments that spell an end out and have nothing that says which rows have the same. */

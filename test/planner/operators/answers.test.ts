@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import type { InvocationFacts } from '../../../src/governance/gate-contract.ts';
+import type { InvocationDetails } from '../../../src/governance/gate-contract.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../../src/log/values/value.ts';
 import { Planner } from '../../../src/planner/planner.ts';
 import { FakeStore, type FakeType, type Row, rowsOf, tuplesOf } from '../fake-snapshot.ts';
@@ -330,11 +330,11 @@ describe('estimatedTotalHits', () => {
 });
 
 describe('what the gate is told', () => {
-  async function facts(sql: string): Promise<InvocationFacts> {
-    const told: InvocationFacts[] = [];
+  async function facts(sql: string): Promise<InvocationDetails> {
+    const told: InvocationDetails[] = [];
     const invocation = storeOf([{ small: 1n, label: 'secret' }]).invocation(told);
     await planner.query(invocation, { sql }).catch(() => undefined);
-    return Object.assign({}, ...told) as InvocationFacts;
+    return Object.assign({}, ...told) as InvocationDetails;
   }
 
   test('template, literals, type, purpose and rows', async () => {

@@ -30,7 +30,7 @@ test('rows are found as they come, by the index of the first many and by chunks 
     }
   }
   const [head] = store.service.projections.rows.table(null, 'Doc')!.segments;
-  expect(indexes.covered(head!, 'title')).toBeGreaterThan(8_192);
+  expect(indexes.coveredRows(head!, 'title')).toBeGreaterThan(8_192);
   const best = await store.answer("SELECT id, _score FROM Doc WHERE MATCH(title, 'rare many') ORDER BY _score DESC LIMIT 5");
   expect(best.estimatedTotalHits).toBe(expected('many').length);
   expect(rowsOf(best).map(({ id }) => id)).toEqual(expected('rareOne').slice(0, 5));

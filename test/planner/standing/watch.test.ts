@@ -167,9 +167,9 @@ describe('a registration', () => {
     await registered();
     await expect(registered()).rejects.toMatchObject({ code: 'REL_WATCH_LIMIT' });
     await clock.pass(59_000);
-    expect(hub.registered(id, analyst).id).toBe(id);
+    expect(hub.requireSubscription(id, analyst).id).toBe(id);
     await clock.pass(1_001);
-    expect(() => hub.registered(id, analyst)).toThrow('no such subscription');
+    expect(() => hub.requireSubscription(id, analyst)).toThrow('no such subscription');
     await registered();
   });
 
@@ -179,10 +179,10 @@ describe('a registration', () => {
       client.leave();
       await done;
       await clock.pass(59_000);
-      if (keep) expect(hub.registered(subscription.id, analyst)).toBe(subscription);
-      else expect(() => hub.registered(subscription.id, analyst)).toThrow('no such subscription');
+      if (keep) expect(hub.requireSubscription(subscription.id, analyst)).toBe(subscription);
+      else expect(() => hub.requireSubscription(subscription.id, analyst)).toThrow('no such subscription');
       await clock.pass(1_001);
-      expect(() => hub.registered(subscription.id, analyst)).toThrow('no such subscription');
+      expect(() => hub.requireSubscription(subscription.id, analyst)).toThrow('no such subscription');
     }
   });
 

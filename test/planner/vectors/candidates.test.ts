@@ -28,7 +28,7 @@ function candidatesOf(coarse: CoarseVectors, direction: Direction, least: number
   const candidates = new Candidates(direction, coarse.width);
   const into = new Int32Array(coarse.rows);
   const count = selection?.length ?? coarse.rows;
-  const kept = candidates.of(coarse, { columns: [], selection, first: 0, count }, least, into)!;
+  const kept = candidates.find(coarse, { columns: [], selection, first: 0, count }, least, into)!;
   candidates.close();
   return new Set(into.subarray(0, kept).map((place) => (selection === null ? place : selection[place]!)));
 }

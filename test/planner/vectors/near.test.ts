@@ -70,7 +70,7 @@ const told = (answer: Answer): unknown[] => rowsOf(answer).map((row) => [row['id
 async function made({ store, sought, ask }: World): Promise<void> {
   const first = await ask(sought[0]!);
   expect([first.isApproximate, first.notices?.length]).toEqual([undefined, 1]);
-  await store.service.projections.rows.indexes.graphs!.settled();
+  await store.service.projections.rows.indexes.graphs!.whenIdle();
 }
 
 test('graphs find nearly all that are nearest, of whom it may be, and say so; what others have changes no answer', async () => {
@@ -105,7 +105,7 @@ test('graphs find nearly all that are nearest, of whom it may be, and say so; wh
 test('after a start graphs are read and not made, and what they say is the same', async () => {
   const disk = new MemoryDisk();
   const world = await opened(0.01, {}, disk);
-  await world.store.service.columns!.settled();
+  await world.store.service.columns!.whenIdle();
   await made(world);
   const { store, sought } = world;
   const before = [];
@@ -142,7 +142,7 @@ test('a condition, a recipe and a basis with few of the rows have all of them lo
   );
   const erased = await ask(sought!);
   expect(erased.isApproximate).toBe(undefined);
-  await store.service.projections.rows.indexes.graphs!.settled();
+  await store.service.projections.rows.indexes.graphs!.whenIdle();
   const again = await ask(sought!);
   expect([again.isApproximate, again.rowCount]).toEqual([true, best]);
   expect(rowsOf(again).filter((row) => row['who'] === 's1')).toEqual([]);
@@ -171,7 +171,7 @@ test('a strong read asks graphs where more rows are visible than a setting says'
   const [sought] = world.sought;
   const exact = await world.ask(sought!, '', {});
   expect(exact.notices).toHaveLength(1);
-  await world.store.service.projections.rows.indexes.graphs!.settled();
+  await world.store.service.projections.rows.indexes.graphs!.whenIdle();
   expect((await world.ask(sought!, '', {})).isApproximate).toBe(true);
   await world.store.close();
 });

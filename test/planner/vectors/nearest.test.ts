@@ -131,7 +131,7 @@ test('who asks for eventual answers is told by graphs, and that they said so', a
   );
   expect(plan).toContain('approximate by graphs, as the answer may be eventual');
   await ask({ consistency: 'eventual' });
-  await store.service.projections.rows.indexes.graphs!.settled();
+  await store.service.projections.rows.indexes.graphs!.whenIdle();
   const [near, exact] = [await ask({ consistency: 'eventual' }), await ask({})];
   expect([near.isApproximate, exact.isApproximate, near.rowCount]).toEqual([true, undefined, 10]);
   const nearest = new Set(rowsOf(exact).map(({ id }) => id));

@@ -1,7 +1,7 @@
 /** Rows of the catalogue that are looked up by a table's number or name are those that going through all of them finds. */
 import { expect, test } from 'vitest';
 import type { GovernedSnapshot } from '../../../src/governance/gate-contract.ts';
-import { factsOf } from '../../../src/planner/virtual/facts.ts';
+import { factsOf } from '../../../src/planner/virtual/catalogue-contents.ts';
 import { relations } from '../../../src/planner/virtual/relations.ts';
 
 const types = ['Item', 'Owner', 'Item_pkey', 'pg_class'].map((name) => ({
@@ -30,7 +30,7 @@ test('by every column that says which table it is about', () => {
     for (const { name } of relation.columns) {
       const values = new Set([...all.map((cells) => cells[name] ?? null), null, 'nothing', 7]);
       for (const value of values) {
-        const found = relation.found(facts, name, value);
+        const found = relation.findRows(facts, name, value);
         if (found === null) continue;
         lookedUp++;
         const wanted = value === null ? [] : all.filter((cells) => cells[name] === value);

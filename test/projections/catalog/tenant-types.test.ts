@@ -288,12 +288,12 @@ describe('the version of an ontology', () => {
     store.run(register('Shelf', null), 'globex', 'dev');
     const dev = store.projections.branches.idOf('dev', null)!;
     at.forEach((position, i) => {
-      const then = tenants.map((tenant) => store.projections.catalogHistory.at(0, position, tenant)!);
+      const then = tenants.map((tenant) => store.projections.catalogHistory.catalogAt(0, position, tenant)!);
       expect(then.map(({ ontologyVersion }) => ontologyVersion)).toEqual(seen[i]);
     });
-    const onBranch = store.projections.catalogHistory.at(dev, store.position, 'globex')!;
+    const onBranch = store.projections.catalogHistory.catalogAt(dev, store.position, 'globex')!;
     expect([onBranch.ontologyVersion, onBranch.isOwn('Parcel'), onBranch.isOwn('Shelf')]).toEqual([3, true, true]);
-    expect(store.projections.catalogHistory.at(dev, store.position, 'acme')!.type('Shelf')).toEqual(
+    expect(store.projections.catalogHistory.catalogAt(dev, store.position, 'acme')!.type('Shelf')).toEqual(
       store.types('acme', 'dev').type('Shelf'),
     );
   });
@@ -325,7 +325,7 @@ describe('the version of an ontology', () => {
       const { ontologyVersion } = store.types('acme', branch);
       expect(ontologyVersion).toBe(before + 1);
       expect(
-        store.projections.catalogHistory.at(store.projections.branches.idOf(branch, 'acme')!, store.position, 'acme')!
+        store.projections.catalogHistory.catalogAt(store.projections.branches.idOf(branch, 'acme')!, store.position, 'acme')!
           .ontologyVersion,
       ).toBe(ontologyVersion);
     }
@@ -478,7 +478,7 @@ test('a definition of a log of before belongs to everybody, whoever made it', ()
   store.run(evolve('Parcel', { weight: property('json') }), 'acme');
   expect(read(store, 'acme', ['weight'])).toEqual([{ weight: '1' }]);
   expect(read(store, 'globex', ['weight'])).toEqual([{ weight: 2 }]);
-  expect(store.projections.catalogHistory.at(0, store.position, 'globex')!.type('Parcel')).toMatchObject(widened);
+  expect(store.projections.catalogHistory.catalogAt(0, store.position, 'globex')!.type('Parcel')).toMatchObject(widened);
 });
 
 test('a type and a view of one tenant have two names; those of two tenants may have one', () => {

@@ -60,7 +60,7 @@ test('an erasure stands from its intent to its completion, and its first stateme
   expect(store.entries.at(-1)!.context.tenant).toBe('acme');
   expect(store.run(complete('e1', '{"version":2}')).changed).toBe(false);
   expect(erasures.standing()).toEqual([]);
-  expect(erasures.of('e1')).toMatchObject({
+  expect(erasures.find('e1')).toMatchObject({
     statement: '{"version":1}',
     versions: [],
     counts: [{ versions: 1 }, { versions: 2 }],

@@ -75,7 +75,7 @@ class World {
     }));
     await this.store.put('Doc', rows, tenant);
     this.documents = rows.map(({ body, v }) => ({ body, v }));
-    await this.store.service.columns!.settled();
+    await this.store.service.columns!.whenIdle();
   }
 
   get #rows() {
@@ -110,9 +110,9 @@ class World {
 
   /** All indexes of sealed segments that there are rest on files. */
   async saved(): Promise<void> {
-    await this.store.service.columns!.settled();
+    await this.store.service.columns!.whenIdle();
     await this.store.service.settle();
-    await this.files.written();
+    await this.files.whenWritten();
   }
 
   async names(): Promise<readonly string[]> {
@@ -196,7 +196,7 @@ describe.each(kinds)('$name', (kind) => {
       invocation.submit({ kind: 'remove-rows', type: 'Doc', keys: ['d70', 'd71'] }),
     );
     world.gone((row) => row === 70 || row === 71);
-    await world.files.written();
+    await world.files.whenWritten();
     // Those of the other segments stay.
     expect((await world.names()).length).toBe(sealed - 1);
     await world.saved();

@@ -63,14 +63,14 @@ const graph: Kind = {
   room: 14_000,
   column: 'v',
   read: async ({ graphs }, segment) => {
-    const paths = [{ segment, path: segment.paths.at(0), visible: null }];
+    const paths = [{ segment, path: segment.paths.codeAt(0), visible: null }];
     const found: number[] = [];
     for (const vector of sought) {
       // Those that were asked just now leave no memory for others.
       for (let round = 0; found.length < (sought.indexOf(vector) + 1) * count && round < 20; round++) {
         const [near] = await graphs!.near({ column: 'v', vector, count }, paths);
         found.push(...(near ?? []));
-        await graphs!.settled();
+        await graphs!.whenIdle();
       }
     }
     return found.join(' ');

@@ -72,7 +72,7 @@ describe('a schedule', () => {
       context: { tenant: 'acme', path: 'acme' },
       body: { kind: 'removal', keys: [] },
     });
-    expect(store.projections.retention.of('s')).toBeUndefined();
+    expect(store.projections.retention.find('s')).toBeUndefined();
     expect(store.projections.retention.due(until, 10)).toEqual([]);
     expect(() => store.run({ kind: 'expire-retention', id: 's' })).toThrow(refused('REL_NOT_FOUND'));
   });
@@ -102,7 +102,7 @@ describe('a schedule', () => {
     store.run(schedule('main b', 'b', 1n), 'acme');
     store.run(schedule('dev a', 'a', 1n), 'acme', 'dev');
     store.run(schedule('dev b', 'b', 1n), 'acme', 'dev');
-    const inForce = (): string[] => ['main a', 'main b', 'dev a', 'dev b'].filter((id) => store.projections.retention.of(id));
+    const inForce = (): string[] => ['main a', 'main b', 'dev a', 'dev b'].filter((id) => store.projections.retention.find(id));
     // On the branch it is hidden, on main it stands.
     store.run(remove('a'), 'acme', 'dev');
     expect(inForce()).toEqual(['main a', 'main b', 'dev b']);
@@ -110,14 +110,14 @@ describe('a schedule', () => {
     expect(inForce()).toEqual(['main a']);
     store.run(schedule('again', 'a', 1n), 'acme');
     store.run({ kind: 'release-retention', id: 'again' });
-    expect(store.projections.retention.of('again')).toBeUndefined();
+    expect(store.projections.retention.find('again')).toBeUndefined();
     expect(() => store.run({ kind: 'release-retention', id: 'again' })).toThrow(refused('REL_NOT_FOUND'));
     store.run(erasure(store, 'ann'), 'acme');
     expect(inForce()).toEqual([]);
     store.put('Patient', columns, [{ id: 'd' }], { path: 'acme', branch: 'dev' });
     store.run(schedule('dev d', 'd', 1n), 'acme', 'dev');
     store.run({ kind: 'delete-branch', name: 'dev' });
-    expect(store.projections.retention.of('dev d')).toBeUndefined();
+    expect(store.projections.retention.find('dev d')).toBeUndefined();
   });
 
   test('is refused without such a row or type, and under an id that is in force', () => {

@@ -4,21 +4,21 @@
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config.ts';
-import { type Caller, untenanted } from '../../../src/governance/caller.ts';
+import { type Caller, tenantlessCaller } from '../../../src/governance/caller.ts';
 import type { Action } from '../../../src/governance/gate-contract.ts';
 import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
 import { DerivedFile } from '../../../src/log/blobs/derived-file.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import type { Command } from '../../../src/projections/command.ts';
-import { type DerivedParts, Service } from '../../../src/service.ts';
+import { type DerivedOptions, Service } from '../../../src/service.ts';
 import { TestClock, TestRandom } from '../../harness.ts';
 import { batchOf, everything } from '../store.ts';
 
-const operator: Caller = untenanted('operator', 'operator', 'test');
+const operator: Caller = tenantlessCaller('operator', 'operator', 'test');
 const folder = '/d/projections';
 /** However busy the machine is. */
 const soon = { timeout: 60_000 };
-const small: DerivedParts = { machineBytes: 2 ** 30, budgetBytes: 20_000, checkpointBytes: 2 ** 40, segmentRows: 16 };
+const small: DerivedOptions = { machineBytes: 2 ** 30, budgetBytes: 20_000, checkpointBytes: 2 ** 40, segmentRows: 16 };
 
 /** A disk that can be copied as a power cut would leave it, and on which derived files can be made to fail. */
 class FaultyDisk extends MemoryDisk {
@@ -66,7 +66,7 @@ class World {
   replayed = 0;
   #random = 1;
 
-  async open(derived: Partial<DerivedParts> | null = {}, env: Record<string, string> = {}): Promise<void> {
+  async open(derived: Partial<DerivedOptions> | null = {}, env: Record<string, string> = {}): Promise<void> {
     this.replayed = 0;
     this.said.length = 0;
     this.memory = new ColumnMemory({ memoryBytes: 2 ** 26, poison: true });
@@ -179,7 +179,7 @@ describe('a start', () => {
     expect(await world.service.checkpoints!.take()).toBe(true);
     const { leaves } = world.service.checkpoints!;
     await world.put(90, 40, 1);
-    await world.service.columns!.settled();
+    await world.service.columns!.whenIdle();
     await world.kill();
     await world.open();
     expect(world.replayed).toBe(world.service.log.status().leaves - leaves);
@@ -334,7 +334,7 @@ test('a start goes on from what was saved after rows left the log, and not from 
 
 describe('a disk without room', () => {
   test('keeps nothing from working: it is said once, and made up for', async () => {
-    await world.service.columns!.settled();
+    await world.service.columns!.whenIdle();
     world.disk.full = true;
     await world.put(100, 100);
     expect(await world.service.checkpoints!.take()).toBe(false);
@@ -354,7 +354,7 @@ describe('a budget', () => {
   test('is kept to by what is read and written, and compaction changes no answer', async () => {
     for (let version = 1; version <= 3; version++) await world.put(0, 80, version);
     const { columns, projections } = world.service;
-    await columns!.settled();
+    await columns!.whenIdle();
     columns!.trim();
     const rebuilt = await world.rebuilt();
     expect(columns!.residentBytes).toBeLessThanOrEqual(small.budgetBytes!);

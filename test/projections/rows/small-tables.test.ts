@@ -74,14 +74,14 @@ test('a dictionary that was saved gives the same codes, also where a string was 
   const words = Array.from({ length: 100 }, (_, i) => `word ${i}`);
   for (const word of words) code(before, word);
   before.release(7);
-  const after = ByteDictionary.restored(before.saved());
+  const after = ByteDictionary.fromSaved(before.saved());
   expect(after.size).toBe(100);
   expect(after.codeOf('word 7')).toBe(-1);
   expect(words.map((word) => after.codeOf(word))).toEqual(words.map((_, i) => (i === 7 ? -1 : i)));
   expect(code(after, 'word 7')).toBe(100);
   for (let i = 0; i < 300; i++) expect(code(after, `more ${i}`)).toBe(101 + i);
   expect(after.text(400)).toBe('more 299');
-  const none = ByteDictionary.restored(new ByteDictionary().saved());
+  const none = ByteDictionary.fromSaved(new ByteDictionary().saved());
   expect([none.codeOf('a'), code(none, ''), code(none, 'a'), none.codeOf('a')]).toEqual([-1, 0, 1, 1]);
 });
 
@@ -182,8 +182,8 @@ describe('a checkpoint of small tables', () => {
     store.put('U', columns, rows);
     const table = store.projections.rows.table(null, 'T')!;
     let copies = 0;
-    const { saved: save } = table.segments[0]!;
-    table.segments[0]!.saved = function (this: (typeof table.segments)[0]) {
+    const { savedState: save } = table.segments[0]!;
+    table.segments[0]!.savedState = function (this: (typeof table.segments)[0]) {
       copies++;
       return save.call(this);
     };

@@ -6,7 +6,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../../governance/caller.ts';
-import type { DoorParts } from '../door-parts.ts';
+import type { DoorDependencies } from '../door-dependencies.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from '../lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
@@ -16,8 +16,8 @@ const writeBytes = 256 * 1024;
 /** Bytes that may wait for the client while more are encoded: the socket is never idle, and a slow client costs no more. */
 const aheadBytes = 256 * 1024;
 
-export interface AnswerParts extends Pick<DoorParts, 'gate' | 'clock' | 'yieldTurn'> {
-  readonly authenticator: Pick<DoorParts['authenticator'], 'renewed'>;
+export interface AnswerDependencies extends Pick<DoorDependencies, 'gate' | 'clock' | 'yieldTurn'> {
+  readonly authenticator: Pick<DoorDependencies['authenticator'], 'renew'>;
   readonly log?: (line: { event: string; correlationId: string; route: string; error: unknown }) => void;
 }
 
@@ -30,7 +30,7 @@ export interface AnswerTo extends Overtaken {
 }
 
 export class AnswerBody {
-  readonly #parts: AnswerParts;
+  readonly #parts: AnswerDependencies;
   readonly #asked: AnswerTo;
   readonly #response: ServerResponse;
   /** Bytes given to the response that the socket has not taken yet. */
@@ -43,7 +43,7 @@ export class AnswerBody {
   #leased: AbortSignal | null = null;
   #wake = (): void => undefined;
 
-  constructor(parts: AnswerParts, asked: AnswerTo, response: ServerResponse) {
+  constructor(parts: AnswerDependencies, asked: AnswerTo, response: ServerResponse) {
     this.#parts = parts;
     this.#asked = asked;
     this.#response = response;

@@ -90,12 +90,12 @@ export class Bodies {
       done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, receipt.bytes));
     };
     const onData = (chunk: Buffer): void => {
-      this.#arrived(receipt, chunk);
+      this.#recordChunk(receipt, chunk);
       if (receipt.bytes > limitBytes) return finish(tooLarge());
       chunks.push(chunk);
     };
     const onEnd = (): void => finish(null);
-    const onClose = (): void => finish(gone());
+    const onClose = (): void => finish(goneError());
     source.on('data', onData).on('end', onEnd).on('error', finish).on('close', onClose);
   }
 
@@ -109,7 +109,7 @@ export class Bodies {
     try {
       // Destroying the stream would end the connection before the answer is on it.
       for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        this.#arrived(receipt, chunk);
+        this.#recordChunk(receipt, chunk);
         receipt.waitingSinceMs = null;
         slice.begin();
         yield chunk;
@@ -117,7 +117,7 @@ export class Bodies {
         receipt.waitingSinceMs = this.#clock.monotonicMs();
       }
     } catch (error) {
-      throw error instanceof ServiceError ? error : gone();
+      throw error instanceof ServiceError ? error : goneError();
     } finally {
       this.#open.delete(receipt);
     }
@@ -147,7 +147,7 @@ export class Bodies {
     const receipt = this.#track(source, discardGraceMs);
     source.on('error', ignore);
     source.on('data', (chunk: Buffer) => {
-      this.#arrived(receipt, chunk);
+      this.#recordChunk(receipt, chunk);
       if (receipt.bytes > discardBytesMax[whose]) source.destroy();
     });
     source.once('close', () => this.#open.delete(receipt));
@@ -178,7 +178,7 @@ export class Bodies {
     return receipt;
   }
 
-  #arrived(receipt: Receipt, chunk: Uint8Array): void {
+  #recordChunk(receipt: Receipt, chunk: Uint8Array): void {
     const nowMs = this.#clock.monotonicMs();
     const waitedMs = nowMs - (receipt.waitingSinceMs ?? nowMs);
     receipt.bytes += chunk.length;
@@ -201,6 +201,6 @@ function overLimit(routeBytes: number | null): ServiceError {
   return new ServiceError('REL_TOO_LARGE', `the body is over ${limit}`);
 }
 
-const gone = (): ServiceError => new ServiceError('REL_CANCELLED', 'the connection ended before the body did');
+const goneError = (): ServiceError => new ServiceError('REL_CANCELLED', 'the connection ended before the body did');
 
 const ignore = (): void => undefined;

@@ -8,14 +8,14 @@ import { ServiceError } from '../../../errors.ts';
 import { refundOf, type RateLimiter } from '../../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../../governance/caller.ts';
 import type { Act, Action, Invocation, Transaction } from '../../../governance/gate-contract.ts';
-import { admitAddress, type DoorParts, recordRefusal } from '../door-parts.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../door-dependencies.ts';
 import { shuttingDown } from '../drain.ts';
 import type { Terms } from '../session-terms.ts';
 import type { HttpRoom } from './listener.ts';
 
-export type HttpCallParts = HttpRoom &
-  Pick<DoorParts, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'failed'> & {
-    readonly authenticator: Pick<DoorParts['authenticator'], 'renewed'>;
+export type HttpCallDependencies = HttpRoom &
+  Pick<DoorDependencies, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'reportFailure'> & {
+    readonly authenticator: Pick<DoorDependencies['authenticator'], 'renew'>;
   };
 
 export interface InvokeOptions {
@@ -29,7 +29,7 @@ export class HttpCall {
   readonly id: string;
   readonly raw: IncomingMessage;
   readonly response: ServerResponse;
-  readonly #parts: HttpCallParts;
+  readonly #parts: HttpCallDependencies;
   readonly #door: string;
   readonly #gone = new AbortController();
   #caller: Caller | null = null;
@@ -37,7 +37,7 @@ export class HttpCall {
   #action: Action = 'query';
   #recorded = false;
 
-  constructor(parts: HttpCallParts, door: string, raw: IncomingMessage, response: ServerResponse) {
+  constructor(parts: HttpCallDependencies, door: string, raw: IncomingMessage, response: ServerResponse) {
     this.#parts = parts;
     this.#door = door;
     this.id = parts.ids.next();
@@ -90,7 +90,7 @@ export class HttpCall {
       ...(transaction && { transaction }),
       ...(action === 'query' && !act && { onCost: refundOf(this.#parts.readLimit, this.clientIp) }),
     };
-    return this.#parts.gate.invoke(this.#parts.authenticator.renewed(this.caller), asked, run);
+    return this.#parts.gate.invoke(this.#parts.authenticator.renew(this.caller), asked, run);
   }
 
   /** The error for the client, once it is recorded; null: the client is gone. */
@@ -102,7 +102,7 @@ export class HttpCall {
     const who = this.#caller ?? { door: this.#door, clientIp: this.clientIp };
     const refusal = this.#recorded ? known : await recordRefusal(this.#parts, who, this.#action, known);
     if (refusal.code !== 'REL_INTERNAL') return refusal;
-    this.#parts.failed(refusal.facts.cause ?? refusal);
+    this.#parts.reportFailure(refusal.facts.cause ?? refusal);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 

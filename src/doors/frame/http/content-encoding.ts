@@ -31,17 +31,17 @@ export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encod
 /** Throws the errors of decompressing a body, without keeping its content. */
 export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: Encoding, freeBytes: number): Promise<void> {
   if (encoding === 'identity') return;
-  const pieces = decoded(source, encoding, freeBytes);
+  const pieces = decode(source, encoding, freeBytes);
   while ((await pieces.next()).done !== true);
 }
 
 /** A body as it comes, decoded in turns. */
-export function unfolded(
+export function decodeInTurns(
   { bodies, bodyLimitBytes }: { readonly bodies: Bodies; readonly bodyLimitBytes: number },
   source: AsyncIterable<Uint8Array>,
   encoding: Encoding,
 ): AsyncIterable<Uint8Array> {
-  return encoding === 'identity' ? source : bodies.inTurns(decoded(source, encoding, bodyLimitBytes));
+  return encoding === 'identity' ? source : bodies.inTurns(decode(source, encoding, bodyLimitBytes));
 }
 
 /** A body that is here, of so many bytes at most once it is unfolded. */
@@ -57,14 +57,14 @@ export async function unfoldedWhole(body: Buffer, encoding: Encoding, bytesMax: 
 }
 
 /** `freeBytes` may come out of however little went in. */
-async function* decoded(
+async function* decode(
   source: AsyncIterable<Uint8Array>,
   encoding: Encoding,
   freeBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
   if (encoding === 'identity') return yield* source;
   let sent = 0;
-  async function* counted(): AsyncGenerator<Uint8Array, void> {
+  async function* countSent(): AsyncGenerator<Uint8Array, void> {
     for await (const chunk of source) {
       sent += chunk.length;
       yield chunk;
@@ -72,7 +72,7 @@ async function* decoded(
   }
   const unpacking = encoding === 'gzip' ? createGunzip() : createInflate();
   // Errors of either end reach the loop below through the stream itself.
-  pipeline(Readable.from(counted(), { objectMode: false }), unpacking, () => undefined);
+  pipeline(Readable.from(countSent(), { objectMode: false }), unpacking, () => undefined);
   let came = 0;
   try {
     for await (const chunk of unpacking as AsyncIterable<Buffer>) {

@@ -34,7 +34,7 @@ export interface HttpListenerOptions {
   readonly clock: Clock;
   /** Gives other work a turn. */
   readonly yieldTurn: () => Promise<void>;
-  readonly failed: (error: unknown) => void;
+  readonly reportFailure: (error: unknown) => void;
 }
 
 /** Services that the listener makes for the requests of its door. */
@@ -48,8 +48,8 @@ export interface HttpProtocol {
   /** Answers one request. `waits`: its client sends the body only after `100 Continue`. */
   answer(raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void>;
   /** Starts the door's own background work; `stopping` aborts when the door has closed. */
-  started?(stopping: AbortSignal): void;
-  stopped?(): Promise<void>;
+  start?(stopping: AbortSignal): void;
+  stop?(): Promise<void>;
 }
 
 export function createHttpListener(options: HttpListenerOptions, open: (room: HttpRoom) => HttpProtocol): Door {
@@ -66,7 +66,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
       if (draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
       await protocol.answer(raw, response, waits);
     } catch (error) {
-      options.failed(error);
+      options.reportFailure(error);
       response.destroy();
     }
   };
@@ -107,7 +107,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
     await closing;
     bodies.close();
     stopping.abort();
-    await protocol.stopped?.();
+    await protocol.stop?.();
   };
   return {
     name,
@@ -116,7 +116,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
     },
     async start() {
       void bodies.sweep();
-      protocol.started?.(stopping.signal);
+      protocol.start?.(stopping.signal);
       await listenOn(
         { setting, host, port: options.port },
         () =>

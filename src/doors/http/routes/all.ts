@@ -12,7 +12,7 @@ import { exportRoutes } from './export.ts';
 import { graphqlRoutes } from './graphql.ts';
 import { ingestRoutes } from './ingest.ts';
 import { adminJobRoutes, jobRoutes } from './jobs.ts';
-import { adminLaterRoutes, laterRoutes } from './later.ts';
+import { adminLaterRoutes, laterRoutes } from './unbuilt-routes.ts';
 import { lookupRoutes } from './lookup.ts';
 import { adminOpenTransactionRoutes, openTransactionRoutes } from './open-transactions.ts';
 import { patchRowRoutes } from './patch-row.ts';

@@ -79,7 +79,7 @@ async function send(
   if (body === null) return reply;
   const renew = (): void => {
     // Reading takes as long as the client does: a token that was revoked meanwhile reads no further.
-    context.authenticator.renewed(callerOf(request));
+    context.authenticator.renew(callerOf(request));
   };
   for await (const piece of piecesOf(entries, format, proofs)) if (!(await body.send(one(piece, renew)))) return reply;
   await body.sendAll([][Symbol.iterator]());
@@ -150,7 +150,7 @@ const columns = Object.keys({
   prev_hash: true,
 } satisfies Record<keyof Shown, true>) as (keyof Shown)[];
 
-const headerLine = `${columns.map((name) => quoted(name)).join(',')}\r\n`;
+const headerLine = `${columns.map((name) => quote(name)).join(',')}\r\n`;
 
 /** A line of CSV like those of /export: texts stand in quotes, nothing else does, an empty field is NULL. */
 function csvLine(shown: Shown): string {
@@ -159,10 +159,10 @@ function csvLine(shown: Shown): string {
 
 function field(value: Shown[keyof Shown]): string {
   if (value === null) return '';
-  if (typeof value === 'string') return quoted(value);
-  return typeof value === 'object' ? quoted(exactJson(value)) : String(value);
+  if (typeof value === 'string') return quote(value);
+  return typeof value === 'object' ? quote(exactJson(value)) : String(value);
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }

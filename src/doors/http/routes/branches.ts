@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { FastifyRequest } from '../context.ts';
 import { wantsSync } from '../headers.ts';
-import { type Answered, answered, type Route, route } from '../route.ts';
+import { type Answered, reply, type Route, route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
 const nameParams = z.object({ name: z.string().describe('1 to 128 characters') });
@@ -65,7 +65,7 @@ export const branchRoutes: readonly Route[] = [
     tags: ['branches'],
     replies: { 200: z.object({ branches: z.array(branch) }) },
     run: async (invocation, { context }) => {
-      const branches = listed(invocation, new Set(context.settings.SERVICE_PINNED_NAMESPACES));
+      const branches = listBranches(invocation, new Set(context.settings.SERVICE_PINNED_NAMESPACES));
       invocation.describe({ rowCount: branches.length });
       return { branches };
     },
@@ -96,10 +96,10 @@ async function fork(
   shares: 'everything' | 'ontology',
 ): Promise<Answered> {
   await invocation.submit({ kind: 'fork-branch', name, source, shares }, { sync: wantsSync(request) });
-  return answered(201, { created: true, branch: name, source } satisfies z.infer<typeof forked>);
+  return reply(201, { created: true, branch: name, source } satisfies z.infer<typeof forked>);
 }
 
-function listed(invocation: Invocation, pinned: ReadonlySet<string>) {
+function listBranches(invocation: Invocation, pinned: ReadonlySet<string>) {
   const main = { name: 'main', tenant: null, source: null, instant: null, shares: 'everything' as const };
   return [main, ...invocation.branches()].map(({ name, tenant, source, instant, shares }) => ({
     name,

@@ -5,7 +5,7 @@ import { linkExhibit, type Linked, openExhibit } from '../../../planner/exhibits
 import { readRecipe } from '../../../planner/exhibits/recipe.ts';
 import type { ExhibitLink, ExhibitView } from '../../../projections/access-paths.ts';
 import type { HttpContext } from '../context.ts';
-import { answered, type Answered, route, type Route } from '../route.ts';
+import { reply, type Answered, route, type Route } from '../route.ts';
 import { statedPurpose, wantsSync } from '../headers.ts';
 import { signalOf } from '../invoke.ts';
 import { nanoseconds } from '../schemas.ts';
@@ -144,7 +144,7 @@ export const exhibitRoutes: readonly Route[] = [
     run: async (invocation, { params, query }) => {
       const desk = invocation.exhibits();
       const { after = '0', limit = String(linksDefault) } = query;
-      return shown(desk, desk.exhibit(params.id), Number(after), Math.min(linksMax, Math.max(1, Number(limit))));
+      return describeExhibit(desk, desk.exhibit(params.id), Number(after), Math.min(linksMax, Math.max(1, Number(limit))));
     },
   }),
 ];
@@ -154,7 +154,7 @@ function partsOf({ planner, system, yieldTurn }: HttpContext) {
 }
 
 function linked({ link, basis, rowCount, exhibit }: Linked): Answered {
-  return answered(201, {
+  return reply(201, {
     exhibit_id: exhibit,
     seq: link.link,
     act: link.act,
@@ -168,7 +168,7 @@ function linked({ link, basis, rowCount, exhibit }: Linked): Answered {
   } satisfies Partial<Record<keyof z.input<typeof linkReply>, unknown>>);
 }
 
-async function shown(desk: ExhibitDesk, exhibit: ExhibitView, after: number, limit: number) {
+async function describeExhibit(desk: ExhibitDesk, exhibit: ExhibitView, after: number, limit: number) {
   const opening = exhibit.links[0]!;
   const links = exhibit.links.slice(Math.max(1, after + 1)).slice(0, limit);
   const last = links.at(-1)?.link ?? after;

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { moreRows } from '../../../planner/formats/json-rows.ts';
 import { loadReading, loadSchemas } from '../../../planner/languages/graphql-library.ts';
-import { record } from '../../checked.ts';
+import { record } from '../../schema-check.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import { spelled } from '../../spellings.ts';
+import { eitherSpelling } from '../../member-spelling.ts';
 import { sendPieces } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
@@ -14,7 +14,7 @@ import { invoke } from '../invoke.ts';
 import { askParsed } from '../parsed-question.ts';
 import { headersOf, refusedWith } from '../refusal.ts';
 import { route, type Route } from '../route.ts';
-import { stated } from '../../stated.ts';
+import { stated } from '../../request-terms.ts';
 
 const path = '/graphql';
 const standardType = 'application/graphql-response+json';
@@ -24,7 +24,7 @@ const bytesMax = 1 << 20;
 /** Source: specification, "Common request headers". */
 const purposeByDefault = 'analytics';
 
-const graphqlBody = spelled({
+const graphqlBody = eitherSpelling({
   query: z.string().min(1).describe('one document: a root field, which is a type, or questions about the schema'),
   variables: record(z.unknown()).nullish().describe('values of $names in limit and where; an object is a whole filter'),
   operationName: z.string().nullish().describe('the name of the query in the document'),

@@ -16,12 +16,12 @@ import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply } from '../../ingest-stream.ts';
 import { statedCondition } from '../conditions.ts';
-import { checkEncoded, type Encoding, encodingOf, unfolded } from '../../frame/http/content-encoding.ts';
-import type { HttpContext, RequestFacts } from '../context.ts';
+import { checkEncoded, type Encoding, encodingOf, decodeInTurns } from '../../frame/http/content-encoding.ts';
+import type { HttpContext, GateRequest } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, transactionHeader, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
-import { checkCaller, leased } from '../../frame/lease.ts';
+import { checkCaller, lease } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { route, type Route } from '../route.ts';
 import { flag } from '../schemas.ts';
@@ -108,7 +108,7 @@ const rowsRoute = (plan: Plan): Route =>
           tasks.checkRoom(Number(contentLength ?? 0));
           // Errors that can be found now must not come after the promise.
           ingestOf(invocation, asked, null).definition();
-          const body = await collected(context, source, contentLength);
+          const body = await collect(context, source, contentLength);
           await checkEncoded(context.bodies.pieces(body), asked.encoding, context.bodyLimitBytes);
           const { caller } = invocation;
           checkCaller(context, caller);
@@ -126,7 +126,7 @@ const rowsRoute = (plan: Plan): Route =>
                 progress(ingest);
                 ingest.onTaken = (rows) => work.progress(rows, null);
               });
-              context.metrics.ingested(ingested.accepted);
+              context.metrics.countRows(ingested.accepted);
               return ingested;
             },
           });
@@ -135,10 +135,10 @@ const rowsRoute = (plan: Plan): Route =>
         return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
       }
       const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
-        write(context, invocation, asked, leased(context, invocation.caller, context.bodies.stream(source))),
+        write(context, invocation, asked, lease(context, invocation.caller, context.bodies.stream(source))),
       );
       if (replayed) reply.header('idempotency-replayed', 'true');
-      else context.metrics.ingested(ingested.accepted);
+      else context.metrics.countRows(ingested.accepted);
       return ingested;
     },
   });
@@ -164,7 +164,7 @@ export function plainIngest(context: HttpContext): PlainRoute {
       const ingested = await invoke(context, request, 'ingest', undefined, (invocation) =>
         writeSmall(context, invocation, asked, body),
       );
-      context.metrics.ingested(ingested.accepted);
+      context.metrics.countRows(ingested.accepted);
       const text = replyText(ingested);
       return { contentType: 'application/json; charset=utf-8', latin1: latin1Of(text) };
     },
@@ -172,7 +172,7 @@ export function plainIngest(context: HttpContext): PlainRoute {
 }
 
 /** A batch that is all of the body is written in the turn in which it came; any other body goes the way of all bodies. */
-async function writeSmall(context: HttpContext, invocation: Invocation, asked: Asked, body: Buffer): Promise<IngestReply> {
+async function writeSmall(context: HttpContext, invocation: Invocation, asked: IngestHead, body: Buffer): Promise<IngestReply> {
   invocation.describe({ objectType: asked.type, rowCount: 0 });
   const ingest = ingestOf(invocation, asked, null);
   const batch = readSmallBody(body, ingest.definition());
@@ -197,7 +197,7 @@ function latin1Of(text: string): string {
 }
 
 /** One request, read from its head. */
-interface Asked {
+interface IngestHead {
   readonly plan: Plan;
   readonly type: string;
   readonly atomic: boolean;
@@ -212,7 +212,7 @@ interface Asked {
   readonly idempotencyKey: string | null;
 }
 
-function whatIsAsked(request: RequestFacts, query: IngestQuery, plan: Plan): Asked {
+function whatIsAsked(request: GateRequest, query: IngestQuery, plan: Plan): IngestHead {
   const { columns, null_text: nullText, patch, replace } = query;
   if (patch && replace) throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   return {
@@ -241,7 +241,7 @@ function whatIsAsked(request: RequestFacts, query: IngestQuery, plan: Plan): Ask
 
 const keyText = /^[\x21-\x7e]{1,255}$/;
 
-function idempotencyKey(request: RequestFacts): string | null {
+function idempotencyKey(request: GateRequest): string | null {
   const key = headerText(request, 'idempotency-key');
   if (key !== null && !keyText.test(key)) {
     throw new ServiceError('REL_INVALID', 'an Idempotency-Key has 1 to 255 visible ASCII characters');
@@ -252,7 +252,7 @@ function idempotencyKey(request: RequestFacts): string | null {
 async function write(
   context: HttpContext,
   invocation: Invocation,
-  asked: Asked,
+  asked: IngestHead,
   source: AsyncIterable<Uint8Array>,
   progress?: (ingest: Ingest) => void,
 ): Promise<{ readonly ingested: IngestReply; readonly replayed: boolean }> {
@@ -262,7 +262,7 @@ async function write(
   const ingest = ingestOf(invocation, asked, digest, progress !== undefined);
   progress?.(ingest);
   const definition = ingest.definition();
-  const body = unfolded(context, source, encoding);
+  const body = decodeInTurns(context, source, encoding);
   // Rows that are decided one by one, with edges maybe, take a turn longer than such that pass through.
   const isSlow = asked.patch || (definition?.graphTriggers.length ?? 0) > 0;
   const ingested = await ingest.run(
@@ -274,14 +274,14 @@ async function write(
       ...(atomic
         ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
         : digest === null
-          ? { ...batchSizes.stream, batchRows: () => batchSizes[isSlow || context.crowded() ? 'crowded' : 'stream'].batchRows }
+          ? { ...batchSizes.stream, batchRows: () => batchSizes[isSlow || context.isCrowded() ? 'crowded' : 'stream'].batchRows }
           : batchSizes[plan.size]),
     }),
   );
   return { ingested, replayed: ingest.replayed };
 }
 
-function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null, waits = false): Ingest {
+function ingestOf(invocation: Invocation, asked: IngestHead, body: BodyDigest | null, waits = false): Ingest {
   const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = asked;
   const request = { type, atomic, sync, patch, replace, when, createType: plan.createType, provenance, waits };
   if (key === null || body === null) return new Ingest(invocation, request);
@@ -294,7 +294,7 @@ function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null,
 }
 
 /** Everything except the body that identifies a request (idempotency). */
-function preface(invocation: Invocation, asked: Asked): string {
+function preface(invocation: Invocation, asked: IngestHead): string {
   const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = asked;
   return canonicalJson({
     // Members that earlier releases did not have are left out of the digest when absent.
@@ -323,7 +323,7 @@ async function* untilAborted(pieces: AsyncIterable<Uint8Array>, signal: AbortSig
   }
 }
 
-function collected(context: HttpContext, source: Readable, contentLength: string | undefined): Promise<Uint8Array> {
+function collect(context: HttpContext, source: Readable, contentLength: string | undefined): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     context.bodies.collect(source, contentLength, (error, body) => (error ? reject(error) : resolve(body ?? new Uint8Array(0))));
   });

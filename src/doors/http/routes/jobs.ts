@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { JobView } from '../../../governance/jobs/job-runner.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
 const job = z
@@ -41,7 +41,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       tags,
       replies: { 200: z.object({ jobs: z.array(job) }) },
       run: async (invocation, { context: { jobs } }) => {
-        const listed = jobs.list(invocation.caller).map(shown);
+        const listed = jobs.list(invocation.caller).map(describeJob);
         invocation.describe({ rowCount: listed.length });
         return { jobs: listed };
       },
@@ -56,7 +56,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       params,
       replies: { 200: job },
       example: { params: { id: 'a task' } },
-      run: async ({ caller }, { params, context: { jobs } }) => shown(jobs.find(params.id, caller)),
+      run: async ({ caller }, { params, context: { jobs } }) => describeJob(jobs.find(params.id, caller)),
     }),
 
     route({
@@ -70,7 +70,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       example: { params: { id: 'a job' } },
       run: async (invocation, { params, context: { jobs } }) => {
         invocation.describe({ template: 'cancel ?', literals: [params.id] });
-        return answered(202, shown(jobs.cancel(params.id, invocation.caller)));
+        return reply(202, describeJob(jobs.cancel(params.id, invocation.caller)));
       },
     }),
   ];
@@ -79,6 +79,6 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
 export const jobRoutes = jobRoutesOf('token');
 export const adminJobRoutes = jobRoutesOf('admin');
 
-function shown({ path, queuedAt, startedAt, finishedAt, code, ...job }: JobView) {
+function describeJob({ path, queuedAt, startedAt, finishedAt, code, ...job }: JobView) {
   return { ...job, organization: path, queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt, error: code };
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { LookupStatus } from '../../../planner/standing/lookup-tables.ts';
 import { limits } from '../../../log/values/value.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
 const registerBody = z
@@ -45,7 +45,7 @@ export const lookupRoutes: readonly Route[] = [
       // The decision about the action, before anything is read.
       invocation.snapshot();
       const table = await context.lookups.register({ name, path, key, fields, refreshMinutes }, invocation.caller.path);
-      return answered(201, replyOf(table));
+      return reply(201, replyOf(table));
     },
   }),
   route({

@@ -8,14 +8,14 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { entityTag, statedCondition } from '../conditions.ts';
-import { encodingOf, unfolded } from '../../frame/http/content-encoding.ts';
-import { answered, route, type Route } from '../route.ts';
+import { encodingOf, decodeInTurns } from '../../frame/http/content-encoding.ts';
+import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { checkCaller } from '../../frame/lease.ts';
 import { nanoseconds } from '../schemas.ts';
 import { definitionOf } from '../../type-body.ts';
 
-const reply = z.object({
+const rowReply = z.object({
   type: z.string(),
   id: z.string(),
   system_from: nanoseconds,
@@ -46,7 +46,7 @@ export const patchRowRoutes: readonly Route[] = [
     consumes: ['application/json', 'application/merge-patch+json'],
     params: z.object({ name: z.string(), id: z.string() }),
     query,
-    replies: { 200: reply },
+    replies: { 200: rowReply },
     reads: 'stream',
     purposeIn: 'query',
     example: { params: { name: 'a type', id: 'a row' }, body: { secret: 'a text' } },
@@ -56,7 +56,7 @@ export const patchRowRoutes: readonly Route[] = [
         throw new ServiceError('REL_INVALID', 'PATCH changes existing rows: write new ones with POST /ingest');
       const source = (sent as Readable | undefined) ?? request.raw;
       invocation.describe({ objectType: name, rowCount: 0 });
-      const body = unfolded(context, context.bodies.stream(source), encodingOf(request));
+      const body = decodeInTurns(context, context.bodies.stream(source), encodingOf(request));
       const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
       checkCaller(context, invocation.caller);
       const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
@@ -67,9 +67,9 @@ export const patchRowRoutes: readonly Route[] = [
         throw new ServiceError(refused.code as ErrorCode, refused.detail);
       }
       invocation.describe({ rowCount: 1 });
-      context.metrics.ingested(1);
+      context.metrics.countRows(1);
       const { systemFrom, durability } = outcome;
-      return answered(200, { type: name, id, system_from: systemFrom, durability }, { etag: entityTag(systemFrom) });
+      return reply(200, { type: name, id, system_from: systemFrom, durability }, { etag: entityTag(systemFrom) });
     },
   }),
 ];

@@ -10,7 +10,7 @@ import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { FastifyRequest } from '../context.ts';
 import { headerText } from '../headers.ts';
 import { submitNamed } from '../invoke.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { idParams } from '../tenant-shapes.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;
@@ -39,9 +39,9 @@ export const policyRoutes: readonly Route[] = [
     replies: { 200: z.object({ policies: z.array(policyShape), ...setShape }) },
     run: async (invocation) => {
       const desk = invocation.policies();
-      const policies = desk.policies().map(shown);
+      const policies = desk.policies().map(describePolicy);
       invocation.describe({ rowCount: policies.length });
-      return answered(200, { policies, ...setOf(desk) }, etagOf(desk));
+      return reply(200, { policies, ...setOf(desk) }, etagOf(desk));
     },
   }),
 
@@ -56,7 +56,7 @@ export const policyRoutes: readonly Route[] = [
     example: { params: { id: 'a policy' } },
     run: async (invocation, { params }) => {
       const desk = invocation.policies();
-      return answered(200, shown(desk.policy(params.id)), etagOf(desk));
+      return reply(200, describePolicy(desk.policy(params.id)), etagOf(desk));
     },
   }),
 
@@ -77,8 +77,8 @@ export const policyRoutes: readonly Route[] = [
       const existed = before.policies().some((policy) => policy.id === id);
       await submitNamed(invocation, { kind: 'put-policy', id, text });
       const desk = invocation.policies();
-      const reported: z.infer<typeof changed> = { ...shown(desk.policy(id)), ...setOf(desk), warnings: [...given] };
-      return answered(existed ? 200 : 201, reported, etagOf(desk));
+      const reported: z.infer<typeof changed> = { ...describePolicy(desk.policy(id)), ...setOf(desk), warnings: [...given] };
+      return reply(existed ? 200 : 201, reported, etagOf(desk));
     },
   }),
 
@@ -95,7 +95,7 @@ export const policyRoutes: readonly Route[] = [
       checkMatch(request, invocation.policies());
       await submitNamed(invocation, { kind: 'delete-policy', id });
       const desk = invocation.policies();
-      return answered(200, { id, deleted: true, ...setOf(desk) }, etagOf(desk));
+      return reply(200, { id, deleted: true, ...setOf(desk) }, etagOf(desk));
     },
   }),
 ];
@@ -104,7 +104,7 @@ function setOf({ digest, epoch }: PolicyDesk): { digest: string; epoch: number }
   return { digest, epoch };
 }
 
-function shown({ id, text, time }: PolicyView): z.infer<typeof policyShape> {
+function describePolicy({ id, text, time }: PolicyView): z.infer<typeof policyShape> {
   return { id, policy: text, installed_at: formatInstant(time) };
 }
 

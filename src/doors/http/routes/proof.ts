@@ -7,7 +7,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { ProofRequest } from '../../../governance/gate-contract.ts';
 import { tlogProof } from '../../../governance/erasure/tlog-proof.ts';
 import { headJson, proofJson, tlogProofType } from '../../proof-document.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { headerText } from '../headers.ts';
 
 const wholeNumber = z
@@ -104,7 +104,7 @@ export const proofRoutes: readonly Route[] = [
       }
       const proof = await invocation.proofs().entry(wanted);
       invocation.describe({ rowCount: proof.row === null ? 0 : 1 });
-      return asText ? answered(200, tlogProof(proof), { 'content-type': tlogProofType }) : proofJson(proof);
+      return asText ? reply(200, tlogProof(proof), { 'content-type': tlogProofType }) : proofJson(proof);
     },
   }),
 
@@ -127,7 +127,7 @@ export const proofRoutes: readonly Route[] = [
     replies: { 200: z.string() },
     run: async (invocation) => {
       const { note } = await invocation.proofs().head();
-      return answered(200, note, { 'content-type': 'text/plain; charset=utf-8' });
+      return reply(200, note, { 'content-type': 'text/plain; charset=utf-8' });
     },
   }),
 
@@ -142,7 +142,7 @@ export const proofRoutes: readonly Route[] = [
     run: async (invocation, { params }) => {
       const { level, index, width } = parseTile((params as { readonly '*': string })['*']);
       const tile = await invocation.proofs().tile(level, index, width);
-      return answered(200, Buffer.from(tile), {
+      return reply(200, Buffer.from(tile), {
         // A tile never changes; access to it does, so no proxy may keep it.
         'cache-control': 'private, max-age=31536000, immutable',
         'content-type': 'application/octet-stream',

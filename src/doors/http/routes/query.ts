@@ -4,7 +4,7 @@ import { moreRows, RowsText } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
-import type { HttpContext, RequestFacts } from '../context.ts';
+import type { HttpContext, GateRequest } from '../context.ts';
 import type { Overtaken } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
@@ -114,7 +114,7 @@ type Answered = Overtaken & { readonly contentType: string } & (
   );
 
 /** Rows become text while they are read; an answer too long for one piece stays in columns until the client takes it. */
-function answerTo(context: HttpContext, request: RequestFacts, question: Question): Promise<Answered> {
+function answerTo(context: HttpContext, request: GateRequest, question: Question): Promise<Answered> {
   const reply = new ReplyBytes();
   const { writer } = reply;
   writer.string('{"rows":');

@@ -1,6 +1,6 @@
 /** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
 import { z } from 'zod';
-import { spelled } from '../../spellings.ts';
+import { eitherSpelling } from '../../member-spelling.ts';
 import type { IngestReply } from '../../ingest-stream.ts';
 import type { IngestTasks } from '../../ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/documents.ts';
@@ -10,14 +10,14 @@ import type { FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedOpener } from '../headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
 import { checkCaller } from '../../frame/lease.ts';
-import { answered, route, type Route } from '../route.ts';
-import { reasons } from '../../stated.ts';
+import { reply, route, type Route } from '../route.ts';
+import { reasons } from '../../request-terms.ts';
 
 const url = '/rag/ingest';
 const config = { access: 'token', bucket: 'write' } as const;
 const type = 'DocumentChunk';
 
-const body = spelled({ ...ragIngest.input.shape, ...reasons });
+const body = eitherSpelling({ ...ragIngest.input.shape, ...reasons });
 const accepted = z
   .object({ task_id: z.string(), status_url: z.string(), source_id: z.string(), chunks: z.int() })
   .meta({ id: 'RagAccepted', description: 'ask status_url what becomes of it' });
@@ -37,7 +37,7 @@ export const ragRoutes: readonly Route[] = [
     purposeIn: 'body',
     example: { body: { chunks: [{ content: 'a text' }], purpose: 'a purpose' }, headers: { 'content-type': 'application/json' } },
     run: async (invocation, { body: sent, request, context }) => {
-      const { purpose: said, branch: _, break_glass: __, access_scope_ref: ___, ...given } = sent as Asked & Beside;
+      const { purpose: said, branch: _, break_glass: __, access_scope_ref: ___, ...given } = sent as RagBody & RagTerms;
       const purpose = said ?? headerText(request, 'x-service-purpose');
       const sourceId = given.source_id ?? context.ids.next();
       invocation.describe({ objectType: type, rowCount: 0 });
@@ -46,7 +46,7 @@ export const ragRoutes: readonly Route[] = [
       const task = accept(context, request, { caller: invocation.caller, purpose, input });
       const location = `${url}/${task.id}`;
       const told = { task_id: task.id, status_url: location, source_id: sourceId, chunks: given.chunks.length };
-      return answered(202, told, { location });
+      return reply(202, told, { location });
     },
   }),
   route({
@@ -65,13 +65,13 @@ export const ragRoutes: readonly Route[] = [
 ];
 
 /** Terms and body in the form of `ragIngest`. */
-type Beside = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
-type Asked = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
+type RagTerms = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
+type RagBody = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
 
 interface Accepted {
   readonly caller: Parameters<IngestTasks['accept']>[0]['caller'];
   readonly purpose: string | null;
-  readonly input: Asked;
+  readonly input: RagBody;
 }
 
 function accept(context: HttpContext, request: FastifyRequest, { caller, purpose, input }: Accepted) {
@@ -95,7 +95,7 @@ function accept(context: HttpContext, request: FastifyRequest, { caller, purpose
       await session.end();
       invocation.describe({ rowCount: made.chunks });
       work.progress(made.chunks, made.chunks);
-      context.metrics.ingested(made.chunks);
+      context.metrics.countRows(made.chunks);
       return {
         type,
         accepted: made.chunks,

@@ -12,14 +12,14 @@ import {
   meaning,
   properties,
   registrations,
-  shown,
+  describeType,
   shownBy,
-  stated,
+  givenMeaning,
   typeBody,
   type TypeBody,
   typeReply,
 } from '../../type-body.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { flag, nanoseconds } from '../schemas.ts';
@@ -48,7 +48,7 @@ export const schemaRoutes: readonly Route[] = [
     replies: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }) },
     run: async (invocation) => {
       const { catalog, protection } = invocation.snapshot();
-      const types = catalog.types().map((type) => shown(type, protection(type.name)));
+      const types = catalog.types().map((type) => describeType(type, protection(type.name)));
       invocation.describe({ rowCount: types.length });
       return { types, ontology_version: catalog.ontologyVersion };
     },
@@ -83,7 +83,7 @@ export const schemaRoutes: readonly Route[] = [
       const steps = registrations(body);
       const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
       const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-      return answered(changed ? 201 : 200, { ...shownBy(invocation, body.name), changed });
+      return reply(changed ? 201 : 200, { ...shownBy(invocation, body.name), changed });
     },
   }),
 
@@ -170,7 +170,7 @@ function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (Register
     if (primaryKey !== undefined && primaryKey !== known) {
       throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
     }
-    const says = [body.protected, body.access_scope, ...Object.values(stated(body))].some((each) => each !== undefined);
+    const says = [body.protected, body.access_scope, ...Object.values(givenMeaning(body))].some((each) => each !== undefined);
     return body.properties === undefined && !says ? [] : [evolution(name, body.properties ?? {}, body)];
   });
 }

@@ -89,7 +89,7 @@ function* batch({ answers, fused, asOfSystem }: SearchAnswer, ms: number): Gener
   }
   yield Buffer.from(`],"as_of_system":${asOfSystem},"processing_time_ms":${ms}`);
   if (fused !== null) {
-    const texts = Buffer.concat([...listed(fused.rows)]);
+    const texts = Buffer.concat([...rowGroups(fused.rows)]);
     yield Buffer.from(`,"fused":{"rank_constant":${fused.constant},"rows":[`);
     yield texts;
     yield Buffer.from('],"data":[');
@@ -100,7 +100,7 @@ function* batch({ answers, fused, asOfSystem }: SearchAnswer, ms: number): Gener
 }
 
 /** Rows of several types, each with its own columns. */
-function* listed(fused: NonNullable<SearchAnswer['fused']>['rows']): Generator<Uint8Array, void> {
+function* rowGroups(fused: NonNullable<SearchAnswer['fused']>['rows']): Generator<Uint8Array, void> {
   for (const [i, row] of fused.entries()) {
     if (i > 0) yield Buffer.from(',');
     const [list] = writeRowGroups(row, 1);

@@ -9,8 +9,8 @@ import { z } from 'zod';
 import type { AgreementView } from '../../../governance/desk-contract.ts';
 import type { AgreementTerms } from '../../../log/entries/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
-import { record } from '../../checked.ts';
-import { answered, route, type Route } from '../route.ts';
+import { record } from '../../schema-check.ts';
+import { reply, route, type Route } from '../route.ts';
 import { submitNamed } from '../invoke.ts';
 import { instant, toInstant } from '../../instants.ts';
 import { idParams } from '../tenant-shapes.ts';
@@ -85,7 +85,7 @@ export const sharingRoutes: readonly Route[] = [
       const id = `agr_${context.ids.next()}`;
       const offered = termsOf(body, defaultsOf(tenant, context.clock.now()));
       await submitNamed(invocation, desk.proposal(tenant, id, offered));
-      return answered(201, shown(desk.agreement(tenant, id)));
+      return reply(201, describeAgreement(desk.agreement(tenant, id)));
     },
   }),
 
@@ -100,7 +100,7 @@ export const sharingRoutes: readonly Route[] = [
     whileSuspended: true,
     example: { params: { id: 'a tenant' } },
     run: async (invocation, { params }) => {
-      const agreements = invocation.tenants().agreements(params.id).map(shown);
+      const agreements = invocation.tenants().agreements(params.id).map(describeAgreement);
       invocation.describe({ rowCount: agreements.length });
       return { agreements };
     },
@@ -116,7 +116,7 @@ export const sharingRoutes: readonly Route[] = [
     replies: { 200: agreementReply },
     whileSuspended: true,
     example: { params: { id: 'a tenant', aid: 'an agreement' } },
-    run: async (invocation, { params }) => shown(invocation.tenants().agreement(params.id, params.aid)),
+    run: async (invocation, { params }) => describeAgreement(invocation.tenants().agreement(params.id, params.aid)),
   }),
 
   route({
@@ -138,7 +138,7 @@ export const sharingRoutes: readonly Route[] = [
           ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
           : desk.move(tenant, aid, to);
       if (command !== null) await submitNamed(invocation, command);
-      return shown(desk.agreement(tenant, aid));
+      return describeAgreement(desk.agreement(tenant, aid));
     },
   }),
 
@@ -156,7 +156,7 @@ export const sharingRoutes: readonly Route[] = [
       const desk = invocation.tenants();
       const command = desk.move(tenant, aid, 'revoked');
       if (command !== null) await submitNamed(invocation, command);
-      return shown(desk.agreement(tenant, aid));
+      return describeAgreement(desk.agreement(tenant, aid));
     },
   }),
 ];
@@ -202,7 +202,7 @@ function termsOf(body: StatedTerms, before: Defaults): AgreementTerms {
   };
 }
 
-function shown(agreement: AgreementView): z.infer<typeof agreementReply> {
+function describeAgreement(agreement: AgreementView): z.infer<typeof agreementReply> {
   const { id, state: at, sides, assigner, assignee, types, where, columns, permission, purposes, events } = agreement;
   return {
     id,

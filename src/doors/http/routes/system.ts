@@ -5,7 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import { platformAdmin } from '../../../governance/authorization/policy.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import { descriptionOf } from '../openapi.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import type { SystemDesk } from '../system-desk.ts';
 import { problems } from '../schemas.ts';
 
@@ -96,7 +96,7 @@ export const systemRoutes: readonly Route[] = [
       },
     ) => {
       refuseTenants(invocation);
-      return answered(200, await registry.metrics(), { 'content-type': registry.contentType });
+      return reply(200, await registry.metrics(), { 'content-type': registry.contentType });
     },
   }),
   route({
@@ -129,7 +129,7 @@ export const systemRoutes: readonly Route[] = [
     path: '/openapi.json',
     ...reading,
     run: async (_, { request }) =>
-      answered(200, await descriptionOf(request.server), { 'content-type': 'application/json; charset=utf-8' }),
+      reply(200, await descriptionOf(request.server), { 'content-type': 'application/json; charset=utf-8' }),
   }),
   route({
     method: 'GET',

@@ -13,7 +13,7 @@ import { purgeTenant } from '../../../governance/tenancy/purge-steps.ts';
 import { checkSearchConfig } from '../../../projections/tenants/search-config.ts';
 import type { HttpContext } from '../context.ts';
 import { submitNamed } from '../invoke.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import {
   createBody,
   idParams,
@@ -64,7 +64,7 @@ export const platformTenant = tenantReply
   .meta({ id: 'PlatformTenant' });
 
 export function shownPlatformTenant(invocation: Invocation, id: string): z.infer<typeof platformTenant> {
-  const tenant = invocation.tenants().recorded(id);
+  const tenant = invocation.tenants().tenantRecord(id);
   return { ...tenantShown(tenant), deleted: tenant.manner, purged: tenant.purged };
 }
 
@@ -239,7 +239,7 @@ function creation(path: string, tags: readonly string[]): Route {
         // The gate replaces this by the licence's limit.
         tenantsMax: 1,
       });
-      return answered(changed ? 201 : 200, shownTenant(invocation, id));
+      return reply(changed ? 201 : 200, shownTenant(invocation, id));
     },
   });
 }

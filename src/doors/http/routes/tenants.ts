@@ -10,7 +10,7 @@ import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { ChangeTenant } from '../../../projections/command.ts';
 import { checkSearchConfig } from '../../../projections/tenants/search-config.ts';
 import { submitNamed } from '../invoke.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import {
   idParams,
   memberShape,
@@ -172,7 +172,7 @@ const members: readonly Route[] = [
     example: { params: { id: 'a tenant' }, body: { principal: 'mo', role: 'a text' } },
     run: async (invocation, { params, body: { principal, role } }) => {
       const added = await changeMember(invocation, params.id, { change: 'add', principal, role });
-      return answered(added ? 201 : 200, { principal, role });
+      return reply(added ? 201 : 200, { principal, role });
     },
   }),
 

@@ -8,10 +8,10 @@ import { draftRotation, draftToken } from '../../../governance/authentication/be
 import type { Caller } from '../../../governance/caller.ts';
 import type { Invocation, TokenView } from '../../../governance/gate-contract.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
-import { record } from '../../checked.ts';
+import { record } from '../../schema-check.ts';
 import type { HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { auditPage, auditQuery, auditShown, toAuditQuery } from './audit.ts';
 
 const mintBody = z
@@ -77,7 +77,7 @@ export const adminTokenRoutes: readonly Route[] = [
         context.clock.now(),
       );
       await invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true });
-      return answered(201, { ...shown(drafted.record), token: drafted.token });
+      return reply(201, { ...describeToken(drafted.record), token: drafted.token });
     },
   }),
 
@@ -192,25 +192,25 @@ export const ownTokenRoutes: readonly Route[] = [
 ];
 
 async function list(invocation: Invocation): Promise<z.infer<typeof listReply>> {
-  const tokens = invocation.tokens().map(shown);
+  const tokens = invocation.tokens().map(describeToken);
   invocation.describe({ rowCount: tokens.length });
   return { tokens };
 }
 
 async function revoke(invocation: Invocation, id: string): Promise<z.infer<typeof revoked>> {
-  known(invocation, id);
+  requireToken(invocation, id);
   await invocation.submit({ kind: 'revoke-token', id }, { sync: true });
   return { id, revoked: true };
 }
 
 async function rotate(invocation: Invocation, { ids, random }: HttpContext, id: string): Promise<z.infer<typeof mintedReply>> {
-  const drafted = draftRotation({ ...known(invocation, id), secretHash: '' }, ids, random);
+  const drafted = draftRotation({ ...requireToken(invocation, id), secretHash: '' }, ids, random);
   await invocation.submit({ kind: 'rotate-token', id, token: drafted.record }, { sync: true });
-  return { ...shown(drafted.record), token: drafted.token };
+  return { ...describeToken(drafted.record), token: drafted.token };
 }
 
 /** A token that the caller may not see is reported like one that does not exist. */
-function known(invocation: Invocation, id: string): TokenView {
+function requireToken(invocation: Invocation, id: string): TokenView {
   const token = invocation.tokens().find((view) => view.id === id);
   if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
   return token;
@@ -221,7 +221,7 @@ function ownId({ tokenId }: Caller): string {
   return tokenId;
 }
 
-function shown(token: TokenView): z.infer<typeof tokenReply> {
+function describeToken(token: TokenView): z.infer<typeof tokenReply> {
   return {
     id: token.id,
     tenant_id: token.tenant,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { wantsSync } from '../headers.ts';
 import { callerOf, invoke, signalOf } from '../invoke.ts';
-import { answered, route, type Route } from '../route.ts';
+import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
 const begun = z
@@ -53,7 +53,7 @@ export const transactionRoutes: readonly Route[] = [
       try {
         await transaction.waits(signalOf(request.raw.socket));
         const { instant } = transaction.fix();
-        return answered(201, { id: transaction.id, basis: instant, idle_ms: transaction.idleMs });
+        return reply(201, { id: transaction.id, basis: instant, idle_ms: transaction.idleMs });
       } catch (error) {
         transaction.end();
         throw error;

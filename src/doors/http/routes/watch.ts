@@ -70,7 +70,7 @@ export const watchRoutes: readonly Route[] = [
           if (sql !== undefined) checkText(sql, 'the statement');
           const found =
             sql === undefined
-              ? watch.registered(id!, invocation.caller)
+              ? watch.requireSubscription(id!, invocation.caller)
               : await watch.register(invocation, sql, statedPurpose(request, purpose));
           invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
           watch.checkResumption(found, resumeAfter, sql !== undefined);
@@ -93,7 +93,7 @@ async function follow(
   subscription: Subscription,
   options: { readonly resumeAfter: bigint | null; readonly keep: boolean },
 ): Promise<void> {
-  await streamed(context, request, reply, (client) => context.watch.follow(subscription, client, options));
+  await stream(context, request, reply, (client) => context.watch.follow(subscription, client, options));
 }
 
 /** Follows all of the caller's unfollowed subscriptions; without one the stream waits for the first. */
@@ -118,7 +118,7 @@ async function followAll(
     for (const subscription of claimed) watch.release(subscription);
     throw error;
   });
-  await streamed(context, request, reply, async (client) => {
+  await stream(context, request, reply, async (client) => {
     const over = new AbortController();
     const check = (): void => {
       client.renew();
@@ -134,7 +134,7 @@ async function followAll(
   });
 }
 
-async function streamed(
+async function stream(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,

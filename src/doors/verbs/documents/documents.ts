@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { tenantOf } from '../../../log/values/value.ts';
-import { documentFormats } from '../../documents/document.ts';
+import { documentFormats } from '../../rich-text/rich-text.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, sessionId } from '../memory/items.ts';
 import { findRow } from '../memory/provenance.ts';

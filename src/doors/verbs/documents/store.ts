@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
-import { record } from '../../checked.ts';
-import { chunksMax } from '../../documents/document.ts';
+import { record } from '../../schema-check.ts';
+import { chunksMax } from '../../rich-text/rich-text.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { float } from '../../exact-values.ts';
 import { putting, textOf } from '../rows.ts';

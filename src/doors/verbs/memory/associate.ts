@@ -8,7 +8,7 @@ import { ServiceError } from '../../../errors.ts';
 import { checkIdentifier } from '../../../log/values/value.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call.ts';
-import { grouped, putting, quoted } from '../rows.ts';
+import { groupBy, putting, quote } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { itemId, memoryItem } from './items.ts';
@@ -103,7 +103,7 @@ export const associateBatch = verb({
       });
     });
     errors.sort((a, b) => a.index - b.index);
-    const byRelation = grouped(good.values(), ({ relation }) => relation);
+    const byRelation = groupBy(good.values(), ({ relation }) => relation);
     session.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
     const { systemFrom } = await session.commit([...byRelation.values()].map((edges) => edgeStep(session, edges)));
     return {
@@ -135,12 +135,8 @@ async function missingIds(session: VerbSession, ids: readonly string[]): Promise
     for (let first = 0; first < some.length; first += idsAtOnce) {
       const sought = some.slice(first, first + idsAtOnce);
       const marks = sought.map((_, i) => `$${i + 1}`).join(', ');
-      const where = columns.map((column) => `${quoted(column)} IN (${marks})`).join(' OR ');
-      const rows = await session.ask(
-        `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(name)} WHERE ${where}`,
-        sought,
-        'all',
-      );
+      const where = columns.map((column) => `${quote(column)} IN (${marks})`).join(' OR ');
+      const rows = await session.ask(`SELECT ${columns.map(quote).join(', ')} FROM ${quote(name)} WHERE ${where}`, sought, 'all');
       for (const row of rows) for (const column of columns) left.delete(String(row[column]));
     }
     if (left.size === 0) break;

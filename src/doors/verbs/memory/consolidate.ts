@@ -75,7 +75,7 @@ export const consolidate = verb({
   },
 });
 
-interface Kept {
+interface CarriedFields {
   readonly session_id?: string;
   readonly memory_class?: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -84,9 +84,9 @@ interface Kept {
 /**
  * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
  */
-function keptOf(session: VerbSession, type: string, row: Row): Kept {
+function keptOf(session: VerbSession, type: string, row: Row): CarriedFields {
   const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
-  const masked = session.snapshot.masked(type);
+  const masked = session.snapshot.masksOf(type);
   const { properties, primaryKey } = session.type(type);
   const fields: Record<string, unknown> = {};
   for (const [name, { type: column }] of Object.entries(properties)) {
@@ -191,7 +191,7 @@ export const recognize = verb({
     }
     const { row, state } = standing;
     const path = textOf(row['namespace_path']);
-    const [recalled] = snapshot.recalled(type, [{ key: id, path }], snapshot.instant);
+    const [recalled] = snapshot.recallsOf(type, [{ key: id, path }], snapshot.instant);
     const hidden = await session.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);
     return {
       known: true,

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
 import type { Row } from '../rows.ts';
-import { quoted, textOf } from '../rows.ts';
+import { quote, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 
 export const memoryItem = 'MemoryItem';
@@ -26,10 +26,10 @@ export interface Standing {
 /** Null for an item that never existed, and for one that the caller may not see. */
 export async function standingOf(session: VerbSession, type: string, id: string): Promise<Standing | null> {
   session.type(type);
-  const [live] = await ownFirst(session, await session.ask(`SELECT * FROM ${quoted(type)} WHERE _pk = $1`, [id]));
+  const [live] = await ownFirst(session, await session.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
   if (live !== undefined) return { state: 'live', row: live };
   const versions = await session.ask(
-    `SELECT * FROM ${quoted(type)} WHERE _pk = $1 ORDER BY system_from DESC LIMIT 1`,
+    `SELECT * FROM ${quote(type)} WHERE _pk = $1 ORDER BY system_from DESC LIMIT 1`,
     [id],
     'all',
   );
@@ -49,7 +49,7 @@ export const unknownItem = (): ServiceError => new ServiceError('REL_NOT_FOUND',
 export async function successorOf(session: VerbSession, type: string, id: string): Promise<string | null> {
   if (session.type(type).properties['supersedes'] === undefined) return null;
   const rows = await session.ask(
-    `SELECT _pk FROM ${quoted(type)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
+    `SELECT _pk FROM ${quote(type)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
     [id],
     'all',
   );

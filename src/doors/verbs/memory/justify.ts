@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';
-import { putting, quoted, type Row, textOf } from '../rows.ts';
+import { putting, quote, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decisionStep } from './consolidate.ts';
@@ -42,8 +42,8 @@ export const justify = verb({
     return {
       id,
       kind: found.kind,
-      chain: rests.sort(bySystemTime).map(shown),
-      derived: [...derived].sort(bySystemTime).map(shown),
+      chain: rests.sort(bySystemTime).map(describeLink),
+      derived: [...derived].sort(bySystemTime).map(describeLink),
     };
   },
 });
@@ -53,7 +53,7 @@ function bySystemTime(a: Link, b: Link): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-function shown({ kind, id, relation, of, row }: Link): z.input<typeof link> {
+function describeLink({ kind, id, relation, of, row }: Link): z.input<typeof link> {
   return {
     kind,
     id,
@@ -184,9 +184,9 @@ interface Item {
 /** Checks all of them: a caller may hide only rows that it may delete. Rows are deleted in their own path. */
 async function checkRight(session: VerbSession, items: readonly Item[]): Promise<void> {
   const { path } = session.invocation.caller;
-  const refused = (): ServiceError =>
+  const refusal = (): ServiceError =>
     new ServiceError('REL_ACL', 'delete is denied for one of the memories: nothing was changed');
-  if (items.some((item) => item.path !== path)) throw refused();
+  if (items.some((item) => item.path !== path)) throw refusal();
   for (const type of new Set(items.map((item) => item.type))) {
     const ids = items.filter((item) => item.type === type).map(({ id }) => id);
     const snapshot = session.invocation.deletable(type);
@@ -194,9 +194,9 @@ async function checkRight(session: VerbSession, items: readonly Item[]): Promise
     for (let first = 0; first < ids.length; first += 500) {
       const some = ids.slice(first, first + 500);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-      const rows: Row[] = await session.askOn(snapshot, `SELECT _pk FROM ${quoted(type)} WHERE _pk IN (${marks})`, some, 'all');
+      const rows: Row[] = await session.askOn(snapshot, `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`, some, 'all');
       for (const row of rows) found.add(String(row['_pk']));
     }
-    if (ids.some((id) => !found.has(id))) throw refused();
+    if (ids.some((id) => !found.has(id))) throw refusal();
   }
 }

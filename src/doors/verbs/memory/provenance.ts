@@ -8,7 +8,7 @@
  *   ToolCall of a recall                             result: the ids that it answered with
  */
 import { ServiceError } from '../../../errors.ts';
-import { listOf, quoted, type Row, textOf } from '../rows.ts';
+import { listOf, quote, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { parseExactJson } from '../../frame/read-exact-json.ts';
 import { memoryItem } from './items.ts';
@@ -68,7 +68,7 @@ export async function upstream(session: VerbSession, from: Link): Promise<readon
         if (found !== undefined) links.push({ ...found, relation: 'derived from', of: id });
       }
     }
-    await named(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
+    await followLists(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
     // Other inputs of a decision are not sources of the row that it was about.
     for (const { kind, id, row } of round) {
       if (kind !== 'DecisionRecord' || id !== from.id) continue;
@@ -100,7 +100,7 @@ export async function downstream(session: VerbSession, from: Link, readers: bool
         );
       }
       await pointing(reader, links, rest, type, 'supersedes', 'superseded by');
-      await named(reader, links, rest, type, 'derived_from', 'source of');
+      await followLists(reader, links, rest, type, 'derived_from', 'source of');
     }
     await pointing(
       reader,
@@ -110,7 +110,7 @@ export async function downstream(session: VerbSession, from: Link, readers: bool
       'source_id',
       'has part',
     );
-    await named(reader, links, rest, 'DecisionRecord', 'inputs', 'weighed in');
+    await followLists(reader, links, rest, 'DecisionRecord', 'inputs', 'weighed in');
     if (readers) {
       const items = rest.filter(({ kind }) => isItem(session, kind));
       for (const { id } of items) {
@@ -145,7 +145,7 @@ async function pointing(reader: Reader, to: Link[], links: readonly Link[], type
 }
 
 /** Finds the rows of a type that name links in a list column. */
-async function named(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+async function followLists(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
   for (const { id } of links) {
     for (const row of await reader.naming(type, column, id)) to.push({ kind: type, id: keyOf(row), row, relation, of: id });
   }
@@ -256,7 +256,7 @@ class Reader {
   async #newest(type: string, where: string, values: readonly string[]): Promise<readonly Row[]> {
     const { snapshot } = this.#session;
     if (snapshot.catalog.type(type) === undefined) return [];
-    const rows = await this.#session.ask(`SELECT * FROM ${quoted(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
+    const rows = await this.#session.ask(`SELECT * FROM ${quote(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
     const first = new Map<string, Row>();
     for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
     return [...first.values()];

@@ -14,11 +14,11 @@ import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
-import { quoted, type Row } from '../rows.ts';
+import { quote, type Row } from '../rows.ts';
 
 export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<Row[]>;
 
-export interface CandidateParts {
+export interface CandidateInput {
   readonly snapshot: GovernedSnapshot;
   readonly ask: Ask;
   /** The query as the model sees it; one zero: it did not answer; null: there is none. */
@@ -48,13 +48,13 @@ const wordsMost = 200;
 /** The median score of so many best rows counts as a half. */
 const medianOf = 50;
 
-export async function candidates(input: CandidateRequest, at: bigint, parts: CandidateParts): Promise<readonly Candidate[]> {
+export async function candidates(input: CandidateRequest, at: bigint, parts: CandidateInput): Promise<readonly Candidate[]> {
   const { type, query } = input;
   const { snapshot, ask, vector } = parts;
   const definition = snapshot.catalog.type(type);
   if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(type)} is not registered`);
   const time = { valid: at, system: at };
-  const hidden = await quarantined(ask, type, time);
+  const hidden = await quarantinedKeys(ask, type, time);
   const most = Math.min(candidatesMax, Math.max(candidatesMin, input.top_k) + hidden.size);
   const from = (source: string, first: readonly Literal[], rest: string): Promise<Row[]> => {
     const { where, values } = conditionsOf(input, first);
@@ -62,22 +62,20 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
   };
   const isShown = (row: Row): boolean => !hidden.has(keyOf(row['namespace_path'], row['_pk']));
   if (query === undefined) {
-    const rows = await from(quoted(type), [], ` ORDER BY valid_from DESC, _pk LIMIT ${most}`);
+    const rows = await from(quote(type), [], ` ORDER BY valid_from DESC, _pk LIMIT ${most}`);
     return rows.filter(isShown).map((row) => ({ row, rel: 1 }));
   }
   const texts = textsOf(definition);
   const words = [...new Set(tokensOf(query))].slice(0, wordsMost);
   const byWords: Row[] = [];
   if (texts.length > 0 && words.length > 0) {
-    const { where, values } = conditionsOf(input, [words.join(' ')], [`MATCH(${texts.map(quoted).join(', ')}, $1, STEMMED)`]);
-    byWords.push(
-      ...(await ask(`SELECT *, _score FROM ${quoted(type)}${where} ORDER BY _score DESC LIMIT ${most}`, values, time)),
-    );
+    const { where, values } = conditionsOf(input, [words.join(' ')], [`MATCH(${texts.map(quote).join(', ')}, $1, STEMMED)`]);
+    byWords.push(...(await ask(`SELECT *, _score FROM ${quote(type)}${where} ORDER BY _score DESC LIMIT ${most}`, values, time)));
   }
   const alike: Row[] = [];
   if (vector !== null) {
     for (const column of vectorsOf(definition, vector)) {
-      const source = `SIMILAR($1, COLUMN => ${quoted(column)}, VECTOR => $2)`;
+      const source = `SIMILAR($1, COLUMN => ${quote(column)}, VECTOR => $2)`;
       alike.push(...(await from(source, [type, JSON.stringify(vector)], ` LIMIT ${most}`)));
     }
   }
@@ -138,7 +136,7 @@ function numberIn(row: Row | undefined): number {
 }
 
 /** Rows of a type that were in quarantine at an instant, by path and key. */
-export async function quarantined(ask: Ask, type: string, time: DefaultTime): Promise<ReadonlySet<string>> {
+export async function quarantinedKeys(ask: Ask, type: string, time: DefaultTime): Promise<ReadonlySet<string>> {
   const rows = await ask('SELECT item_id, namespace_path FROM Quarantine WHERE item_type = $1', [type], time);
   return new Set(rows.map((row) => keyOf(row['namespace_path'], row['item_id'])));
 }

@@ -15,7 +15,7 @@ import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/values/value.ts';
 import { type Row, textOf } from '../rows.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
-import { type CandidateParts, candidates } from './recall-candidates.ts';
+import { type CandidateInput, candidates } from './recall-candidates.ts';
 
 /** A change of anything here that changes a list or a score. */
 export const scorerName = 'recall/3';
@@ -45,7 +45,7 @@ export const recallInput = z.object({
 
 export type RecallInput = z.output<typeof recallInput>;
 
-export interface RankingParts extends CandidateParts {
+export interface RankingInput extends CandidateInput {
   /** Tokens of a text; asked for only where there is a budget, or a detailed answer. */
   readonly tokens: ((text: string) => number) | null;
 }
@@ -65,11 +65,11 @@ export interface Ranking {
 }
 
 /** `at`: instant of both axes. */
-export async function rank(input: RecallInput, at: bigint, parts: RankingParts): Promise<Ranking> {
+export async function rank(input: RecallInput, at: bigint, parts: RankingInput): Promise<Ranking> {
   const found = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
   const { snapshot } = parts;
   const named: RecalledRow[] = found.map(({ row }) => ({ key: String(row['_pk']), path: textOf(row['namespace_path']) }));
-  const recalled = input.stability_days === undefined ? null : snapshot.recalled(input.type, named, at);
+  const recalled = input.stability_days === undefined ? null : snapshot.recallsOf(input.type, named, at);
   const scored = found.map(({ row, rel }, i): Ranked => {
     const { count: n, last } = recalled?.[i] ?? { count: 0, last: null };
     const validFrom = row['valid_from'] as bigint;
@@ -81,12 +81,12 @@ export async function rank(input: RecallInput, at: bigint, parts: RankingParts):
         : retention(input.stability_days, n, secondsBetween(last ?? validFrom, at) / daySecs);
     return { key: named[i]!.key, row, score: rel * rec * ret, components: { rel, rec, ret, n } };
   });
-  const { seen, cancelled } = scanned(scored, input.cancel_threshold);
+  const { seen, cancelled } = scanUntil(scored, input.cancel_threshold);
   return { ...withinBudget(seen.sort(byScore).slice(0, input.top_k), input, parts), cancelled };
 }
 
 /** Rows in the order of their highest possible score, the match, until one is above the threshold, that one included. */
-function scanned(
+function scanUntil(
   rows: readonly Ranked[],
   threshold: number | undefined,
 ): { readonly seen: Ranked[]; readonly cancelled: boolean } {
@@ -97,7 +97,7 @@ function scanned(
 }
 
 /** A strict prefix: a larger budget gives these and maybe more, never others. */
-function withinBudget(ranked: readonly Ranked[], input: RecallInput, { tokens }: RankingParts): Omit<Ranking, 'cancelled'> {
+function withinBudget(ranked: readonly Ranked[], input: RecallInput, { tokens }: RankingInput): Omit<Ranking, 'cancelled'> {
   if (tokens === null) return { memories: ranked, tokens: null };
   const most = input.budget_tokens ?? Infinity;
   let sum = 0;

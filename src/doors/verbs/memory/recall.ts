@@ -9,12 +9,12 @@ import type { VerbSession } from '../session.ts';
 import { tokenCounter, tokenizerName } from '../tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../frame/read-exact-json.ts';
-import { keyOf, quarantined } from './recall-candidates.ts';
+import { keyOf, quarantinedKeys } from './recall-candidates.ts';
 import {
   contentOf,
   isMemoryItem,
   type Ranked,
-  type RankingParts,
+  type RankingInput,
   rank,
   type RecallInput,
   recallInput,
@@ -71,13 +71,13 @@ export const recall = verb({
     const basis = snapshot.instant;
     const at = input.as_of === undefined ? basis : toInstant(input.as_of);
     if (at > basis) throw new ServiceError('REL_INVALID', 'as_of lies in the future');
-    const { vector, embedder, notices } = await embedded(session, query);
-    const ask: RankingParts['ask'] = (sql, values, time) => session.ask(sql, values, time);
+    const { vector, embedder, notices } = await embed(session, query);
+    const ask: RankingInput['ask'] = (sql, values, time) => session.ask(sql, values, time);
     const counts = input.budget_tokens !== undefined || input.detailed;
     const tokens = counts ? await tokenCounter() : null;
     const ranking = await rank(input, at, { snapshot, ask, vector, tokens });
     const { memories } = ranking;
-    const hidden = at === basis ? null : await quarantined(ask, input.type, 'current');
+    const hidden = at === basis ? null : await quarantinedKeys(ask, input.type, 'current');
     if (memories.length > 0) {
       const rows = memories.map(({ key, row }) => ({ key, path: textOf(row['namespace_path']) }));
       session.invocation.describe({ recalled: snapshot.recalledAs(input.type, rows) });
@@ -97,7 +97,7 @@ export const recall = verb({
     });
     return {
       memories: memories.map((each) => ({
-        ...shown(each, input),
+        ...describeMemory(each, input),
         ...(hidden?.has(keyOf(each.row['namespace_path'], each.key)) && { quarantined: true as const }),
       })),
       total: memories.length,
@@ -110,7 +110,7 @@ export const recall = verb({
 });
 
 /** The query as the model sees it. Where the model does not answer, words alone decide, and the answer says so. */
-async function embedded(
+async function embed(
   { parts: { embedder }, signal }: VerbSession,
   query: string | undefined,
 ): Promise<{ readonly vector: readonly number[] | null; readonly embedder: string | null; readonly notices: readonly string[] }> {
@@ -132,7 +132,7 @@ const ownColumns: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-function shown({ key, row, score, components }: Ranked, input: RecallInput): z.input<typeof memory> {
+function describeMemory({ key, row, score, components }: Ranked, input: RecallInput): z.input<typeof memory> {
   const further = Object.entries(row).filter(([name, cell]) => !ownColumns.has(name) && !name.startsWith('_') && cell !== null);
   const certainty = row['confidence'];
   return {
@@ -194,7 +194,7 @@ export async function replay(session: VerbSession, call: Row) {
   const desk = session.invocation.exhibits();
   const snapshot = desk.pin({ ...recipe.grant, instant: BigInt(recipe.grant.instant) }, 'search');
   desk.checkReplay([input.type]);
-  const ask: RankingParts['ask'] = (sql, values, time) => session.askOn(snapshot, sql, values, time);
+  const ask: RankingInput['ask'] = (sql, values, time) => session.askOn(snapshot, sql, values, time);
   const tokens = input.budget_tokens !== undefined || input.detailed ? await tokenCounter() : null;
   const { memories } = await rank(input, BigInt(recipe.at), { snapshot, ask, vector: recipe.vector, tokens });
   const derived = { ids: memories.map(({ key }) => key), scores: memories.map(({ score }) => score) };

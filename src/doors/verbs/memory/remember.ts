@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
-import { record } from '../../checked.ts';
+import { record } from '../../schema-check.ts';
 import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
-import { grouped, putting } from '../rows.ts';
+import { groupBy, putting } from '../rows.ts';
 import { carrySubject, readSources } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
@@ -124,7 +124,7 @@ export const rememberBatch = verb({
     errors.sort((a, b) => a.index - b.index);
     const results = new Map<number, { id: string; confidence: number; valid_from: bigint }>();
     const groups = [
-      ...grouped(good, ({ item: { type, confidence: sure }, subject }) => JSON.stringify([type, sure, subject])).values(),
+      ...groupBy(good, ({ item: { type, confidence: sure }, subject }) => JSON.stringify([type, sure, subject])).values(),
     ];
     const steps = (of: readonly Accepted[]): PutRows =>
       stepOf(
@@ -133,7 +133,7 @@ export const rememberBatch = verb({
         of[0]!.subject,
         of.map(({ row }) => row),
       );
-    const told = (of: readonly Accepted[], systemFrom: bigint): void => {
+    const noteResults = (of: readonly Accepted[], systemFrom: bigint): void => {
       for (const [i, { index, id, item: stored }] of of.entries()) {
         const validFrom = stored.valid_from === undefined ? systemFrom + BigInt(i) : toInstant(stored.valid_from);
         results.set(index, { id, confidence: stored.confidence, valid_from: validFrom });
@@ -149,14 +149,14 @@ export const rememberBatch = verb({
         good.map((each) => each.item),
       );
       const outcome = await session.commit([...groups.map(steps), ...begun]);
-      for (const [i, group] of groups.entries()) told(group, outcome.steps![i]!.systemFrom);
+      for (const [i, group] of groups.entries()) noteResults(group, outcome.steps![i]!.systemFrom);
     } catch (error) {
       if (!isOfRow(error) || good.length === 0) throw error;
       const stored: Accepted[] = [];
       for (const each of good) {
         try {
           const outcome = await session.put([steps([each]), ...(await sessionSteps(session, [each.item]))]);
-          told([each], outcome.steps![0]!.systemFrom);
+          noteResults([each], outcome.steps![0]!.systemFrom);
           stored.push(each);
         } catch (refused) {
           if (!isOfRow(refused)) throw refused;

@@ -7,12 +7,12 @@ import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
 import { I64_MAX } from '../../../log/values/value.ts';
 import type { Literal } from '../../../planner/statement.ts';
-import { grouped, type Row, textOf } from '../rows.ts';
+import { groupBy, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbSession } from '../session.ts';
 import { parseExactJson } from '../../frame/read-exact-json.ts';
 import { sessionId } from './items.ts';
-import { keyOf, quarantined } from './recall-candidates.ts';
+import { keyOf, quarantinedKeys } from './recall-candidates.ts';
 import { rank, recallInput } from './recall-ranking.ts';
 import { sessionSteps, storing } from './remember.ts';
 
@@ -66,7 +66,7 @@ export const summarise = verb({
       .sort(byTime)
       .flatMap((row, place) => sentencesOf(row).map((text) => ({ text, place })))
       .slice(-sentencesMax);
-    const summary = chosen(sentences, input.max_sentences).join(' ');
+    const summary = chooseSentences(sentences, input.max_sentences).join(' ');
     const ids = sources.map(({ key }) => key);
     if (summary === '') return { id: null, summary, source_ids: ids, method };
     const id = session.parts.ids.next();
@@ -103,7 +103,7 @@ interface Sentence {
   readonly place: number;
 }
 
-function chosen(sentences: readonly Sentence[], most: number): readonly string[] {
+function chooseSentences(sentences: readonly Sentence[], most: number): readonly string[] {
   const vectors = sentences.map(({ text }) => {
     const vector = new Float64Array(hashedDims);
     addHashed(text, vector);
@@ -240,7 +240,7 @@ async function sessionsOf(
     again,
   )) {
     const shown = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
-    for (const [id, of] of grouped(shown, (row) => String(row['session_id']))) {
+    for (const [id, of] of groupBy(shown, (row) => String(row['session_id']))) {
       const from = of.reduce(
         (first, row) => ((row['valid_from'] as bigint) < first ? (row['valid_from'] as bigint) : first),
         I64_MAX,
@@ -268,7 +268,7 @@ async function summariesOf(session: VerbSession, ids: readonly string[]): Promis
 }
 
 const hiddenMemories = (session: VerbSession) =>
-  quarantined((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
+  quarantinedKeys((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
 
 /** Answers to the question for so many ids at a time. */
 async function inPieces(session: VerbSession, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {

@@ -13,7 +13,7 @@ import type { Expr } from './syntax.ts';
 import type { Instant } from './values.ts';
 
 /** An invocation without its resource. */
-export interface Asked {
+export interface CedarRequest {
   readonly situation: Situation;
   readonly action: CedarAction;
   readonly now: Instant;
@@ -35,7 +35,7 @@ export interface RowDecision {
   readonly because: readonly string[];
 }
 
-export function decideRows(policies: readonly Policy[], type: TypeDefinition, asked: Asked): RowDecision {
+export function decideRows(policies: readonly Policy[], type: TypeDefinition, asked: CedarRequest): RowDecision {
   return rowsOf(residualsOf(policies, { kind: 'row', type }, asked), type);
 }
 
@@ -63,7 +63,11 @@ export interface MaskDecision {
  * Columns of which cells are hidden. Of the store's own columns those that repeat the key are: hiding the property that is
  * the key hides them, and the other way round. When a row was written, and whose it is, is no cell of it.
  */
-export function decideMasks(policies: readonly Policy[], type: TypeDefinition, asked: Omit<Asked, 'action'>): MaskDecision {
+export function decideMasks(
+  policies: readonly Policy[],
+  type: TypeDefinition,
+  asked: Omit<CedarRequest, 'action'>,
+): MaskDecision {
   const forbids = policies.filter(({ effect, actions }) => effect === 'forbid' && (actions === null || actions.has('readCell')));
   const masks = new Map<string, CellMask>();
   const residuals: (Residual & { column: string })[] = [];
@@ -102,10 +106,11 @@ export function residualsOf(
 }
 
 function rowsOf(residuals: readonly Residual[], type: TypeDefinition): RowDecision {
-  const of = (effect: Policy['effect']): readonly Residual[] => residuals.filter(({ policy }) => policy.effect === effect);
+  const withEffect = (effect: Policy['effect']): readonly Residual[] =>
+    residuals.filter(({ policy }) => policy.effect === effect);
   const ids = (from: readonly Residual[]): readonly string[] => from.map(({ policy }) => policy.id);
-  const forbids = of('forbid');
-  const permits = of('permit');
+  const forbids = withEffect('forbid');
+  const permits = withEffect('permit');
   const denying = forbids.filter(({ left }) => isCertain(left));
   if (denying.length > 0) return { rows: 'none', residuals, because: ids(denying) };
   if (permits.length === 0) return { rows: 'none', residuals, because: [] };
@@ -155,7 +160,7 @@ function strictestOf(found: readonly Residual[], type: TypeDefinition): CellMask
   return {
     kind: strictest?.kind ?? 'redact',
     ...(strictest?.size === undefined ? {} : { size: strictest.size }),
-    when: always ? null : inverted(compileCondition({ always: true, permits: [], forbids }, typesOf(type))),
+    when: always ? null : invert(compileCondition({ always: true, permits: [], forbids }, typesOf(type))),
     because: ordered.map(({ policy }) => policy.id).join(', '),
   };
 }
@@ -165,7 +170,7 @@ function kindOf(policy: Policy): MaskKind {
 }
 
 /** 1 where the condition says 0: a mask is where a forbid is. */
-function inverted(condition: RowCondition): RowCondition {
+function invert(condition: RowCondition): RowCondition {
   return {
     columns: condition.columns,
     key: `not ${condition.key}`,

@@ -51,10 +51,10 @@ export function compileCondition(residuals: Residuals, typeOf: (column: string) 
   const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.on(columns));
   const start = residuals.always ? PERMITTED : 0;
   const types = columns.map((column) => `${column}:${typeOf(column)}`).join(',');
-  const said = (of: ReadonlyMap<string, Expr>): string => [...of.keys()].sort().join(' | ');
+  const keyText = (of: ReadonlyMap<string, Expr>): string => [...of.keys()].sort().join(' | ');
   return {
     columns,
-    key: `(${types}) permit ${residuals.always ? 'true' : said(permits)} forbid ${said(forbids)}`,
+    key: `(${types}) permit ${residuals.always ? 'true' : keyText(permits)} forbid ${keyText(forbids)}`,
     test(vectors, selection, first, count, out) {
       const rows = { selection, first, count };
       if (tables.length === 1 && tables[0]!.passByCode(vectors, rows, start, out)) return;
@@ -198,7 +198,7 @@ function tablesOf(
         const shares = [...own].some((feature) => taken.has(feature));
         return bitsOf(new Set([...taken, ...own])) <= (shares ? tableBits : sharedBits);
       })
-      .sort((a, b) => added(a.features, own) - added(b.features, own))[0];
+      .sort((a, b) => newFeatureCount(a.features, own) - newFeatureCount(b.features, own))[0];
     if (group === undefined) groups.push({ features: own, rules: [rule] });
     else {
       for (const feature of own) group.features.add(feature);
@@ -211,7 +211,7 @@ function tablesOf(
   });
 }
 
-function added(taken: ReadonlySet<number>, own: ReadonlySet<number>): number {
+function newFeatureCount(taken: ReadonlySet<number>, own: ReadonlySet<number>): number {
   return [...own].filter((feature) => !taken.has(feature)).length;
 }
 

@@ -46,7 +46,7 @@ export class CallerPolicies {
     const key = `${action}\u0000${thing.type}\u0000${thing.id}\u0000${thing.owner ?? ''}`;
     let known = this.#things.get(key);
     if (known === undefined) {
-      const residuals = residualsOf(this.#of(action), resourceOf(thing), this.#asked(action, null));
+      const residuals = residualsOf(this.#of(action), resourceOf(thing), this.#requestFor(action, null));
       known = dependsOnNow(residuals) ? residuals : verdictOf(residuals);
       if (this.#things.size >= rememberedThings) this.#things.clear();
       this.#things.set(key, known);
@@ -55,7 +55,7 @@ export class CallerPolicies {
     const left = residualsOf(
       known.map(({ policy }) => policy),
       resourceOf(thing),
-      this.#asked(action, instantOf(now)),
+      this.#requestFor(action, instantOf(now)),
     );
     return verdictOf(left);
   }
@@ -65,13 +65,13 @@ export class CallerPolicies {
     if (byAction === undefined) this.#rows.set(type, (byAction = new Map()));
     let known = byAction.get(action);
     if (known === undefined) {
-      const relevant = residualsOf(this.#of(action), { kind: 'row', type }, this.#asked(action, null));
+      const relevant = residualsOf(this.#of(action), { kind: 'row', type }, this.#requestFor(action, null));
       known = new Timed(relevant, (policies, instant) =>
         decideRows(policies, type, { situation: this.#situation, action, now: instant }),
       );
       byAction.set(action, known);
     }
-    return known.at(now, ({ rows, residuals }) =>
+    return known.decisionAt(now, ({ rows, residuals }) =>
       rows === null || rows === 'none' ? `${rows}${residuals.map(({ policy }) => policy.id).join()}` : rows.key,
     );
   }
@@ -81,7 +81,7 @@ export class CallerPolicies {
     let known = this.#masks.get(type);
     if (known === undefined) {
       const forbids = [...declaredMasks(type), ...this.#of('readCell').filter(({ effect }) => effect === 'forbid')];
-      const asked = this.#asked('readCell', null);
+      const asked = this.#requestFor('readCell', null);
       const relevant = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
         residualsOf(forbids, { kind: 'cell', type, column }, asked),
       );
@@ -90,7 +90,7 @@ export class CallerPolicies {
       );
       this.#masks.set(type, known);
     }
-    return known.at(now, ({ masks }) => [...masks].map(([column, mask]) => `${column} ${maskKey(mask)}`).join('\n'));
+    return known.decisionAt(now, ({ masks }) => [...masks].map(([column, mask]) => `${column} ${maskKey(mask)}`).join('\n'));
   }
 
   /** Explains reading rows of a type. */
@@ -102,7 +102,7 @@ export class CallerPolicies {
     return this.#policies.get(action) ?? [];
   }
 
-  #asked(action: CedarAction, now: Instant | null): { situation: Situation; action: CedarAction; now: Instant | null } {
+  #requestFor(action: CedarAction, now: Instant | null): { situation: Situation; action: CedarAction; now: Instant | null } {
     return { situation: this.#situation, action, now };
   }
 }
@@ -120,7 +120,7 @@ class Timed<T> {
     this.#decide = decide;
   }
 
-  at(now: bigint, keyOf: (decision: T) => string): T {
+  decisionAt(now: bigint, keyOf: (decision: T) => string): T {
     const instant = instantOf(now);
     const last = this.#last;
     if (last !== undefined && (!this.#timed || last.ms === instant.ms)) return last.decision;

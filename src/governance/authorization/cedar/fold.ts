@@ -81,7 +81,7 @@ function operator(expr: Extract<Expr, { left: Expr; right: Expr }>, question: Qu
   if (resource.kind !== 'entity') {
     if (op === '==' || op === '!=') {
       const same = isResource(left) ? sameAs(resource, right) : isResource(right) ? sameAs(resource, left) : undefined;
-      if (same !== undefined) return op === '==' ? same : negated(same);
+      if (same !== undefined) return op === '==' ? same : negate(same);
     }
     if (op === 'in' && isResource(left)) return withinAny(resource, right);
   }
@@ -149,7 +149,7 @@ function choice(test: Expr, expr: Extract<Expr, { op: 'if' }>, again: (part: Exp
   return { op: 'if', test, yes: again(expr.yes), no: again(expr.no) };
 }
 
-function negated(expr: Expr): Expr {
+function negate(expr: Expr): Expr {
   return expr.op === 'value' ? value(!(expr.value as boolean)) : { op: 'not', arg: expr };
 }
 
@@ -220,14 +220,14 @@ function isOfType(expr: Extract<Expr, { op: 'is' }>, question: Question, again: 
 function attribute(left: Expr, name: string, question: Question, again: (part: Expr) => Expr): Expr {
   if (left.op === 'variable') {
     const { situation, resource } = question;
-    if (left.name === 'context') return name === 'now' ? again({ op: 'now' }) : known(situation.context.get(name));
+    if (left.name === 'context') return name === 'now' ? again({ op: 'now' }) : valueOrFailure(situation.context.get(name));
     if (left.name === 'resource') return resource.kind === 'entity' ? FAILS : cellOf(resource, name);
   }
   const of = again(left);
   if (of.op === 'error') return FAILS;
   if (of.op === 'value') {
-    if (of.value instanceof RecordValue) return known(of.value.fields.get(name));
-    return of.value instanceof Entity ? known(attributesOf(of.value, question)?.get(name)) : FAILS;
+    if (of.value instanceof RecordValue) return valueOrFailure(of.value.fields.get(name));
+    return of.value instanceof Entity ? valueOrFailure(attributesOf(of.value, question)?.get(name)) : FAILS;
   }
   return { op: 'attribute', left: of, name };
 }
@@ -256,7 +256,7 @@ function attributesOf(entity: Entity, { situation }: Question): ReadonlyMap<stri
   return entity.type === principal.type && entity.id === principal.id ? situation.attributes : undefined;
 }
 
-function known(of: Value | undefined): Expr {
+function valueOrFailure(of: Value | undefined): Expr {
   return of === undefined ? FAILS : value(of);
 }
 

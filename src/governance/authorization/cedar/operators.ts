@@ -31,7 +31,7 @@ export function binary(op: BinaryOp, a: Value, b: Value, ancestors: Ancestors): 
     case '<=':
     case '>':
     case '>=':
-      return ordered(op, a, b);
+      return compareBy(op, a, b);
     case '+':
       return typeof a === 'bigint' && typeof b === 'bigint' ? long(a + b) : ERROR;
     case '-':
@@ -51,7 +51,7 @@ export function binary(op: BinaryOp, a: Value, b: Value, ancestors: Ancestors): 
   }
 }
 
-function ordered(op: '<' | '<=' | '>' | '>=', a: Value, b: Value): Outcome {
+function compareBy(op: '<' | '<=' | '>' | '>=', a: Value, b: Value): Outcome {
   let x: bigint;
   let y: bigint;
   if (typeof a === 'bigint' && typeof b === 'bigint') [x, y] = [a, b];

@@ -5,7 +5,7 @@ export interface Token {
   readonly at: number;
 }
 
-export interface Place {
+export interface TextLocation {
   readonly line: number;
   readonly column: number;
 }
@@ -44,7 +44,7 @@ export function partsOf(text: string): readonly PolicyPart[] {
   return parts;
 }
 
-export function placeOf(text: string, at: number): Place {
+export function placeOf(text: string, at: number): TextLocation {
   const before = text.slice(0, at);
   return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
 }

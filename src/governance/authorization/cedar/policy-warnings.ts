@@ -28,15 +28,15 @@ export function warningsOf(policies: readonly Policy[], typesOf: TypeLookup): re
 
 /** True when an operand that has to be a boolean never is one. */
 function isBroken(expr: Expr, definition: TypeDefinition | undefined): boolean {
-  const broken = (part: Expr): boolean => isBroken(part, definition);
+  const isPartBroken = (part: Expr): boolean => isBroken(part, definition);
   switch (expr.op) {
     case 'and':
     case 'or':
-      return broken(expr.left) || broken(expr.right);
+      return isPartBroken(expr.left) || isPartBroken(expr.right);
     case 'not':
-      return broken(expr.arg);
+      return isPartBroken(expr.arg);
     case 'if':
-      return broken(expr.test) || (broken(expr.yes) && broken(expr.no));
+      return isPartBroken(expr.test) || (isPartBroken(expr.yes) && isPartBroken(expr.no));
     case 'attribute': {
       if (expr.left.op !== 'variable' || expr.left.name !== 'resource') break;
       if (definition === undefined || !Object.hasOwn(definition.properties, expr.name)) return false;

@@ -150,7 +150,7 @@ class Compiler {
     return parts.length === 1 ? only! : (document) => parts.every((part) => part(document));
   }
 
-  #counted<T>(test: T): T {
+  #count<T>(test: T): T {
     if (++this.#conditions > conditionsMax) throw invalid(`a filter has at most ${conditionsMax} conditions`);
     return test;
   }
@@ -188,13 +188,13 @@ class Compiler {
 
   #condition(condition: Stored): PathTest {
     if (isOperators(condition)) return this.#operators(condition);
-    this.#counted(null);
+    this.#count(null);
     return some(kindOf(condition) === 'regex' ? regex(condition) : equals(condition));
   }
 
   #operators(condition: StoredObject): PathTest {
     const tests = [...condition].flatMap(([name, value]) => {
-      if (name !== '$options') return [this.#counted(this.#costing(name, value, condition))];
+      if (name !== '$options') return [this.#count(this.#costing(name, value, condition))];
       if (!condition.has('$regex')) throw invalid('$options needs a $regex');
       return [];
     });
@@ -220,18 +220,18 @@ class Compiler {
         if (kindOf(value) === 'regex') throw invalid("Can't have regex as arg to $ne.");
         return none(some(equals(value)));
       case '$gt':
-        return some(ordered(value, (order) => order > 0));
+        return some(orderTest(value, (order) => order > 0));
       case '$gte':
-        return some(ordered(value, (order) => order >= 0));
+        return some(orderTest(value, (order) => order >= 0));
       case '$lt':
-        return some(ordered(value, (order) => order < 0));
+        return some(orderTest(value, (order) => order < 0));
       case '$lte':
-        return some(ordered(value, (order) => order <= 0));
+        return some(orderTest(value, (order) => order <= 0));
       case '$in':
       case '$nin': {
         if (!isList(value)) throw invalid(`${name} needs an array`);
         if (value.some(isOperators)) throw invalid(`cannot nest $ under ${name}`);
-        for (const each of value) if (kindOf(each) === 'regex') this.#counted(each);
+        for (const each of value) if (kindOf(each) === 'regex') this.#count(each);
         const any = some(oneOf(value));
         return name === '$in' ? any : none(any);
       }
@@ -355,7 +355,7 @@ function oneField(alternatives: readonly StoredObject[]): { readonly name: strin
 }
 
 /** Compares within one kind only: no number is greater than a text. MinKey and MaxKey compare with every kind. */
-function ordered(wanted: Stored, holds: (order: number) => boolean): Test {
+function orderTest(wanted: Stored, holds: (order: number) => boolean): Test {
   checkComparable(wanted);
   const kind = kindOf(wanted);
   if (kind === 'regex') throw invalid("Can't have RegEx as arg to predicate over field");

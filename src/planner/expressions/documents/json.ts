@@ -32,7 +32,7 @@ const invalid = (): ServiceError => new ServiceError('REL_INVALID', 'this is no 
 export class Pace {
   #left = valuesPerStep;
 
-  spent(values = 1): boolean {
+  spend(values = 1): boolean {
     this.#left -= values;
     if (this.#left > 0) return false;
     this.#left = valuesPerStep;
@@ -152,7 +152,7 @@ export function* readSteps(text: string): Steps<Stored> {
   const pace = new Pace();
   const open: Open[] = [];
   for (;;) {
-    if (pace.spent()) yield;
+    if (pace.spend()) yield;
     let value: Stored;
     const code = reader.peek();
     if (code === char.objectOpens && reader.take(code)) {
@@ -188,7 +188,7 @@ export function* readSteps(text: string): Steps<Stored> {
           break;
         }
         if (!reader.take(char.objectCloses)) throw invalid();
-        value = unwrapped(around.map);
+        value = unwrap(around.map);
       }
       open.pop();
     }
@@ -199,7 +199,7 @@ export function* readSteps(text: string): Steps<Stored> {
 export const readText = (text: string): Stored => allAtOnce(readSteps(text));
 
 /** Reads an Extended JSON wrapper as the value that it encodes. Objects that only resemble a wrapper stay objects. */
-function unwrapped(object: StoredObject): Stored {
+function unwrap(object: StoredObject): Stored {
   if (object.size > 2) return object;
   const [[name, inner] = ['', null], second] = object;
   if (!name.startsWith('$')) return object;
@@ -230,7 +230,7 @@ const readers: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
   $numberLong: (inner) => within(wholeOf(inner), 64),
   $numberDouble: (inner) =>
     isText(inner) && (inner === 'NaN' || !Number.isNaN(Number(inner))) ? doubleValue(Number(inner)) : null,
-  $numberDecimal: (inner) => (isText(inner) ? Decimal.of(inner) : null),
+  $numberDecimal: (inner) => (isText(inner) ? Decimal.parse(inner) : null),
   $oid: (inner) => (isText(inner) && /^[0-9a-f]{24}$/.test(inner) ? new Special('$oid', inner) : null),
   $date: (inner) => {
     if (isText(inner)) return Number.isNaN(Date.parse(inner)) ? null : new Special('$date', BigInt(Date.parse(inner)));
@@ -332,7 +332,7 @@ export function* textSteps(root: Stored): Steps<string> {
   for (;;) {
     const isLong = typeof value === 'string' && value.length > pieceCharacters;
     const scalar = isLong ? yield* longTextSteps(value as string) : scalarText(value);
-    if (pace.spent(1 + (scalar?.length ?? 0) / charactersPerValue)) yield;
+    if (pace.spend(1 + (scalar?.length ?? 0) / charactersPerValue)) yield;
     if (scalar !== undefined) text += scalar;
     else if (isList(value)) {
       text += '[';
@@ -354,7 +354,7 @@ export function* textSteps(root: Stored): Steps<string> {
         text = '';
       }
       const around = open.at(-1);
-      if (around === undefined) return pieces.joined(text);
+      if (around === undefined) return pieces.join(text);
       const next = around.members.next();
       if (next.done !== true) {
         const [name, member] = next.value;
@@ -382,7 +382,7 @@ class TextPieces {
     this.#pieces.push(piece);
   }
 
-  joined(last: string): string {
+  join(last: string): string {
     if (this.#pieces.length === 0) return last;
     this.add(last);
     return this.#pieces.join('');

@@ -32,7 +32,7 @@ export class Decimal {
   }
 
   /** Null where the text is no decimal, or has more digits than the 34 that fit exactly. */
-  static of(text: string): Decimal | null {
+  static parse(text: string): Decimal | null {
     const word = /^([+-]?)(nan|inf(?:inity)?)$/i.exec(text);
     if (word !== null) {
       const isNaN = word[2]!.toLowerCase() === 'nan';
@@ -44,7 +44,7 @@ export class Decimal {
     const digits = `${whole}${fraction}${only}`;
     if (digits.length > 8_192) return null;
     const coefficient = BigInt(digits) * (sign === '-' ? -1n : 1n);
-    const made = Decimal.rounded(coefficient, Number(power) - fraction.length - only.length, sign === '-');
+    const made = Decimal.round(coefficient, Number(power) - fraction.length - only.length, sign === '-');
     return made.special === null && compareDecimals(coefficient, Number(power) - fraction.length - only.length, made) === 0
       ? made
       : null;
@@ -55,7 +55,7 @@ export class Decimal {
   }
 
   /** Rounds to the nearest decimal, and to even on a tie. */
-  static rounded(coefficient: bigint, exponent: number, isNegative = coefficient < 0n): Decimal {
+  static round(coefficient: bigint, exponent: number, isNegative = coefficient < 0n): Decimal {
     let [c, e] = cut(coefficient, exponent, Math.max(digitsOf(coefficient) - digitsMax, exponents.least - exponent, 0));
     // Rounding up may have added a digit.
     if (digitsOf(c) > digitsMax) [c, e] = cut(c, e, 1);
@@ -220,10 +220,10 @@ function toDecimal(value: Numeric, digits: 15 | 34): Decimal {
   if (typeof value !== 'bigint') {
     const number = toNumber(value);
     if (!Number.isFinite(number)) return Decimal.special(number);
-    if (numberType(value) === 'double' && digits === 15) return Decimal.of(number.toPrecision(15))!;
+    if (numberType(value) === 'double' && digits === 15) return Decimal.parse(number.toPrecision(15))!;
   }
   const { coefficient, exponent } = exactly(value);
-  return Decimal.rounded(coefficient, exponent);
+  return Decimal.round(coefficient, exponent);
 }
 
 export function addDecimals(a: Decimal, b: Decimal): Decimal {
@@ -234,9 +234,9 @@ export function addDecimals(a: Decimal, b: Decimal): Decimal {
   if (apart > 2 * digitsMax + 4) {
     if (high.coefficient === 0n) return low;
     const scaled = high.coefficient * 10n ** BigInt(digitsMax + 2);
-    return Decimal.rounded(scaled + BigInt(sign(low.coefficient, 0n)), high.exponent - digitsMax - 2);
+    return Decimal.round(scaled + BigInt(sign(low.coefficient, 0n)), high.exponent - digitsMax - 2);
   }
-  return Decimal.rounded(high.coefficient * 10n ** BigInt(apart) + low.coefficient, low.exponent);
+  return Decimal.round(high.coefficient * 10n ** BigInt(apart) + low.coefficient, low.exponent);
 }
 
 function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
@@ -244,7 +244,7 @@ function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
     const value = (each: Decimal): number => each.special ?? sign(each.coefficient, 0n);
     return Decimal.special(value(a) * value(b));
   }
-  return Decimal.rounded(a.coefficient * b.coefficient, a.exponent + b.exponent);
+  return Decimal.round(a.coefficient * b.coefficient, a.exponent + b.exponent);
 }
 
 function divideDecimal(a: Decimal, by: number): Decimal {
@@ -255,12 +255,12 @@ function divideDecimal(a: Decimal, by: number): Decimal {
   let coefficient = scaled / divisor;
   let exponent = a.exponent - scale;
   // A rest makes it no tie, and no exact quotient.
-  if (scaled % divisor !== 0n) return Decimal.rounded(coefficient * 10n + (coefficient < 0n ? -1n : 1n), exponent - 1);
+  if (scaled % divisor !== 0n) return Decimal.round(coefficient * 10n + (coefficient < 0n ? -1n : 1n), exponent - 1);
   while (exponent < a.exponent && coefficient % 10n === 0n) {
     coefficient /= 10n;
     exponent++;
   }
-  return Decimal.rounded(coefficient, exponent);
+  return Decimal.round(coefficient, exponent);
 }
 
 export const operations = {
@@ -269,7 +269,7 @@ export const operations = {
 } as const;
 
 /** Null: the result is whole, and does not fit 64 bits. */
-export function combined(operation: keyof typeof operations, a: Numeric, b: Numeric): Numeric | null {
+export function combine(operation: keyof typeof operations, a: Numeric, b: Numeric): Numeric | null {
   const { whole, double, decimal } = operations[operation];
   const types = [numberType(a), numberType(b)];
   if (types.includes('decimal')) return decimal(toDecimal(a, 15), toDecimal(b, 15));

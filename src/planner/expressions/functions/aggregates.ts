@@ -34,7 +34,7 @@ const boolean = (type: ValueType): ColumnType | null => (type === 'boolean' ? 'b
 /** Vectors of expressions are held as texts. */
 const vector = (type: ValueType): ColumnType | null => (type === 'vector' ? 'string' : null);
 
-function ordered(type: ValueType): ColumnType | null {
+function orderedType(type: ValueType): ColumnType | null {
   return type === 'integer' || type === 'number' || type === 'timestamp' || type === 'string' ? type : null;
 }
 
@@ -60,8 +60,8 @@ const functions = {
     yields: (type) => number(type) ?? vector(type),
     cost: perNumber,
   },
-  min: { name: 'MIN', usage: 'MIN(x)', summary: 'The least value.', yields: ordered, cost: perText },
-  max: { name: 'MAX', usage: 'MAX(x)', summary: 'The greatest value.', yields: ordered, cost: perText },
+  min: { name: 'MIN', usage: 'MIN(x)', summary: 'The least value.', yields: orderedType, cost: perText },
+  max: { name: 'MAX', usage: 'MAX(x)', summary: 'The greatest value.', yields: orderedType, cost: perText },
   stddev: {
     name: 'STDDEV',
     also: ['STDDEV_SAMP'],

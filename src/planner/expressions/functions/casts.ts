@@ -56,7 +56,7 @@ export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTa
 const parseCost = 8;
 
 /** A cell of any type as text; an instant as ISO-8601. `type` separates instants from integers, since both are bigint cells. */
-export function written(cell: Cell, type?: ColumnType): string {
+export function cellText(cell: Cell, type?: ColumnType): string {
   if (typeof cell === 'string') return cell;
   if (typeof cell === 'bigint' && type === 'timestamp') return formatInstant(cell);
   if (typeof cell === 'number') return Object.is(cell, -0) ? '0' : String(cell);
@@ -202,10 +202,10 @@ const signaturesTo: Readonly<Record<Exclude<CastTarget, 'vector'>, readonly Sign
   string: [
     cast('string', 'string', same, false),
     cast('json', 'string', same, false),
-    cast('timestamp', 'string', (value) => written(value!, 'timestamp'), false),
-    cast('integer', 'string', (value) => written(value!), false),
-    cast('number', 'string', (value) => written(value!), false),
-    cast('boolean', 'string', (value) => written(value!), false),
+    cast('timestamp', 'string', (value) => cellText(value!, 'timestamp'), false),
+    cast('integer', 'string', (value) => cellText(value!), false),
+    cast('number', 'string', (value) => cellText(value!), false),
+    cast('boolean', 'string', (value) => cellText(value!), false),
   ],
   boolean: [
     cast('boolean', 'boolean', same, false),
@@ -218,10 +218,10 @@ const signaturesTo: Readonly<Record<Exclude<CastTarget, 'vector'>, readonly Sign
   json: [
     cast('json', 'json', same, false),
     cast('string', 'json', (given) => jsonOf(text(given))),
-    cast('timestamp', 'json', (value) => JSON.stringify(written(value!, 'timestamp')), false),
-    cast('integer', 'json', (value) => written(value!), false),
-    cast('number', 'json', (value) => written(value!), false),
-    cast('boolean', 'json', (value) => written(value!), false),
+    cast('timestamp', 'json', (value) => JSON.stringify(cellText(value!, 'timestamp')), false),
+    cast('integer', 'json', (value) => cellText(value!), false),
+    cast('number', 'json', (value) => cellText(value!), false),
+    cast('boolean', 'json', (value) => cellText(value!), false),
   ],
 };
 

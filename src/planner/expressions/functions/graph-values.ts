@@ -5,17 +5,17 @@
  */
 import { type Cell, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { type Cost, spend, work } from '../work.ts';
-import { instantOf, written } from './casts.ts';
+import { instantOf, cellText } from './casts.ts';
 import { asText, element, elements, member, members } from './json.ts';
-import { bounded, type Evaluator, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import { checkLength, type Evaluator, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 const perJson: Cost = { call: 300, character: 8 };
 
-function hidden(name: string, usage: string, ...signatures: readonly Signature[]): ScalarFunction {
+function hiddenFunction(name: string, usage: string, ...signatures: readonly Signature[]): ScalarFunction {
   return { name, group: 'json', usage, summary: '', examples: [], signatures };
 }
 
-function of(
+function signature(
   takes: Signature['takes'],
   yields: Signature['yields'],
   evaluate: Evaluator,
@@ -113,12 +113,12 @@ function characters(given: string): number {
   return found;
 }
 
-function appended(left: string, right: string): string {
+function append(left: string, right: string): string {
   const parts = [left, right].map((each) => (each.trimStart().startsWith('[') ? each.trim().slice(1, -1).trim() : each.trim()));
-  return bounded(`[${parts.filter((each) => each !== '').join(',')}]`);
+  return checkLength(`[${parts.filter((each) => each !== '').join(',')}]`);
 }
 
-function rounded(value: number): bigint | null {
+function truncateToInt64(value: number): bigint | null {
   const cut = Math.trunc(value);
   return cut >= -(2 ** 63) && cut < 2 ** 63 ? BigInt(cut) : null;
 }
@@ -129,7 +129,7 @@ function integerIn(given: string): bigint | null {
   return /^\s*[+-]?\d{1,19}\s*$/.test(given)
     ? whole(given.trim().replace(/^\+/, ''))
     : numeral.test(given)
-      ? rounded(Number(given))
+      ? truncateToInt64(Number(given))
       : null;
 }
 
@@ -146,16 +146,16 @@ const ofText =
   };
 
 const same: Evaluator = (cell) => cell!;
-const quoted: Evaluator = (given) => JSON.stringify(given);
-const digits: Evaluator = (given) => written(given!);
+const quote: Evaluator = (given) => JSON.stringify(given);
+const digits: Evaluator = (given) => cellText(given!);
 
 /** A property of json, and what UNWIND yields: of any type. */
-const memberValue: Signature = of(['json', 'string'], 'json', (json, name) => memberOf(text(json), text(name)));
-const elementValue: Signature = of(['json', 'integer'], 'json', (json, place) => element(text(json), place as bigint));
-const anyValue: Signature = of(['json'], 'json', (json) => (json === 'null' ? null : json!));
+const memberValue: Signature = signature(['json', 'string'], 'json', (json, name) => memberOf(text(json), text(name)));
+const elementValue: Signature = signature(['json', 'integer'], 'json', (json, place) => element(text(json), place as bigint));
+const anyValue: Signature = signature(['json'], 'json', (json) => (json === 'null' ? null : json!));
 
-const headValue: Signature = of(['json'], 'json', (json) => element(text(json), 0n));
-const lastValue: Signature = of(['json'], 'json', (json) => element(text(json), -1n));
+const headValue: Signature = signature(['json'], 'json', (json) => element(text(json), 0n));
+const lastValue: Signature = signature(['json'], 'json', (json) => element(text(json), -1n));
 
 /** Signatures whose result type is known only at run time. */
 export const anyTyped: ReadonlySet<Signature> = new Set([memberValue, elementValue, anyValue, headValue, lastValue]);
@@ -169,47 +169,49 @@ function memberOf(json: string, name: string): string | null {
 
 /** Reads json as the type of the value beside it; NULL where it has no such value. */
 export const fitted: Readonly<Record<'integer' | 'number' | 'boolean' | 'timestamp', Signature>> = {
-  integer: of(['json'], 'integer', (json) => whole(text(json).trim())),
-  number: of(['json'], 'number', (json) => (number(text(json).trim()) === null ? null : Number(json))),
-  boolean: of(['json'], 'boolean', (json) => (/^(true|false)$/.test(text(json).trim()) ? text(json).trim() === 'true' : null)),
-  timestamp: of(['json'], 'timestamp', (json) => instantIn(text(json).trim())),
+  integer: signature(['json'], 'integer', (json) => whole(text(json).trim())),
+  number: signature(['json'], 'number', (json) => (number(text(json).trim()) === null ? null : Number(json))),
+  boolean: signature(['json'], 'boolean', (json) =>
+    /^(true|false)$/.test(text(json).trim()) ? text(json).trim() === 'true' : null,
+  ),
+  timestamp: signature(['json'], 'timestamp', (json) => instantIn(text(json).trim())),
 };
 
 export const graphValueFunctions: readonly ScalarFunction[] = [
-  hidden(
+  hiddenFunction(
     '#NODE',
     '',
-    of(
+    signature(
       entityTakes,
       'json',
       entity((type) => `"labels":[${type}]`),
       entityShape,
     ),
   ),
-  hidden(
+  hiddenFunction(
     '#EDGE',
     '',
-    of(
+    signature(
       entityTakes,
       'json',
       entity((type) => `"type":${type}`),
       entityShape,
     ),
   ),
-  hidden(
+  hiddenFunction(
     '#MAP',
     '{name: value}',
-    of(['string', 'json'], 'json', (names, ...cells) => bounded(object(text(names), cells, true)), {
+    signature(['string', 'json'], 'json', (names, ...cells) => checkLength(object(text(names), cells, true)), {
       repeats: true,
       optional: 1,
       takesNull: true,
       raises: true,
     }),
   ),
-  hidden(
+  hiddenFunction(
     '#LIST',
     '[x, …]',
-    of(['json'], 'json', (...cells) => bounded(`[${cells.map((cell) => cell ?? 'null').join(',')}]`), {
+    signature(['json'], 'json', (...cells) => checkLength(`[${cells.map((cell) => cell ?? 'null').join(',')}]`), {
       repeats: true,
       optional: 1,
       takesNull: true,
@@ -217,137 +219,140 @@ export const graphValueFunctions: readonly ScalarFunction[] = [
     }),
   ),
   /** A cell as json. */
-  hidden(
+  hiddenFunction(
     '#JSON',
     'x',
-    of(['json'], 'json', same),
-    of(['string'], 'json', quoted),
-    of(['integer'], 'json', digits),
-    of(['number'], 'json', digits),
-    of(['boolean'], 'json', digits),
-    of(['timestamp'], 'json', (instant) => JSON.stringify(written(instant!, 'timestamp'))),
+    signature(['json'], 'json', same),
+    signature(['string'], 'json', quote),
+    signature(['integer'], 'json', digits),
+    signature(['number'], 'json', digits),
+    signature(['boolean'], 'json', digits),
+    signature(['timestamp'], 'json', (instant) => JSON.stringify(cellText(instant!, 'timestamp'))),
   ),
   /** The same for a property of an entity: an instant is its nanoseconds, a vector comes as its text. */
-  hidden('#PROPERTY', '', of(['timestamp'], 'json', digits), of(['string'], 'json', same)),
-  hidden('#ANY', '', anyValue),
-  hidden('#MEMBER', 'x.name', memberValue),
-  hidden('#ELEMENT', 'x[n]', memberValue, elementValue),
-  hidden(
+  hiddenFunction('#PROPERTY', '', signature(['timestamp'], 'json', digits), signature(['string'], 'json', same)),
+  hiddenFunction('#ANY', '', anyValue),
+  hiddenFunction('#MEMBER', 'x.name', memberValue),
+  hiddenFunction('#ELEMENT', 'x[n]', memberValue, elementValue),
+  hiddenFunction(
     '#IN',
     'x IN list',
-    of(['json', 'json'], 'boolean', (value, list) => isIn(text(value).trim(), text(list))),
+    signature(['json', 'json'], 'boolean', (value, list) => isIn(text(value).trim(), text(list))),
   ),
-  hidden(
+  hiddenFunction(
     '#APPEND',
     'list + list',
-    of(['json', 'json'], 'json', (left, right) => appended(text(left), text(right)), { raises: true }),
+    signature(['json', 'json'], 'json', (left, right) => append(text(left), text(right)), { raises: true }),
   ),
-  hidden('#LABELS', 'labels(node)', of(['json'], 'json', part('labels'))),
-  hidden(
+  hiddenFunction('#LABELS', 'labels(node)', signature(['json'], 'json', part('labels'))),
+  hiddenFunction(
     '#TYPE',
     'type(relationship)',
-    of(['json'], 'string', (json) => asText(member(text(json), 'type'))),
+    signature(['json'], 'string', (json) => asText(member(text(json), 'type'))),
   ),
-  hidden(
+  hiddenFunction(
     '#ID',
     'id(entity)',
-    of(['json'], 'integer', (json) => whole(member(text(json), 'system_from'))),
+    signature(['json'], 'integer', (json) => whole(member(text(json), 'system_from'))),
   ),
-  hidden(
+  hiddenFunction(
     '#ELEMENTID',
     'elementId(entity)',
-    of(['json'], 'string', (json) => asText(member(text(json), 'element_id'))),
+    signature(['json'], 'string', (json) => asText(member(text(json), 'element_id'))),
   ),
-  hidden(
+  hiddenFunction(
     '#PROPERTIES',
     'properties(entity)',
-    of(['json'], 'json', (json) => member(text(json), 'properties') ?? json!),
+    signature(['json'], 'json', (json) => member(text(json), 'properties') ?? json!),
   ),
-  hidden(
+  hiddenFunction(
     '#KEYS',
     'keys(entity)',
-    of(['json'], 'json', (json) => {
+    signature(['json'], 'json', (json) => {
       const names = members(member(text(json), 'properties') ?? text(json));
       return `[${[...names].map(({ name }) => JSON.stringify(name)).join(',')}]`;
     }),
   ),
-  hidden('#NODES', 'nodes(path)', of(['json'], 'json', part('nodes'))),
-  hidden('#RELATIONSHIPS', 'relationships(path)', of(['json'], 'json', part('relationships'))),
-  hidden(
+  hiddenFunction('#NODES', 'nodes(path)', signature(['json'], 'json', part('nodes'))),
+  hiddenFunction('#RELATIONSHIPS', 'relationships(path)', signature(['json'], 'json', part('relationships'))),
+  hiddenFunction(
     '#STARTNODE',
     'startNode(relationship)',
-    of(['json'], 'string', (json) => asText(member(text(json), 'start'))),
+    signature(['json'], 'string', (json) => asText(member(text(json), 'start'))),
   ),
-  hidden(
+  hiddenFunction(
     '#ENDNODE',
     'endNode(relationship)',
-    of(['json'], 'string', (json) => asText(member(text(json), 'end'))),
+    signature(['json'], 'string', (json) => asText(member(text(json), 'end'))),
   ),
-  hidden(
+  hiddenFunction(
     '#LENGTH',
     'length(path)',
-    of(['json'], 'integer', (json) => {
+    signature(['json'], 'integer', (json) => {
       const relationships = member(text(json), 'relationships');
       return relationships === null ? null : count(relationships);
     }),
   ),
-  hidden(
+  hiddenFunction(
     '#SIZE',
     'size(list)',
-    of(['json'], 'integer', (json) => {
+    signature(['json'], 'integer', (json) => {
       const given = text(json).trim();
       return given.startsWith('[') ? count(given) : isPlainText(given) ? BigInt(characters(asText(given)!)) : null;
     }),
-    { ...of(['string'], 'integer', (given) => BigInt(characters(text(given)))), cost: linear },
+    { ...signature(['string'], 'integer', (given) => BigInt(characters(text(given)))), cost: linear },
   ),
-  hidden(
+  hiddenFunction(
     '#HEAD',
     'head(list)',
-    of(['json'], 'json', (json) => element(text(json), 0n)),
+    signature(['json'], 'json', (json) => element(text(json), 0n)),
   ),
-  hidden(
+  hiddenFunction(
     '#LAST',
     'last(list)',
-    of(['json'], 'json', (json) => element(text(json), -1n)),
+    signature(['json'], 'json', (json) => element(text(json), -1n)),
   ),
-  hidden(
+  hiddenFunction(
     '#TOSTRING',
     'toString(x)',
-    of(['string'], 'string', same),
-    of(['integer'], 'string', digits),
-    of(['number'], 'string', digits),
-    of(['boolean'], 'string', digits),
-    of(['timestamp'], 'string', (instant) => written(instant!, 'timestamp')),
-    of(['json'], 'string', ofText(same)),
+    signature(['string'], 'string', same),
+    signature(['integer'], 'string', digits),
+    signature(['number'], 'string', digits),
+    signature(['boolean'], 'string', digits),
+    signature(['timestamp'], 'string', (instant) => cellText(instant!, 'timestamp')),
+    signature(['json'], 'string', ofText(same)),
   ),
-  hidden(
+  hiddenFunction(
     '#TOINTEGER',
     'toInteger(x)',
-    of(['integer'], 'integer', same),
-    of(['number'], 'integer', (value) => rounded(value as number)),
-    of(['string'], 'integer', (given) => integerIn(text(given))),
-    of(['json'], 'integer', ofText(integerIn)),
+    signature(['integer'], 'integer', same),
+    signature(['number'], 'integer', (value) => truncateToInt64(value as number)),
+    signature(['string'], 'integer', (given) => integerIn(text(given))),
+    signature(['json'], 'integer', ofText(integerIn)),
   ),
-  hidden(
+  hiddenFunction(
     '#TOFLOAT',
     'toFloat(x)',
-    of(['number'], 'number', (value) => Number(value)),
-    of(['string'], 'number', (given) => floatIn(text(given))),
-    of(['json'], 'number', ofText(floatIn)),
+    signature(['number'], 'number', (value) => Number(value)),
+    signature(['string'], 'number', (given) => floatIn(text(given))),
+    signature(['json'], 'number', ofText(floatIn)),
   ),
   /** NULL where it is none. */
-  hidden('#NUMBER', 'x', fitted.number),
-  hidden(
+  hiddenFunction('#NUMBER', 'x', fitted.number),
+  hiddenFunction(
     '#TOBOOLEAN',
     'toBoolean(x)',
-    of(['boolean'], 'boolean', same),
-    of(['string'], 'boolean', (given) => truthOf(text(given))),
-    of(['json'], 'boolean', ofText(truthOf)),
+    signature(['boolean'], 'boolean', same),
+    signature(['string'], 'boolean', (given) => truthOf(text(given))),
+    signature(['json'], 'boolean', ofText(truthOf)),
   ),
-  hidden(
+  hiddenFunction(
     '#RANGE',
     'range(first, last, step)',
-    of(['integer', 'integer', 'integer'], 'json', (...cells) => range(cells as readonly bigint[]), { optional: 1, raises: true }),
+    signature(['integer', 'integer', 'integer'], 'json', (...cells) => range(cells as readonly bigint[]), {
+      optional: 1,
+      raises: true,
+    }),
   ),
 ];
 

@@ -179,7 +179,7 @@ const units: Readonly<Record<string, bigint>> = {
   day,
 };
 
-function truncated(unit: string, instant: bigint): bigint {
+function truncateTo(unit: string, instant: bigint): bigint {
   const step = Object.hasOwn(units, unit) ? units[unit] : undefined;
   if (step !== undefined) {
     const rest = instant % step;
@@ -287,7 +287,7 @@ export const instantFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'timestamp'],
         cost: quick,
         yields: 'timestamp',
-        evaluate: (unit, x) => truncated(text(unit).trim().toLowerCase(), integer(x)),
+        evaluate: (unit, x) => truncateTo(text(unit).trim().toLowerCase(), integer(x)),
         raises: true,
       },
     ],

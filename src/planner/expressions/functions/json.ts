@@ -145,7 +145,7 @@ function step(json: Cell, key: Cell): string | null {
 }
 
 /** `$.a.b[0]` and `$."a b"`. */
-function extracted(json: string, path: string): string | null {
+function extractPath(json: string, path: string): string | null {
   if (!/^\$(\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d{1,9}\])*$/u.test(path)) throw invalid("a JSON path is written '$.name.name[0]'");
   let found: string | null = json;
   for (const [part] of path.slice(1).matchAll(/\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d+\]/gu)) {
@@ -205,7 +205,7 @@ export const jsonFunctions: readonly ScalarFunction[] = [
         takes: ['json', 'string'],
         cost: perJson,
         yields: 'json',
-        evaluate: (json, path) => extracted(text(json), text(path)),
+        evaluate: (json, path) => extractPath(text(json), text(path)),
         raises: true,
       },
     ],

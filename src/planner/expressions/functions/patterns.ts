@@ -8,7 +8,7 @@ import { RE2JS } from 're2js';
 import { likeMatches } from '../like.ts';
 import { compileRegex } from '../regular-expression.ts';
 import { type Cost, spend } from '../work.ts';
-import { bounded, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import { checkLength, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 interface Compiled {
   readonly pattern: RE2JS;
@@ -32,11 +32,11 @@ const placesAtOnce = 64;
 function compile(pattern: string, flags: string): Compiled {
   const key = `${flags}\0${pattern}`;
   let known = compiled.get(key);
-  if (!known) compiled.set(key, (known = made(pattern, flags)));
+  if (!known) compiled.set(key, (known = compilePattern(pattern, flags)));
   return known;
 }
 
-function made(pattern: string, flags: string): Compiled {
+function compilePattern(pattern: string, flags: string): Compiled {
   if (pattern.length > patternMax) throw invalid(`a regular expression has at most ${patternMax} characters`);
   let options = 0;
   for (const flag of flags) {
@@ -73,7 +73,7 @@ function piecesOf(by: string): (string | number)[] {
   return by.split(/\\([1-9&\\])/).map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
 }
 
-function replaced(of: string, pattern: string, by: string, flags: string): string {
+function replaceMatches(of: string, pattern: string, by: string, flags: string): string {
   const { pattern: regex, literal, size } = compile(pattern, flags);
   if (literal !== '' && !of.includes(literal)) return of;
   spend(of.length * size * replaceCost);
@@ -87,9 +87,9 @@ function replaced(of: string, pattern: string, by: string, flags: string): strin
     made += of.slice(end, matcher.start());
     for (const piece of pieces) made += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
     end = matcher.end();
-    bounded(made);
+    checkLength(made);
   }
-  return bounded(made + of.slice(end));
+  return checkLength(made + of.slice(end));
 }
 
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
@@ -164,7 +164,7 @@ export const patternFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, pattern, by, flags = '') => replaced(text(of), text(pattern), text(by), text(flags)),
+        evaluate: (of, pattern, by, flags = '') => replaceMatches(text(of), text(pattern), text(by), text(flags)),
         raises: true,
       },
     ],

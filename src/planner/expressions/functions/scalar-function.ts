@@ -108,7 +108,7 @@ export interface Resolved {
  * Finds the signature that takes arguments of these types; null where none does. `literal` marks arguments that are literals:
  * their texts may be instants.
  */
-export function resolved(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
+export function resolveSignature(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
   // A signature that takes the arguments unconverted is preferred.
   for (const exact of [true, false]) {
     for (const signature of of.signatures) {
@@ -165,7 +165,7 @@ function commonType(same: ValueType, type: ValueType, literal: boolean): ValueTy
 /** Texts that a function makes of shorter ones end here. */
 export const textMax = 1 << 20;
 
-export function bounded(text: string): string {
+export function checkLength(text: string): string {
   if (text.length > textMax) throw tooLong();
   return text;
 }

@@ -1,9 +1,9 @@
 /** Functions of text. Characters are code points, counted from 1. */
 import type { Cell } from '../../../log/values/value.ts';
-import { written } from './casts.ts';
+import { cellText } from './casts.ts';
 import { type Cost, spend } from '../work.ts';
 import {
-  bounded,
+  checkLength,
   integer,
   invalid,
   linear,
@@ -52,7 +52,7 @@ export function substring(of: Cell, from: Cell, length?: Cell): string {
   return end <= 0 ? '' : part(text(of), Math.max(0, start), end);
 }
 
-function trimmed(of: string, set: string, ends: 'both' | 'start' | 'end'): string {
+function trim(of: string, set: string, ends: 'both' | 'start' | 'end'): string {
   const dropped = new Set(Array.from(set, (char) => char.codePointAt(0)));
   let from = 0;
   let to = of.length;
@@ -91,13 +91,13 @@ function trimming(name: string, ends: 'both' | 'start' | 'end', also: readonly s
         cost: perTrimmed,
         optional: 1,
         yields: 'string',
-        evaluate: (of, set = ' ') => trimmed(text(of), text(set), ends),
+        evaluate: (of, set = ' ') => trim(text(of), text(set), ends),
       },
     ],
   } as const satisfies ScalarFunction;
 }
 
-function padded(of: Cell, width: Cell, fill: string, atStart: boolean): string {
+function pad(of: Cell, width: Cell, fill: string, atStart: boolean): string {
   const wanted = count(width);
   if (wanted > textMax) throw tooLong();
   const length = lengthOf(text(of));
@@ -142,7 +142,7 @@ function position(sought: Cell, of: Cell): bigint {
   return at < 0 ? 0n : BigInt(lengthOf(text(of).slice(0, at)) + 1);
 }
 
-function replaced(of: string, sought: string, by: string): string {
+function replaceText(of: string, sought: string, by: string): string {
   if (sought === '') return of;
   let size = of.length;
   for (let at = of.indexOf(sought); at >= 0; at = of.indexOf(sought, at + sought.length)) {
@@ -153,7 +153,7 @@ function replaced(of: string, sought: string, by: string): string {
   return of.split(sought).join(by);
 }
 
-function reversed(of: string): string {
+function reverse(of: string): string {
   const units = new Uint16Array(of.length);
   const last = of.length - 1;
   for (let at = 0; at <= last; at++) {
@@ -172,7 +172,7 @@ const concatenation: Signature = {
   takes: ['any', 'any'],
   cost: linear,
   yields: 'string',
-  evaluate: (left, right) => bounded(written(left!) + written(right!)),
+  evaluate: (left, right) => checkLength(cellText(left!) + cellText(right!)),
   raises: true,
 };
 
@@ -284,7 +284,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, width, fill = ' ') => padded(of!, width!, text(fill), true),
+        evaluate: (of, width, fill = ' ') => pad(of!, width!, text(fill), true),
         raises: true,
       },
     ],
@@ -301,7 +301,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, width, fill = ' ') => padded(of!, width!, text(fill), false),
+        evaluate: (of, width, fill = ' ') => pad(of!, width!, text(fill), false),
         raises: true,
       },
     ],
@@ -317,7 +317,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string', 'string'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, part, by) => replaced(text(of), text(part), text(by)),
+        evaluate: (of, part, by) => replaceText(text(of), text(part), text(by)),
         raises: true,
       },
     ],
@@ -399,7 +399,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     summary: 'The characters from the last to the first.',
     examples: [["REVERSE('abc')", 'cba']],
     signatures: [
-      { takes: ['string'], cost: linear, yields: 'string', evaluate: (of) => reversed(bounded(text(of))), raises: true },
+      { takes: ['string'], cost: linear, yields: 'string', evaluate: (of) => reverse(checkLength(text(of))), raises: true },
     ],
   },
   {
@@ -414,7 +414,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         cost: linear,
         repeats: true,
         yields: 'string',
-        evaluate: (...cells) => bounded(cells.map((cell) => (cell === null ? '' : written(cell))).join('')),
+        evaluate: (...cells) => checkLength(cells.map((cell) => (cell === null ? '' : cellText(cell))).join('')),
         raises: true,
         takesNull: true,
       },

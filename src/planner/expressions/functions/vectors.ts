@@ -34,7 +34,7 @@ const negativeInner: Distance = (a, b) => {
 
 /** The vector that a cell is, as a vector or as a text of one; null for any other cell. */
 export function vectorIn(cell: Cell): Float32Array | null {
-  return cell instanceof Float32Array ? cell : typeof cell === 'string' ? parsed(cell) : null;
+  return cell instanceof Float32Array ? cell : typeof cell === 'string' ? parseVector(cell) : null;
 }
 
 export const differentDimensions = (a: number, b: number): Error =>
@@ -46,7 +46,7 @@ function operator(name: string, what: string, distance: Distance, example: strin
   let lastVector: Float32Array = new Float32Array(0);
   const vectorOf = (cell: Cell | undefined): Float32Array => {
     if (cell instanceof Float32Array) return cell;
-    if (cell !== lastText) [lastVector, lastText] = [parsed(cell as string), cell as string];
+    if (cell !== lastText) [lastVector, lastText] = [parseVector(cell as string), cell as string];
     return lastVector;
   };
   const evaluate = (left: Cell, right: Cell): Cell => {
@@ -79,7 +79,7 @@ export function vectorText(vector: Float32Array): string {
 /** Nanoseconds that a character of a text takes which is read as a vector. */
 const readCost = 70;
 
-function parsed(text: string): Float32Array {
+function parseVector(text: string): Float32Array {
   // Before anything is made of it: it stands beside a row as a whole.
   if (text.length * readCost > rowMost)
     throw invalid(`a text beside a vector has at most ${Math.floor(rowMost / readCost)} characters`, 'text-form');
@@ -93,7 +93,7 @@ function parsed(text: string): Float32Array {
 
 /** The text of a vector in its canonical form; `dims` as VECTOR(n) states. */
 function canonical(given: string, dims: bigint | null): string {
-  const vector = parsed(given);
+  const vector = parseVector(given);
   if (dims !== null && BigInt(vector.length) !== dims)
     throw invalid(`expected ${dims} dimensions, not ${vector.length}`, 'vector-dimensions');
   return vectorText(vector);
@@ -121,7 +121,7 @@ export const vectorCast: ScalarFunction = {
 };
 
 /** Whether two vectors are the same, component by component. */
-export const sameVector: ScalarFunction = compared(
+export const sameVector: ScalarFunction = vectorComparison(
   'VECTOR =',
   '',
   (a, b) => a.length === b.length && a.every((value, i) => value === b[i]),
@@ -129,7 +129,7 @@ export const sameVector: ScalarFunction = compared(
   [],
 );
 
-function compared(
+function vectorComparison(
   name: string,
   summary: string,
   compare: (a: Float32Array, b: Float32Array) => Cell,
@@ -148,7 +148,7 @@ function compared(
 }
 
 /** The function that pgvector has beside an operator. */
-function named(name: string, of: string, sign: 1 | -1, example: readonly [string, string]): ScalarFunction {
+function namedOperator(name: string, of: string, sign: 1 | -1, example: readonly [string, string]): ScalarFunction {
   const { signatures } = vectorOperators.find((each) => each.name === of)!;
   return {
     name,
@@ -174,7 +174,7 @@ const vectorOperators: readonly ScalarFunction[] = [
 
 export const vectorFunctions: readonly ScalarFunction[] = [
   ...vectorOperators,
-  named('COSINE_DISTANCE', '<=>', 1, ["COSINE_DISTANCE('[1, 0]', '[0, 1]')", '1']),
-  named('L2_DISTANCE', '<->', 1, ["L2_DISTANCE('[0, 0]', '[3, 4]')", '5']),
-  named('INNER_PRODUCT', '<#>', -1, ["INNER_PRODUCT('[1, 2]', '[3, 4]')", '11']),
+  namedOperator('COSINE_DISTANCE', '<=>', 1, ["COSINE_DISTANCE('[1, 0]', '[0, 1]')", '1']),
+  namedOperator('L2_DISTANCE', '<->', 1, ["L2_DISTANCE('[0, 0]', '[3, 4]')", '5']),
+  namedOperator('INNER_PRODUCT', '<#>', -1, ["INNER_PRODUCT('[1, 2]', '[3, 4]')", '11']),
 ];

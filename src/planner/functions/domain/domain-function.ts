@@ -9,11 +9,11 @@ import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts'
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type Cell, compareText } from '../../../log/values/value.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
-import { looksOfScan } from '../../graph/limits.ts';
+import { looksOfScan } from '../../graph/graph-limits.ts';
 import type { Steps } from '../../graph/steps.ts';
 import type { PlanColumn } from '../../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Pieces, PiecesOperator } from '../../operators/operator.ts';
-import { at } from '../../places.ts';
+import { errorAt } from '../../error-location.ts';
 import type { ArgumentSpec } from '../../calls/argument-spec.ts';
 import type { BoundScope, FunctionScope, Opening, TableFunction } from '../../calls/table-function.ts';
 import { type RoleBatch, type RowsWanted, scanRoles } from './role-rows.ts';
@@ -111,7 +111,7 @@ export function domainFunction(made: DomainFunction): TableFunction {
 function checkSource({ words, catalog }: BoundScope): void {
   const source = words.word('SOURCE');
   if (source === undefined || catalog.type(source) !== undefined) return;
-  throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.placeOf('SOURCE'));
 }
 
 function typesRead(
@@ -218,7 +218,7 @@ export class DomainCall {
   refuse(name: string, detail: string): ServiceError {
     const { values } = this.#opening;
     const text = `${name} of ${this.#made.name} ${detail}`;
-    return values.has(name) ? at('REL_INVALID', text, values.placeOf(name)) : new ServiceError('REL_INVALID', text);
+    return values.has(name) ? errorAt('REL_INVALID', text, values.placeOf(name)) : new ServiceError('REL_INVALID', text);
   }
 
   /** Counts work beyond the reading of rows: a look takes about 20 ns. Throws REL_SCAN_CAP where it is too much. */

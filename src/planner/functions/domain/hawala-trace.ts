@@ -1,5 +1,5 @@
 /** HAWALA_TRACE: money that goes on without a transfer. Source: specification, "SQL dialect", the table of operators. */
-import { type Steps, sorted } from '../../graph/steps.ts';
+import { type Steps, sortInSteps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -99,7 +99,7 @@ export function* amountsOf(transfers: Transfers): Steps<{ readonly value: ByAmou
   }
   const order = new Map<string, { readonly transfers: Int32Array; readonly amounts: Float64Array }>();
   for (const [currency, all] of byCurrency) {
-    const numbers = yield* sorted(Int32Array.from(all), (a, b) => transfers.amounts[a]! - transfers.amounts[b]! || a - b);
+    const numbers = yield* sortInSteps(Int32Array.from(all), (a, b) => transfers.amounts[a]! - transfers.amounts[b]! || a - b);
     order.set(currency, { transfers: numbers, amounts: Float64Array.from(numbers, (transfer) => transfers.amounts[transfer]!) });
   }
   return { value: { order }, bytes: transfers.count * 12 };

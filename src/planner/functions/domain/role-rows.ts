@@ -153,7 +153,7 @@ function wantedOf({ columns }: ReadType, wanted: RowsWanted | null): RowsWanted 
 
 function scanNode({ snapshot }: Execution, type: string, columns: readonly PlanColumn[], wanted: RowsWanted | null): ScanNode {
   const definition = snapshot.catalog.type(type);
-  const masked = snapshot.masked(type);
+  const masked = snapshot.masksOf(type);
   const constant = (cell: string) => ({ kind: 'constant', cell, type: 'string' }) as const;
   const isKey = wanted !== null && !masked.has('_pk') && !masked.has(wanted.column);
   const byKey = isKey && (wanted.column === '_pk' || wanted.column === definition?.primaryKey);

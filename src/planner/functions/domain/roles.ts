@@ -6,7 +6,7 @@
  */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type ColumnType, compareText, systemColumns } from '../../../log/values/value.ts';
-import { at } from '../../places.ts';
+import { errorAt } from '../../error-location.ts';
 import type { BoundScope, FunctionScope } from '../../calls/table-function.ts';
 
 /** How cells of a column of a role are read: `list` is JSON of texts, or one text; `instant` a timestamp or a text of one. */
@@ -109,10 +109,10 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
   if (source !== undefined && !found.some(({ isNamed }) => isNamed)) {
     const what = `type ${JSON.stringify(source)} of SOURCE`;
     if (catalog.type(source) === undefined) {
-      throw at('REL_UNKNOWN_TYPE', `${what} is not registered`, words.placeOf('SOURCE'));
+      throw errorAt('REL_UNKNOWN_TYPE', `${what} is not registered`, words.placeOf('SOURCE'));
     }
     const wanted = (areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ');
-    throw at('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.placeOf('SOURCE'));
+    throw errorAt('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.placeOf('SOURCE'));
   }
   const isPlayed = (use: RoleUse): boolean => found.some((each) => each.role === use.role);
   const missing = areAlternatives
@@ -123,7 +123,7 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
   if (missing === undefined) return;
   const { defaultType } = roles[missing.role];
   const what = `no type plays the role ${missing.role}`;
-  throw at('REL_UNKNOWN_TYPE', `${what}: declare it of a type, or register ${defaultType}`, words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', `${what}: declare it of a type, or register ${defaultType}`, words.placeOf('SOURCE'));
 }
 
 /** Roles that one of these types plays. */

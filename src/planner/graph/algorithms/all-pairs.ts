@@ -1,6 +1,6 @@
 /** How far every node is from every other, and the two that are furthest apart. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../rows.ts';
+import { pairColumns, Pairs } from '../result-rows.ts';
 import { ShortestWays } from '../shortest.ts';
 
 export const allPairs: GraphAlgorithm = {

@@ -4,7 +4,7 @@
  */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { communities } from '../rows.ts';
+import { communities } from '../result-rows.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 import { spread } from './label-propagation.ts';
 
@@ -53,7 +53,7 @@ function* louvain(graph: Graph): Steps<Int32Array> {
   for (let depth = 0; depth < levelsMax; depth++) {
     const moved = yield* moves(level);
     if (moved === null) break;
-    const { of, count } = numbered(moved);
+    const { of, count } = numberLabels(moved);
     for (let node = 0; node < label.length; node++) label[node] = of[label[node]!]!;
     yield;
     level = yield* nextLevel(level, of, count);
@@ -134,7 +134,7 @@ function* moves({ nodes, offsets, neighbours, weights, total }: Level): Steps<In
 }
 
 /** Numbers from 0 in the order of the first node of each. */
-function numbered(label: Int32Array): { readonly of: Int32Array; readonly count: number } {
+function numberLabels(label: Int32Array): { readonly of: Int32Array; readonly count: number } {
   const numbers = new Map<number, number>();
   const of = label.map((each) => {
     let number = numbers.get(each);

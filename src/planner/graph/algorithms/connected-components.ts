@@ -1,7 +1,7 @@
 /** Which nodes hang together, whichever way edges lead. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
 import type { Adjacency, Graph } from '../graph.ts';
-import { communities } from '../rows.ts';
+import { communities } from '../result-rows.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 
 export const connectedComponents: GraphAlgorithm = {

@@ -16,8 +16,8 @@ export function* hits(graph: Graph, call: GraphCall, which: 'hub' | 'authority')
   const authority = new Float64Array(nodes);
   let next = new Float64Array(nodes);
   for (let round = 0; round < roundsMax; round++) {
-    yield* summed(graph.in, hub, authority);
-    yield* summed(graph.out, authority, next);
+    yield* sumNeighbours(graph.in, hub, authority);
+    yield* sumNeighbours(graph.out, authority, next);
     call.spend(2 * graph.edges);
     let change = 0;
     for (let node = 0; node < nodes; node++) change += Math.abs(next[node]! - hub[node]!);
@@ -29,7 +29,7 @@ export function* hits(graph: Graph, call: GraphCall, which: 'hub' | 'authority')
 }
 
 /** Sums the scores of each node's neighbours, then scales the sums. */
-function* summed({ offsets, neighbours }: Adjacency, from: Float64Array, to: Float64Array): Steps<void> {
+function* sumNeighbours({ offsets, neighbours }: Adjacency, from: Float64Array, to: Float64Array): Steps<void> {
   let squares = 0;
   let looks = 0;
   for (let node = 0; node < to.length; node++) {

@@ -1,6 +1,6 @@
 /** The likelihood of an edge between two unconnected nodes, by the neighbours that they share. */
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../rows.ts';
+import { pairColumns, Pairs } from '../result-rows.ts';
 import { common, type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 
@@ -82,14 +82,14 @@ function* candidates({ offsets, neighbours }: Neighbours, of: number, { spend }:
 
 function scoreOf(joined: Neighbours, call: GraphCall): (a: number, b: number) => number {
   const size = (node: number): number => sizeOf(joined, node);
-  const summed =
+  const sumOverCommon =
     (of: (node: number) => number) =>
     (a: number, b: number): number => {
       let sum = 0;
       common(joined, a, b, (node) => (sum += of(node)));
       return sum;
     };
-  const shared = summed(() => 1);
+  const shared = sumOverCommon(() => 1);
   switch (call.choice('METHOD')) {
     case 'jaccard':
       return (a, b) => {
@@ -99,9 +99,9 @@ function scoreOf(joined: Neighbours, call: GraphCall): (a: number, b: number) =>
       };
     case 'adamic_adar':
       // A common neighbour of two different nodes has at least two neighbours; the guard is for a node paired with itself.
-      return summed((node) => (size(node) < 2 ? 0 : 1 / Math.log(size(node))));
+      return sumOverCommon((node) => (size(node) < 2 ? 0 : 1 / Math.log(size(node))));
     case 'resource_allocation':
-      return summed((node) => 1 / size(node));
+      return sumOverCommon((node) => 1 / size(node));
     case 'preferential_attachment':
       return (a, b) => size(a) * size(b);
     default:

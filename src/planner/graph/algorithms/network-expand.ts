@@ -1,7 +1,7 @@
 /** The surroundings of a node: each other node once, at its least hop, with the first edge that leads to it. */
 import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
-import { tooMany } from '../limits.ts';
+import { tooMany } from '../graph-limits.ts';
 import { stepsAtOnce } from '../steps.ts';
 import { hopsMax } from './paths-between.ts';
 

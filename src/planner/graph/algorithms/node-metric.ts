@@ -1,7 +1,7 @@
 /** How much a node matters: by its edges, by the shortest ways that lead over it, by how near the others are, or by its neighbours. */
 import { degreeOf, type Graph, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../rows.ts';
+import { everyNode } from '../result-rows.ts';
 import { hits } from './hits.ts';
 import { pageRanks } from './pagerank.ts';
 import { ShortestWays } from '../shortest.ts';

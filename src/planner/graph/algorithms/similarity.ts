@@ -1,7 +1,7 @@
 /** Similar nodes by their neighbours: the number in common divided by the number that either has (Jaccard). */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../rows.ts';
+import { pairColumns, Pairs } from '../result-rows.ts';
 import { type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 
@@ -15,7 +15,7 @@ export const similarity: GraphAlgorithm = {
   *run(graph, call) {
     const most = call.integer('TOP_K', 10, 1, 1_000);
     const pairs = new Pairs(call);
-    const sharing = yield* Sharing.of(graph, call);
+    const sharing = yield* Sharing.create(graph, call);
     for (let node = 0; node < graph.nodes; node++) {
       const alike = yield* sharing.with(node);
       alike.sort((a, b) => b.score - a.score || a.other - b.other);
@@ -36,7 +36,7 @@ export const nodeSimilarity: GraphAlgorithm = {
     const given = call.text('NODE');
     const only = given === undefined ? null : graph.texts.numberOf(given);
     const pairs = new Pairs(call);
-    const sharing = yield* Sharing.of(graph, call);
+    const sharing = yield* Sharing.create(graph, call);
     const [first, end] = only === null ? [0, graph.nodes] : only < 0 ? [0, 0] : [only, only + 1];
     for (let node = first; node < end; node++) {
       for (const { other, score } of yield* sharing.with(node)) if (only !== null || other > node) pairs.add(node, other, score);
@@ -60,7 +60,7 @@ class Sharing {
     this.#shared = new Int32Array(nodes);
   }
 
-  static *of(graph: Graph, call: GraphCall): Steps<Sharing> {
+  static *create(graph: Graph, call: GraphCall): Steps<Sharing> {
     const { direction } = call;
     const joined = yield* simpleNeighbours(graph, direction, call.hold);
     const back = direction === 'both' ? joined : yield* simpleNeighbours(graph, direction === 'out' ? 'in' : 'out', call.hold);

@@ -1,7 +1,7 @@
 /** Edges that join all that hangs together and weigh least in all: Kruskal's algorithm. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../rows.ts';
-import { sorted, stepsAtOnce } from '../steps.ts';
+import { pairColumns, Pairs } from '../result-rows.ts';
+import { sortInSteps, stepsAtOnce } from '../steps.ts';
 
 export const spanningTree: GraphAlgorithm = {
   name: 'GRAPH_SPANNING_TREE',
@@ -15,7 +15,7 @@ export const spanningTree: GraphAlgorithm = {
     call.hold(8 * graph.edges + 8 * graph.nodes);
     const edges = new Int32Array(graph.edges);
     for (let edge = 0; edge < graph.edges; edge++) edges[edge] = edge;
-    const order = weights === null ? edges : yield* sorted(edges, (a, b) => weights[a]! - weights[b]! || a - b);
+    const order = weights === null ? edges : yield* sortInSteps(edges, (a, b) => weights[a]! - weights[b]! || a - b);
     const parent = new Int32Array(graph.nodes);
     for (let node = 0; node < graph.nodes; node++) parent[node] = node;
     const root = (node: number): number => {

@@ -1,6 +1,6 @@
 /** Which nodes reach each other both ways: Tarjan's algorithm, its stack an array. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { communities } from '../rows.ts';
+import { communities } from '../result-rows.ts';
 import { stepsAtOnce } from '../steps.ts';
 
 export const strongComponents: GraphAlgorithm = {

@@ -1,6 +1,6 @@
 /** Triangles that a node is a corner of, whichever way edges lead and however many join two nodes. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../rows.ts';
+import { everyNode } from '../result-rows.ts';
 import { common, simpleNeighbours } from '../simple-neighbours.ts';
 import { stepsAtOnce } from '../steps.ts';
 

@@ -101,7 +101,7 @@ export class ByteDictionary implements Dictionary {
   }
 
   /** The same as copies of their own, just as long. */
-  copied(): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
+  copy(): { readonly offsets: Uint32Array; readonly heap: Uint8Array } {
     return { offsets: this.#offsets.slice(0, this.#size + 1), heap: this.#heap.slice(0, this.byteLength) };
   }
 
@@ -135,10 +135,10 @@ export class ByteDictionary implements Dictionary {
   }
 
   saved(): SavedDictionary {
-    return { ...this.copied(), cells: this.#cells.slice(0, this.#size) };
+    return { ...this.copy(), cells: this.#cells.slice(0, this.#size) };
   }
 
-  static restored({ offsets, heap, cells }: SavedDictionary): ByteDictionary {
+  static fromSaved({ offsets, heap, cells }: SavedDictionary): ByteDictionary {
     const dictionary = new ByteDictionary();
     dictionary.#size = offsets.length - 1;
     [dictionary.#offsets, dictionary.#heap, dictionary.#cells] = [alone(offsets), alone(heap), alone(cells)];
@@ -252,18 +252,18 @@ function hashOf(source: DataView, start: number, end: number): number {
   let hash = start - end;
   if (end - start > hugeBytes) {
     const step = Math.floor((end - start) / hugeSteps);
-    for (let at = start; at < end - 4; at += step) hash = mixed(hash ^ source.getInt32(at, true));
+    for (let at = start; at < end - 4; at += step) hash = mix(hash ^ source.getInt32(at, true));
     hash ^= source.getInt32(end - 4, true);
   } else if (end - start < 4) {
     for (let at = start; at < end; at++) hash = Math.imul(hash, 31) + source.getUint8(at);
   } else {
-    for (let at = start; at < end - 4; at += 4) hash = mixed(hash ^ source.getInt32(at, true));
+    for (let at = start; at < end - 4; at += 4) hash = mix(hash ^ source.getInt32(at, true));
     hash ^= source.getInt32(end - 4, true);
   }
-  return mixed(mixed(hash));
+  return mix(mix(hash));
 }
 
-function mixed(word: number): number {
+function mix(word: number): number {
   const product = Math.imul(word, 0x9e3779b1);
   return product ^ (product >>> 15);
 }

@@ -28,7 +28,7 @@ export class CodeColumn {
     return this.#values;
   }
 
-  at(row: number): number {
+  codeAt(row: number): number {
     const values = this.#values;
     // Rows that were never set lie beyond the end of the array.
     return values !== null && row < values.length ? values[row]! : this.#constant;
@@ -53,10 +53,10 @@ export class CodeColumn {
     this.#extents = extents;
     const before = this.#values;
     if (!before) return;
-    let least = this.at(0);
+    let least = this.codeAt(0);
     let most = least;
     for (let row = 1; row < length; row++) {
-      const value = this.at(row);
+      const value = this.codeAt(row);
       if (value < least) least = value;
       if (value > most) most = value;
     }
@@ -66,22 +66,22 @@ export class CodeColumn {
     } else {
       const fits = least >= 0 && most < 256 ? Uint8Array : least >= 0 && most < 65_536 ? Uint16Array : Int32Array;
       const values = extents.allocate<Codes>(fits, length);
-      for (let row = 0; row < length; row++) values[row] = this.at(row);
+      for (let row = 0; row < length; row++) values[row] = this.codeAt(row);
       this.#values = values;
     }
     extents.giveBack(before);
   }
 
-  saved(length: number): SavedCodes {
+  savedState(length: number): SavedCodes {
     return { constant: this.#constant, values: this.#values ? this.#values.slice(0, length) : null };
   }
 
   /** The same without a copy. */
-  shared(): SavedCodes {
+  sharedState(): SavedCodes {
     return { constant: this.#constant, values: this.#values };
   }
 
-  static restored(state: SavedCodes, extents: Extents): CodeColumn {
+  static fromSaved(state: SavedCodes, extents: Extents): CodeColumn {
     const column = new CodeColumn(state.constant);
     column.#extents = extents;
     column.#values = state.values && extents.settle(state.values, state.values.length);

@@ -142,7 +142,7 @@ export class Extents {
   /** The first `length` elements in an extent of just that length; gives back their former extent. */
   settle<T extends FixedArray>(from: T, length: number): T {
     if (from.length === length && (length === 0 || this.#held?.has(from))) return from;
-    if (length > 0 && from.length > length && this.#held?.has(from)) return this.#shortened(from, length);
+    if (length > 0 && from.length > length && this.#held?.has(from)) return this.#shorten(from, length);
     const to = this.allocate(from.constructor as unknown as FixedKind<T>, length);
     // Elements of one kind: the union only hides it.
     (to as Uint8Array).set(from.subarray(0, length) as Uint8Array);
@@ -151,7 +151,7 @@ export class Extents {
   }
 
   /** Shortens in place: no reader looks behind the end, and copying a column would block the event loop for milliseconds. */
-  #shortened<T extends FixedArray>(from: T, length: number): T {
+  #shorten<T extends FixedArray>(from: T, length: number): T {
     const to = new (from.constructor as unknown as FixedKind<T>)(from.buffer, from.byteOffset, length);
     this.#held!.delete(from);
     this.#held!.add(to);
@@ -183,7 +183,7 @@ export function alone<T extends FixedArray>(array: T): T {
 const zeros = new Uint8Array(65_536);
 
 /** All zeros. Shared memory is filled byte by byte, but copied in one go. */
-export function zeroed(bytes: Uint8Array): Uint8Array {
+export function zeroFill(bytes: Uint8Array): Uint8Array {
   for (let at = 0; at < bytes.length; at += zeros.length) bytes.set(zeros.subarray(0, bytes.length - at), at);
   return bytes;
 }

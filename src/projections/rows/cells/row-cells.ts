@@ -9,7 +9,7 @@ import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { SentCells } from '../../command.ts';
 import { gather } from './gather.ts';
-import type { CellPlace, StoredVersions } from './stored-versions.ts';
+import type { CellAddress, StoredVersions } from './stored-versions.ts';
 import { atOnce } from '../steps.ts';
 
 /** A row of a patch: its cells, in the order of `types`, where it is over another row of the batch, else the version that it is over. */
@@ -55,13 +55,13 @@ export class RowCells {
   cell(cells: number, name: string): Cell {
     const type = this.types.get(name);
     if (type === undefined) return null;
-    if (cells >= 0) return this.#stored(cells, name, type);
+    if (cells >= 0) return this.#storedCell(cells, name, type);
     const row = -1 - cells;
     if (this.#patch === null) return this.#ownCell(row, name, type);
     const merged = this.#merged[row]!;
     if (merged.over !== null && typeof merged.over === 'object') return merged.over[this.#slots.get(name)!]!;
-    if (this.#sent(name, merged.row)) return this.#ownCell(merged.row, name, type);
-    return merged.over === null ? null : this.#stored(merged.over, name, type);
+    if (this.#isSent(name, merged.row)) return this.#ownCell(merged.row, name, type);
+    return merged.over === null ? null : this.#storedCell(merged.over, name, type);
   }
 
   #ownCell(row: number, name: string, type: ColumnType): Cell {
@@ -79,7 +79,7 @@ export class RowCells {
       base === null || base >= 0
         ? base
         : Array.from(this.types, ([name, type]) =>
-            this.#sent(name, row) ? this.#ownCell(row, name, type) : this.cell(base, name),
+            this.#isSent(name, row) ? this.#ownCell(row, name, type) : this.cell(base, name),
           );
     return this.#merged.push({ row, over }) - 1;
   }
@@ -90,7 +90,7 @@ export class RowCells {
   }
 
   /** Columns of merged rows. */
-  merged(rows: readonly number[]): NamedColumn[] {
+  mergedColumns(rows: readonly number[]): NamedColumn[] {
     return this.columns(rows.map((row) => -1 - row));
   }
 
@@ -119,7 +119,7 @@ export class RowCells {
 
   #vector(versions: readonly number[], sent: Int32Array | null, name: string, type: ColumnType): Vector {
     const own = this.#own.get(name);
-    if (sent !== null && own?.type === type && sent.every((row) => this.#sent(name, row))) return gather(own.vector, sent);
+    if (sent !== null && own?.type === type && sent.every((row) => this.#isSent(name, row))) return gather(own.vector, sent);
     const builder = new VectorBuilder(type, Math.max(1, versions.length));
     for (const cells of versions) {
       const place = type === 'string' || type === 'json' ? this.#placeOf(cells, name) : undefined;
@@ -133,17 +133,17 @@ export class RowCells {
   }
 
   /** Where a cell stands as it is written; undefined where it stands nowhere yet, or is NULL. */
-  #placeOf(cells: number, name: string): CellPlace | undefined {
+  #placeOf(cells: number, name: string): CellAddress | undefined {
     if (cells >= 0) return this.#table!.placeOf(cells, name);
     const row = -1 - cells;
     if (this.#patch === null) return this.#ownPlace(row, name);
     const { row: merged, over } = this.#merged[row]!;
     if (over !== null && typeof over === 'object') return undefined;
-    if (this.#sent(name, merged)) return this.#ownPlace(merged, name);
+    if (this.#isSent(name, merged)) return this.#ownPlace(merged, name);
     return over === null ? undefined : this.#table!.placeOf(over, name);
   }
 
-  #ownPlace(row: number, name: string): CellPlace | undefined {
+  #ownPlace(row: number, name: string): CellAddress | undefined {
     const own = this.#own.get(name);
     return own && { vector: own.vector, type: own.type, row };
   }
@@ -154,14 +154,14 @@ export class RowCells {
     return Int32Array.from(versions, (cells) => this.#merged[-1 - cells]!.row);
   }
 
-  #sent(name: string, row: number): boolean {
+  #isSent(name: string, row: number): boolean {
     const flags = this.#patch!.get(name);
     // An `id` that is the key itself is not a cell of the row.
     if (flags === undefined || (name === 'id' && !this.#own.has('id'))) return this.#own.has(name);
     return flags[row] === 1;
   }
 
-  #stored(row: number, name: string, type: ColumnType): Cell {
+  #storedCell(row: number, name: string, type: ColumnType): Cell {
     assert(this.#table, 'cells of stored versions come from a table');
     const cell = this.#table.cellOf(row, name);
     return type === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;

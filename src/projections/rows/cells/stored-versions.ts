@@ -5,7 +5,7 @@
 import type { Vector } from '../../../log/values/columns.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
 
-export interface CellPlace {
+export interface CellAddress {
   readonly vector: Vector;
   readonly type: ColumnType;
   readonly row: number;
@@ -27,7 +27,7 @@ export interface StoredVersions {
   /** The version and every older one of its key, newest first. */
   allVersions(newest: number): number[];
   /** The version at a position, unless it was removed; -1: none. */
-  at(position: number): number;
+  versionAt(position: number): number;
   keyOf(version: number): string;
   /** Code of its organisation path. */
   pathOf(version: number): number;
@@ -39,5 +39,5 @@ export interface StoredVersions {
   opOf(version: number): number;
   cellOf(version: number, column: string): Cell;
   /** The column, and where the version's cell stands in it; undefined where there is none. */
-  placeOf(version: number, column: string): CellPlace | undefined;
+  placeOf(version: number, column: string): CellAddress | undefined;
 }

@@ -8,7 +8,7 @@ import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/en
 import { becomesText, checkIdentifier, embeddingPrefix, limits } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
-import { canBeKey, evolved, isReservedName, type StoredColumns } from '../../catalog/commands.ts';
+import { canBeKey, evolveDefinition, isReservedName, type StoredColumns } from '../../catalog/commands.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
 import { fitColumn, keyText } from './fit-column.ts';
 import type { Rejections } from '../cells/rejections.ts';
@@ -56,7 +56,9 @@ export function checkBatch(
   for (const column of batch.columns) {
     if (column.vector.kind === 'null' || isOwn(column.name, properties, before.primaryKey)) continue;
     const declared = properties.get(column.name);
-    const property = declared ? widened(declared, column, before, batch.length, stored) : inferred(column, before, batch.length);
+    const property = declared
+      ? widenProperty(declared, column, before, batch.length, stored)
+      : inferProperty(column, before, batch.length);
     if (typeof property === 'string') {
       refuseColumn(column, property, batch.length, rejections);
       continue;
@@ -79,15 +81,15 @@ export function checkBatch(
   const keys = keysOf(before.primaryKey, columns, cells, batch.length, rejections, newKey, isPatch);
   if (!properties.has('id')) keepSentId(before.primaryKey, columns, cells, batch.length, rejections);
   return {
-    definition: changed ? evolved(before, properties, catalog) : before,
+    definition: changed ? evolveDefinition(before, properties, catalog) : before,
     definitionChanged: changed,
     length: batch.length,
     subject: contract.subject,
     required: contract.required,
     cells,
     keys,
-    validFrom: boundOf(named(columns, 'valid_from'), batch.length, rejections),
-    validTo: boundOf(named(columns, 'valid_to'), batch.length, rejections),
+    validFrom: boundOf(columnNamed(columns, 'valid_from'), batch.length, rejections),
+    validTo: boundOf(columnNamed(columns, 'valid_to'), batch.length, rejections),
   };
 }
 
@@ -111,7 +113,7 @@ function contractOf(definition: TypeDefinition): Contract {
   return contract;
 }
 
-function named(columns: readonly NamedColumn[], name: string): NamedColumn | undefined {
+function columnNamed(columns: readonly NamedColumn[], name: string): NamedColumn | undefined {
   for (const column of columns) if (column.name === name) return column;
   return undefined;
 }
@@ -123,7 +125,7 @@ function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>
 }
 
 /** The definition of an undeclared column, or why it is refused. */
-function inferred(column: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
+function inferProperty(column: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
   const { name } = column;
   if (isReservedName(name)) return 'is set by the store and cannot be written';
   if (name.startsWith(embeddingPrefix)) {
@@ -144,7 +146,7 @@ function inferred(column: NamedColumn, type: TypeDefinition, length: number): Pr
  * An open type's integers become numbers when a fraction arrives and every stored one stays exact; its integers, numbers
  * and booleans become text when text arrives.
  */
-function widened(
+function widenProperty(
   property: PropertyDefinition,
   column: NamedColumn,
   type: TypeDefinition,
@@ -173,7 +175,7 @@ function refuseColumn(column: NamedColumn, why: string, length: number, rejectio
 
 function checkRequired(required: readonly string[], cells: readonly NamedColumn[], length: number, rejections: Rejections): void {
   for (const name of required) {
-    const vector = named(cells, name)?.vector ?? { kind: 'null' };
+    const vector = columnNamed(cells, name)?.vector ?? { kind: 'null' };
     if (vector.kind !== 'null' && !vector.nulls) continue;
     for (let row = 0; row < length; row++) {
       if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(name)} is required`, name);
@@ -191,9 +193,9 @@ function keysOf(
   newKey: () => string,
   isPatch: boolean,
 ): Extract<Vector, { kind: 'text' }> {
-  const declared = primaryKey === null ? undefined : named(cells, primaryKey);
-  const sent = named(columns, '_pk');
-  const id = named(cells, 'id') ?? named(columns, 'id');
+  const declared = primaryKey === null ? undefined : columnNamed(cells, primaryKey);
+  const sent = columnNamed(columns, '_pk');
+  const id = columnNamed(cells, 'id') ?? columnNamed(columns, 'id');
   const only = primaryKey === null ? (sent ?? id) : declared;
   if (only?.type === 'string' && only.vector.kind === 'text' && !only.vector.nulls && (primaryKey === null || !sent)) {
     checkKeySizes(only.vector, length, rejections);
@@ -248,8 +250,8 @@ function keepSentId(
   length: number,
   rejections: Rejections,
 ): void {
-  const id = named(columns, 'id');
-  if (!id || id.vector.kind === 'null' || (primaryKey === null && !named(columns, '_pk'))) return;
+  const id = columnNamed(columns, 'id');
+  if (!id || id.vector.kind === 'null' || (primaryKey === null && !columnNamed(columns, '_pk'))) return;
   if (id.type === 'string') {
     cells.push(id);
     return;

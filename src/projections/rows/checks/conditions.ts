@@ -1,5 +1,5 @@
 /** Whether a key stands as the writer of its row takes it to. */
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import type { WriteCondition } from '../../command.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 
@@ -12,7 +12,7 @@ export function conflictOf(
   isPresent: boolean,
   newest: number,
   { positionAfter }: Pick<BranchRows, 'positionAfter'>,
-  at: NextPlace,
+  at: NextPosition,
 ): string | null {
   if (when === 'absent') return isPresent ? 'the row is there already' : null;
   if (!isPresent) return 'the row is not there';

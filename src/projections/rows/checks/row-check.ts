@@ -5,7 +5,7 @@
  */
 import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import { systemColumns } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
@@ -16,11 +16,11 @@ import type { BranchRows } from '../tables/branch-rows.ts';
 import type { Rejections } from '../cells/rejections.ts';
 
 /** Where rows are about to be written. */
-export interface WritePlace {
+export interface WriteContext {
   /** Organisation path. */
   readonly path: string | null;
   readonly rows: BranchRows;
-  readonly at: NextPlace;
+  readonly at: NextPosition;
 }
 
 /** Rows as they would be stored. */
@@ -28,24 +28,24 @@ export type StoredRows = Pick<CheckedBatch, 'definition' | 'length' | 'cells' | 
 
 /**
  * Rejects rows that must not be put. `known` is the type as it stood before the batch: stored rows read under it. Rows of a patch
- * are checked once they are whole (`permitted`).
+ * are checked once they are whole (`testRows`).
  */
 export function rejectUnwritable(
   check: RowCheck,
   batch: CheckedBatch,
   known: TypeDefinition | undefined,
-  place: WritePlace,
+  place: WriteContext,
   rejections: Rejections,
   isPatch: boolean,
 ): void {
   const { length } = batch;
-  const test = check.of(batch.definition);
+  const test = check.testFor(batch.definition);
   if (test === 'none') check.refuse(batch.definition);
   if (test !== null && !isPatch) {
-    const passes = permitted(test, batch, place);
+    const passes = testRows(test, batch, place);
     for (let row = 0; row < length; row++) if (passes[row] === 0) refuse(rejections, row);
   }
-  const ofStored = known === undefined ? null : check.of(known);
+  const ofStored = known === undefined ? null : check.testFor(known);
   if (known === undefined || ofStored === null) return;
   const keys = Array.from({ length }, (_, row) => cellAt(batch.keys, 'string', row) as string | null);
   const distinct = [...new Set(keys.filter((key) => key !== null))];
@@ -57,7 +57,7 @@ export function rejectUnwritable(
 }
 
 /** 1 for each row that passes, as it would be stored. */
-export function permitted(test: RowTest, batch: StoredRows, place: WritePlace): Uint8Array {
+export function testRows(test: RowTest, batch: StoredRows, place: WriteContext): Uint8Array {
   const passes = new Uint8Array(batch.length);
   const columns = test.columns.map((name) => storedColumn(name, batch, place));
   test.test(columns, null, 0, batch.length, passes);
@@ -69,7 +69,7 @@ export function refusedKeys(
   test: RowTest | 'none',
   type: string,
   keys: readonly string[],
-  { path, rows, at }: WritePlace,
+  { path, rows, at }: WriteContext,
   versions: 'open' | 'all',
 ): ReadonlySet<string> {
   const code = rows.scopes.codeOf(path);
@@ -98,7 +98,7 @@ function refuse(rejections: Rejections, row: number): void {
 export const notPermitted = 'no policy permits writing this row';
 
 /** As a reader will find it, once the row is stored. */
-export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick<WritePlace, 'path' | 'at'>): Vector {
+export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick<WriteContext, 'path' | 'at'>): Vector {
   const { length, keys, validFrom, validTo } = batch;
   const own = batch.cells.find((column) => column.name === name);
   const instants = (bounds: Vector, unbounded: (row: number) => bigint): Vector => {
@@ -113,9 +113,9 @@ export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick
     case 'id':
       return Object.hasOwn(batch.definition.properties, 'id') ? (own?.vector ?? { kind: 'null' }) : idsOf(own, batch);
     case 'namespace_path':
-      return repeated(path, length);
+      return repeatText(path, length);
     case 'tenant_id':
-      return repeated(path === null ? null : path.split('/', 1)[0]!, length);
+      return repeatText(path === null ? null : path.split('/', 1)[0]!, length);
     case 'valid_from':
       return instants(validFrom, fromNow);
     case 'valid_to':
@@ -140,7 +140,7 @@ function idsOf(own: NamedColumn | undefined, { keys, length }: StoredRows): Vect
   return builder.build();
 }
 
-function repeated(text: string | null, length: number): Vector {
+function repeatText(text: string | null, length: number): Vector {
   if (text === null) return { kind: 'null' };
   const builder = new VectorBuilder('string', Math.max(1, length));
   for (let row = 0; row < length; row++) builder.appendString(text);

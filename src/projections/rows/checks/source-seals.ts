@@ -16,7 +16,7 @@ import { subjectsOf } from '../edges/subjects.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 import type { SourceSealing } from './removal.ts';
-import type { Written } from './written.ts';
+import type { Written } from './version-columns.ts';
 
 /** Keys looked up for one command: a row that names more is sealed without looking. */
 const lookUpsMax = 16_384;
@@ -44,7 +44,7 @@ export class SourceSeals implements RowSeals {
     this.#rows = rows;
   }
 
-  of(
+  subjectsOf(
     type: TypeDefinition,
     { ops, keys, closes, closeOffsets, cells }: Written,
     path: string | null,
@@ -135,7 +135,7 @@ export class SourceSeals implements RowSeals {
 
   /** Rows that a stored version of a key, and those before it, were made from. */
   *#namesBefore(table: StoredVersions | undefined, position: number, naming: readonly string[]): Iterable<string> {
-    const version = table?.at(position) ?? NO_ROW;
+    const version = table?.versionAt(position) ?? NO_ROW;
     if (version === NO_ROW) return;
     for (const each of table!.allVersions(version).slice(0, versionsMax))
       for (const column of naming) yield* namesIn(table!.cellOf(each, column));
@@ -176,7 +176,7 @@ export class SourceSeals implements RowSeals {
 
 /** The sealing of the records that a removal for good leaves; null without erasures. */
 export function sourceSealing(
-  { catalog, rows, path, removed }: RemovalPlace,
+  { catalog, rows, path, removed }: RemovalContext,
   { removalSeals }: Pick<DecideContext, 'removalSeals'>,
 ): SourceSealing | null {
   if (removalSeals === undefined) return null;
@@ -186,7 +186,7 @@ export function sourceSealing(
   return { seals: removalSeals, leadsToSomebody: (names) => hasSources || sources.leadsToSomebody(names) };
 }
 
-export interface RemovalPlace {
+export interface RemovalContext {
   readonly catalog: CatalogReader;
   readonly rows: BranchRows;
   readonly path: string | null;

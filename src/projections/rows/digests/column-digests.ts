@@ -65,9 +65,9 @@ export class DigestShares {
 /** Columns of a table as a worker is asked for them. */
 export function stretchesOf(table: Table, names: readonly string[]): ColumnsRequest {
   const copies = new Map<ByteDictionary, Texts>();
-  const copied = (dictionary: ByteDictionary): Texts => {
+  const copyTexts = (dictionary: ByteDictionary): Texts => {
     let texts = copies.get(dictionary);
-    if (!texts) copies.set(dictionary, (texts = dictionary.copied()));
+    if (!texts) copies.set(dictionary, (texts = dictionary.copy()));
     return texts;
   };
   const columns = names.map((name) => ({ name, stretches: [] as Stretch[] }));
@@ -77,7 +77,7 @@ export function stretchesOf(table: Table, names: readonly string[]): ColumnsRequ
     for (const { name, stretches } of columns) {
       const column = segment.column(name);
       if (!column) continue;
-      const cells = cellsOf(column.vector(segment.length), copied);
+      const cells = cellsOf(column.vector(segment.length), copyTexts);
       stretches.push({ cells, type: column.type, kept, length, firstRow });
     }
     firstRow += length;

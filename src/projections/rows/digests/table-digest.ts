@@ -196,7 +196,7 @@ function addCodes<T extends number | string>(
 ): void {
   const { constant } = codes;
   if (constant !== null) runs.add(valueOf(constant), length);
-  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.at(kept ? kept[i]! : i)), 1);
+  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.codeAt(kept ? kept[i]! : i)), 1);
 }
 
 /** Values as runs of equal ones. */
@@ -290,7 +290,7 @@ export class CellStream {
       }
       case 'dict':
         this.#values.lengths(vector.texts, vector.values, length);
-        return this.#bytes.spelled(vector.texts, vector.values, length);
+        return this.#bytes.textsOfCodes(vector.texts, vector.values, length);
       case 'i32':
       case 'f64':
         return this.#values.numbers(vector.values, 0, length);

@@ -48,7 +48,7 @@ export class EdgeEnds {
   }
 
   /** Ends of a row with this key and these cells. */
-  of(key: string, cells: number): Ends[] | Refusal {
+  endsOf(key: string, cells: number): Ends[] | Refusal {
     const ends: Ends[] = [];
     for (const trigger of this.#type.graphTriggers) {
       const sources = this.#nodes(key, cells, trigger.sourceField);
@@ -96,7 +96,7 @@ export class EdgeEnds {
 function nodesOf(cell: Cell, type: ColumnType): readonly string[] | null {
   if (cell === null) return [];
   if (type === 'vector') return null;
-  if (type !== 'json') return given([keyText(cell)]);
+  if (type !== 'json') return distinctTexts([keyText(cell)]);
   const value: unknown = JSON.parse(String(cell));
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   const texts: string[] = [];
@@ -105,9 +105,9 @@ function nodesOf(cell: Cell, type: ColumnType): readonly string[] | null {
     if (typeof item === 'object' || (typeof item === 'number' && !Number.isSafeInteger(item))) return null;
     texts.push(String(item as string | number | boolean));
   }
-  return given(texts);
+  return distinctTexts(texts);
 }
 
-function given(texts: readonly string[]): readonly string[] {
+function distinctTexts(texts: readonly string[]): readonly string[] {
   return [...new Set(texts)].filter((text) => text !== '');
 }

@@ -1,6 +1,6 @@
 /** Edges that go for good with their rows: those of every version of a row, whatever ends it named. Pure. */
 import type { RemovalBody, TypeDefinition } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import type { CatalogReader, HoldReader } from '../../access-paths.ts';
 import type { WriteChecks } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
@@ -10,7 +10,7 @@ import { removalOf, type SourceSealing } from '../checks/removal.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, refusedKeys } from '../checks/row-check.ts';
 
-export interface EdgeRemovalPlace {
+export interface EdgeRemovalContext {
   readonly path: string | null;
   readonly catalog: CatalogReader;
   readonly rows: BranchRows;
@@ -18,7 +18,7 @@ export interface EdgeRemovalPlace {
   readonly checks: WriteChecks;
   /** Seals the sources of rows made from an edge, as for the rows with which the edges go. */
   readonly sealing: SourceSealing | null;
-  readonly at: NextPlace;
+  readonly at: NextPosition;
 }
 
 /** Keys of edges, each with those of the rows that it goes with. */
@@ -26,11 +26,11 @@ type EdgeKeys = Map<string, Set<string>>;
 
 export class EdgeRemovals {
   readonly #type: TypeDefinition;
-  readonly #place: EdgeRemovalPlace;
+  readonly #place: EdgeRemovalContext;
   /** By link type. */
   readonly #keys = new Map<string, EdgeKeys>();
 
-  constructor(type: TypeDefinition, place: EdgeRemovalPlace) {
+  constructor(type: TypeDefinition, place: EdgeRemovalContext) {
     this.#type = type;
     this.#place = place;
   }
@@ -44,7 +44,7 @@ export class EdgeRemovals {
     const ends = new EdgeEnds(this.#type, new RowCells(this.#type, null, versions), path);
     const found = new Map<string, Set<string>>();
     for (const version of versions.allVersions(versions.newestOf(code, key))) {
-      const each = ends.of(key, version);
+      const each = ends.endsOf(key, version);
       if ('code' in each) continue;
       for (const { link, key: edge } of each) {
         const links = rows.versions(link);
@@ -73,7 +73,7 @@ export class EdgeRemovals {
     const { checks, path, rows, at, holds } = this.#place;
     const why = checks.refusalOf?.(link.name) ?? null;
     if (why !== null) return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${why.message}`);
-    const test = checks.rowCheck?.of(link) ?? null;
+    const test = checks.rowCheck?.testFor(link) ?? null;
     if (test !== null && (test === 'none' || refusedKeys(test, link.name, edges, { path, rows, at }, 'all').size > 0)) {
       return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${notPermitted}`);
     }

@@ -12,7 +12,7 @@
  */
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { rowOp } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { typeDraft } from '../../catalog/commands.ts';
@@ -43,24 +43,24 @@ interface Wanted extends Ends {
 }
 
 /** Where rows are written, and under which types. */
-export interface EdgePlace {
+export interface EdgeContext {
   readonly catalog: CatalogReader;
   readonly rows: BranchRows;
   readonly context: DecideContext;
   /** Place of the first row. */
-  readonly at: NextPlace;
+  readonly at: NextPosition;
 }
 
 export class RowEdges {
   readonly #type: TypeDefinition;
   readonly #cells: RowCells;
   readonly #ends: EdgeEnds;
-  readonly #place: EdgePlace;
+  readonly #place: EdgeContext;
   readonly #links = new Map<string, LinkRows | Refusal>();
   #versions = 0;
 
   /** `type`: as it stands once its rows are written. */
-  constructor(type: TypeDefinition, cells: RowCells, place: EdgePlace) {
+  constructor(type: TypeDefinition, cells: RowCells, place: EdgeContext) {
     this.#type = type;
     this.#cells = cells;
     this.#ends = new EdgeEnds(type, cells, place.context.entry.path);
@@ -71,12 +71,12 @@ export class RowEdges {
   follow(key: string, closed: readonly OpenVersion[], written: readonly RowVersion[]): Refusal | null {
     const wanted = new Map<string, Wanted>();
     for (const version of written) {
-      const ends = this.#ends.of(key, version.cells);
+      const ends = this.#ends.endsOf(key, version.cells);
       if ('code' in ends) return ends;
       for (const each of ends) wantedOf(wanted, each).written.push(version);
     }
     for (const version of closed) {
-      const ends = this.#ends.of(key, version.cells);
+      const ends = this.#ends.endsOf(key, version.cells);
       // A version that was stored had its edges, or was written before its type had any.
       if (!('code' in ends)) for (const each of ends) wantedOf(wanted, each).closed.push(version);
     }
@@ -114,7 +114,7 @@ export class RowEdges {
         drafts.push(typeDraft(definition, context));
         position++;
       }
-      const written = link.written(position, new Set(Array.from(sealed, versionName)));
+      const written = link.bodyAt(position, new Set(Array.from(sealed, versionName)));
       const body: RowsBody = { kind: 'rows', type: name, ...written, provenance: fired };
       drafts.push({ context: context.entry, body });
       position += link.length;

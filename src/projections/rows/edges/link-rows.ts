@@ -3,7 +3,7 @@ import { assert } from '../../../errors.ts';
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
 import { ownSubject } from '../../../log/keys/subjects.ts';
 import type { RowBatch } from '../../../log/values/columns.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
@@ -12,11 +12,11 @@ import type { DecideContext, RowTest } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 import { edgeColumns } from '../../catalog/edge-columns.ts';
 import { RowCells } from '../cells/row-cells.ts';
-import { notPermitted, permitted, refusedKeys } from '../checks/row-check.ts';
+import { notPermitted, testRows, refusedKeys } from '../checks/row-check.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { subjectsOf } from './subjects.ts';
-import { boundVector, keyColumns, textVector, type Written } from '../checks/written.ts';
+import { boundVector, keyColumns, textVector, type Written } from '../checks/version-columns.ts';
 
 /** An open version of an edge. */
 export interface OpenEdge {
@@ -39,19 +39,19 @@ export interface EdgeRow extends Omit<OpenEdge, 'position'> {
   readonly closes: readonly OpenEdge[];
 }
 
-export interface LinkPlace {
+export interface LinkContext {
   /** As it stands once the edges are written, and as it stood. */
   readonly definition: TypeDefinition;
   readonly known: TypeDefinition | undefined;
   readonly rows: BranchRows;
   readonly context: DecideContext;
-  readonly at: NextPlace;
+  readonly at: NextPosition;
 }
 
 export class LinkRows {
   readonly definition: TypeDefinition;
   readonly isNew: boolean;
-  readonly #place: LinkPlace;
+  readonly #place: LinkContext;
   readonly #table: StoredVersions | undefined;
   readonly #path: number;
   readonly #stored: RowCells;
@@ -62,7 +62,7 @@ export class LinkRows {
   readonly #test: RowTest | 'none' | null;
   readonly #ofStored: RowTest | 'none' | null;
 
-  constructor(place: LinkPlace) {
+  constructor(place: LinkContext) {
     const { definition, known, rows, context } = place;
     this.#place = place;
     this.definition = definition;
@@ -71,8 +71,8 @@ export class LinkRows {
     this.#path = rows.scopes.codeOf(context.entry.path);
     this.#stored = new RowCells(definition, null, this.#table);
     this.#subject = subjectProperty(definition);
-    this.#test = context.rowCheck?.of(definition) ?? null;
-    this.#ofStored = known === undefined ? null : (context.rowCheck?.of(known) ?? null);
+    this.#test = context.rowCheck?.testFor(definition) ?? null;
+    this.#ofStored = known === undefined ? null : (context.rowCheck?.testFor(known) ?? null);
   }
 
   get name(): string {
@@ -108,7 +108,7 @@ export class LinkRows {
         validFrom: boundVector(edges.map(({ from }) => from)),
         validTo: boundVector(edges.map(({ to }) => to)),
       };
-      if (permitted(this.#test, batch, place).includes(0)) return notPermitted;
+      if (testRows(this.#test, batch, place).includes(0)) return notPermitted;
     }
     const superseded = edges.filter(({ closes }) => closes.some(({ position }) => position >= 0)).map(({ key }) => key);
     if (this.#ofStored === null || superseded.length === 0) return null;
@@ -123,7 +123,7 @@ export class LinkRows {
   }
 
   /** All of them, the first at `position`. `sealed`: versions of rows that are sealed by themselves. */
-  written(position: number, sealed: ReadonlySet<string>): Written & Pick<RowsBody, 'subjects'> {
+  bodyAt(position: number, sealed: ReadonlySet<string>): Written & Pick<RowsBody, 'subjects'> {
     const rows = this.#rows;
     const closeOffsets = new Uint32Array(rows.length + 1);
     const closes: number[] = [];

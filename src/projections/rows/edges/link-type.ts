@@ -3,7 +3,7 @@
  * the link type reads its edges, so it has the guards of the rows' type. Pure.
  */
 import type { PropertyDefinition, TypeDefinition, TypeGuard } from '../../../log/entries/entry.ts';
-import { meaningOf } from '../../catalog/meaning.ts';
+import { meaningOf } from '../../catalog/type-meaning.ts';
 import { edgeColumns } from '../../catalog/edge-columns.ts';
 import { canBeSubject, subjectProperty } from '../../catalog/subject.ts';
 import type { StoredColumns } from '../../catalog/commands.ts';
@@ -53,7 +53,7 @@ export function linkTypeOf(
     if (before === undefined && known?.open === false) return `${what(name)} has no property ${JSON.stringify(column)}`;
     if (before !== undefined && before.type !== property.type)
       return `${what(name)} has a ${JSON.stringify(column)} that is no string`;
-    properties.set(column, { ...property, ...before, ...raised(before, property) });
+    properties.set(column, { ...property, ...before, ...inheritFlags(before, property) });
   }
   for (const [column, { required }] of properties) {
     if (required && !wanted.has(column)) return `${what(name)} requires ${JSON.stringify(column)}, which no edge has`;
@@ -90,7 +90,7 @@ function subjectOf(
 }
 
 /** Flags that a property of a link type inherits: it is never less guarded than before, nor than its source. */
-function raised(before: PropertyDefinition | undefined, wanted: PropertyDefinition): Partial<PropertyDefinition> {
+function inheritFlags(before: PropertyDefinition | undefined, wanted: PropertyDefinition): Partial<PropertyDefinition> {
   const references = before?.references ?? wanted.references;
   return {
     masked: before?.masked === true || wanted.masked,

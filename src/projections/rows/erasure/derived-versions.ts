@@ -25,7 +25,7 @@ const ROWS_A_STEP = 2_048;
 const KEY_LENGTH_MIN = 4;
 const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 
-export interface DerivedAsked {
+export interface DerivedRequest {
   readonly tenant: string | null;
   readonly subject: string;
   readonly layers: () => readonly Layer[];
@@ -55,7 +55,7 @@ export interface RemovedRow extends RemovedSource {
 }
 
 export class DerivedVersions {
-  readonly #asked: DerivedAsked;
+  readonly #asked: DerivedRequest;
   /** Keys, and the position below which a version that names one means this row by it. */
   readonly #ids = new Map<string, number>();
   readonly #removedKeys = new Set<string>();
@@ -67,7 +67,7 @@ export class DerivedVersions {
   /** Removed rows that nothing has led to so far. */
   #removed: RemovedRow[] = [];
 
-  constructor(asked: DerivedAsked) {
+  constructor(asked: DerivedRequest) {
     this.#asked = asked;
   }
 
@@ -176,7 +176,7 @@ export class DerivedVersions {
       if (segment.isRemoved(row)) continue;
       const position = segment.positionOf(row);
       if (known.positions.has(position) || rooted?.has(position) === true) continue;
-      const path = segment.paths.at(row);
+      const path = segment.paths.codeAt(row);
       const whose = subjects ? cellAt(subjects, 'string', row) : null;
       const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
       const isNamed =
@@ -201,7 +201,7 @@ export class DerivedVersions {
     const bytes = sameBytes();
     for (const [i, position] of positions.entries()) {
       if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
-      const row = table.at(position);
+      const row = table.versionAt(position);
       if (row === NO_ROW) continue;
       const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
       if (typeof key !== 'string' || key === '') continue;

@@ -49,7 +49,7 @@ export function* storedTexts(
   }
 }
 
-interface Asked {
+interface TextsRequest {
   readonly table: Table;
   readonly type: string;
   readonly name: string | null;
@@ -59,7 +59,7 @@ interface Asked {
   readonly timeline: Timeline;
 }
 
-function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Asked): Generator<StoredTexts, void> {
+function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: TextsRequest): Generator<StoredTexts, void> {
   const [bytes, others] = [sameBytes(), sameBytes()];
   for (const segment of table.segments) {
     const { constant } = segment.paths;
@@ -72,9 +72,9 @@ function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Ask
       type,
       column: name ?? '_pk',
       of,
-      vector: isOwn ? vector : copied(vector, length),
+      vector: isOwn ? vector : copyVector(vector, length),
       length,
-      stands: (row) => !segment.isRemoved(row) && paths.has(segment.paths.at(row)),
+      stands: (row) => !segment.isRemoved(row) && paths.has(segment.paths.codeAt(row)),
       subjectOf: (row) => (subject === null ? null : cellOf(table, segment, subject, row, others)),
       systemFrom: (row) => timeline.timeOf(segment.positionOf(row)),
       positionOf: (row) => segment.positionOf(row),
@@ -83,7 +83,7 @@ function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Ask
 }
 
 /** Copies a vector whose memory may be released or moved in other turns. */
-function copied(vector: TextVector, length: number): TextVector {
+function copyVector(vector: TextVector, length: number): TextVector {
   const nulls = vector.nulls?.slice(0, length) ?? null;
   if (vector.kind === 'dict') return { ...vector, values: vector.values.slice(0, length), nulls };
   const offsets = vector.offsets.slice(0, length + 1);

@@ -10,7 +10,7 @@ import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';
 import type { LettersInARow } from '../cells/text-beginnings.ts';
 
-export interface ToldTexts {
+export interface TextSink {
   key(text: string): void;
   /** A cell of a string or JSON column. */
   cell(text: string): void;
@@ -28,7 +28,7 @@ const LOOKED_AT = 1_024;
 export function* textsOf(
   versions: readonly ErasedVersions[],
   layers: readonly Layer[],
-  told: ToldTexts,
+  told: TextSink,
 ): Generator<undefined, void> {
   const bytes = sameBytes();
   for (const { type, paths, positions } of versions) {
@@ -73,7 +73,7 @@ export function* cellsOf(
 function* textsOfRows(
   rows: readonly number[],
   table: Table,
-  told: ToldTexts,
+  told: TextSink,
   dictionaries: Dictionaries,
   bytes: BytesFor,
 ): Generator<undefined, void> {
@@ -95,7 +95,7 @@ function* textsOfRows(
 /** Texts in a JSON text, however deep they lie; names of members are not among them. */
 function textsInJson(json: string): readonly string[] {
   const found: string[] = [];
-  const left: unknown[] = [parsed(json)];
+  const left: unknown[] = [parseOrText(json)];
   while (left.length > 0) {
     const value = left.pop();
     if (typeof value === 'string') found.push(value);
@@ -104,7 +104,7 @@ function textsInJson(json: string): readonly string[] {
   return found;
 }
 
-function parsed(json: string): unknown {
+function parseOrText(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
@@ -122,11 +122,11 @@ function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (t
 /** Columns whose dictionary has a text that must be reported. */
 class Dictionaries {
   readonly #table: Table;
-  readonly #told: ToldTexts;
+  readonly #told: TextSink;
   /** Texts examined that concern no erasure; Infinity once one does. */
   readonly #looked = new Map<string, number>();
 
-  constructor(table: Table, told: ToldTexts) {
+  constructor(table: Table, told: TextSink) {
     this.#table = table;
     this.#told = told;
   }
@@ -148,7 +148,7 @@ class Dictionaries {
 function* bySegment(positions: readonly number[], table: Table): Generator<number[], void> {
   let rows: number[] = [];
   for (const position of positions) {
-    const row = table.at(position);
+    const row = table.versionAt(position);
     if (row === NO_ROW) continue;
     if (rows.length > 0 && rows[0]! >>> 16 !== row >>> 16) {
       yield rows;

@@ -78,7 +78,7 @@ function find(
   for (const row of wanted.rows(vector, first, end)) {
     if (segment.isRemoved(row)) continue;
     into.positions.push(segment.positionOf(row));
-    into.paths.add(segment.paths.at(row));
+    into.paths.add(segment.paths.codeAt(row));
   }
 }
 

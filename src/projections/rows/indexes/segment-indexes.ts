@@ -62,7 +62,7 @@ export const defaultIndexes: SegmentIndexesOptions = {
 type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;
 
 /** Indexes of one column of one segment. */
-interface Kept {
+interface ColumnIndexes {
   readonly segment: Segment;
   readonly column: string;
   /** The column is read as an end of edges. */
@@ -107,7 +107,7 @@ export const textIndexJob: SteppedJob<BuildRequest, Uint8Array> = {
 };
 
 /** Indexes by segment and column name; for an end of edges the name follows a character that names cannot have. */
-const keepers = new WeakMap<Segment, Map<string, Kept>>();
+const keepers = new WeakMap<Segment, Map<string, ColumnIndexes>>();
 
 /** Without a column: of all of them. */
 export function forgetIndexes(segment: Segment, column?: string): void {
@@ -129,9 +129,9 @@ export class SegmentIndexes {
   /** Where vectors rest as bytes. */
   readonly #extents: Extents;
   /** By their age; those over the budget are let go. */
-  readonly #ages: LRUCache<Kept, Kept>;
+  readonly #ages: LRUCache<ColumnIndexes, ColumnIndexes>;
   /** Indexes that a worker is to make, in the order of their requests. */
-  #queue: Kept[] = [];
+  #queue: ColumnIndexes[] = [];
   #running = 0;
   /** Bytes of vectors that are being made. */
   #coming = 0;
@@ -142,7 +142,7 @@ export class SegmentIndexes {
   constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes, files: IndexFiles | null = null) {
     this.#options = options;
     this.files = files;
-    if (files) files.onRested = (segment) => this.#rested(segment);
+    if (files) files.onRested = (segment) => this.#onRest(segment);
     this.#space = space;
     this.#extents = space.extents();
     const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
@@ -168,8 +168,8 @@ export class SegmentIndexes {
    * Rows from the first on that one index covers: those of a sealed segment once it was made, and the first many of a growing
    * one. Requests the missing index.
    */
-  covered(segment: Segment, column: string): number {
-    const kept = this.#kept(segment, column);
+  coveredRows(segment: Segment, column: string): number {
+    const kept = this.#indexesOf(segment, column);
     const rows = kept.whole?.rows ?? 0;
     if (kept.whole) this.#ages.get(kept);
     const { length } = segment;
@@ -178,20 +178,20 @@ export class SegmentIndexes {
   }
 
   /** The same as far as it is there; nothing is begun. */
-  made(segment: Segment, column: string): number {
+  indexedRows(segment: Segment, column: string): number {
     return keepers.get(segment)?.get(column)?.whole?.rows ?? 0;
   }
 
   /** The index of those rows. */
   whole(segment: Segment, column: string): TextIndex | null {
-    const { whole } = this.#kept(segment, column);
+    const { whole } = this.#indexesOf(segment, column);
     return whole instanceof TextIndex ? whole : null;
   }
 
   /** Vectors as bytes, good for the turn. Requests a missing one, where there is room. */
   coarse(segment: Segment, column: string): CoarseVectors | null {
     if (!this.#options.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
-    const kept = this.#kept(segment, column);
+    const kept = this.#indexesOf(segment, column);
     if (kept.whole instanceof CoarseVectors) {
       this.#ages.get(kept);
       return kept.whole;
@@ -203,7 +203,7 @@ export class SegmentIndexes {
   /** Which rows of a column have the same text. Requests a missing index, where there is room. */
   ends(segment: Segment, column: string): EndRun | null {
     if (!this.#options.workers || !segment.sealed) return null;
-    const kept = this.#kept(segment, column, true);
+    const kept = this.#indexesOf(segment, column, true);
     if (kept.whole instanceof EndRun) {
       this.#ages.get(kept);
       return kept.whole;
@@ -224,7 +224,7 @@ export class SegmentIndexes {
     if (!this.#options.workers) return null;
     const building = segments.flatMap((segment) =>
       columns.flatMap((column) =>
-        this.covered(segment, column) < segment.length ? (this.#kept(segment, column).building ?? []) : [],
+        this.coveredRows(segment, column) < segment.length ? (this.#indexesOf(segment, column).building ?? []) : [],
       ),
     );
     if (building.length === 0) return null;
@@ -240,9 +240,9 @@ export class SegmentIndexes {
       onProgress?.(done, wanted.length);
       signal?.throwIfAborted();
       forgetIndexes(segment, column);
-      await this.files?.drop(segment, this.#key(this.#kept(segment, column)));
+      await this.files?.drop(segment, this.#key(this.#indexesOf(segment, column)));
       await this.prepare([segment], [column])?.ready;
-      const made = this.#kept(segment, column).whole;
+      const made = this.#indexesOf(segment, column).whole;
       if (made === null) continue;
       indexes++;
       bytes += made.bytes.length;
@@ -252,7 +252,7 @@ export class SegmentIndexes {
   }
 
   /** Columns of a segment that were searched, as far as anything of them is kept. */
-  searched(segment: Segment): readonly string[] {
+  searchedColumns(segment: Segment): readonly string[] {
     return [...(keepers.get(segment)?.values() ?? [])].flatMap(({ column, ofEnds }) => (ofEnds ? [] : column));
   }
 
@@ -281,7 +281,7 @@ export class SegmentIndexes {
 
   /** Makes the index of the rows of a chunk that are there by now, unless it is there: texts may be long. */
   *makeChunk(segment: Segment, column: string, number: number): Generator<unknown, TextIndex> {
-    const kept = this.#kept(segment, column);
+    const kept = this.#indexesOf(segment, column);
     const first = number * CHUNK_ROWS;
     const rows = Math.min(CHUNK_ROWS, segment.length - first);
     const found = kept.chunks.get(number);
@@ -302,13 +302,13 @@ export class SegmentIndexes {
     return atOnce(this.makeChunk(segment, column, number));
   }
 
-  #kept(segment: Segment, column: string, ofEnds = false): Kept {
+  #indexesOf(segment: Segment, column: string, ofEnds = false): ColumnIndexes {
     let columns = keepers.get(segment);
     if (!columns) keepers.set(segment, (columns = new Map()));
     const name = nameOf({ column, ofEnds });
     const kept = columns.get(name);
     if (kept) return kept;
-    const made: Kept = {
+    const made: ColumnIndexes = {
       segment,
       column,
       ofEnds,
@@ -326,22 +326,22 @@ export class SegmentIndexes {
     return made;
   }
 
-  #empty(kept: Kept): void {
+  #empty(kept: ColumnIndexes): void {
     if (kept.whole instanceof CoarseVectors) this.#extents.giveBack(kept.whole.bytes);
     kept.whole = null;
     kept.chunks.clear();
     kept.bytes = 0;
   }
 
-  #resize(kept: Kept, by: number): void {
+  #resize(kept: ColumnIndexes, by: number): void {
     kept.bytes += by;
     this.#ages.delete(kept);
     this.#ages.set(kept, kept);
   }
 
-  #build(kept: Kept): void {
+  #build(kept: ColumnIndexes): void {
     if (!this.#options.workers || kept.building) return;
-    const expected = this.#expected(kept);
+    const expected = this.#estimateBytes(kept);
     if (expected === null) return;
     this.#coming += expected;
     const abort = new AbortController();
@@ -366,7 +366,7 @@ export class SegmentIndexes {
       if (kept.building?.abort.signal.aborted !== false) continue;
       this.#running++;
       // The next is not begun before this one is saved: they would wait for the disk in memory.
-      void this.#built(kept, kept.building)
+      void this.#buildOrRead(kept, kept.building)
         .then((isNew) => (isNew ? this.#save(kept) : undefined))
         .finally(() => {
           this.#running--;
@@ -376,7 +376,7 @@ export class SegmentIndexes {
   }
 
   /** True where it was made, and not read. */
-  async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<boolean> {
+  async #buildOrRead(kept: ColumnIndexes, { abort, end }: NonNullable<ColumnIndexes['building']>): Promise<boolean> {
     const { say } = this.#options;
     const { segment, column } = kept;
     // The worker's input stays in place until it is done, even if columns leave memory meanwhile.
@@ -413,13 +413,13 @@ export class SegmentIndexes {
   }
 
   /** A segment came to rest: saves the indexes made of it before. */
-  #rested(segment: Segment): void {
+  #onRest(segment: Segment): void {
     for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
-    this.graphs?.rested(segment);
+    this.graphs?.onRest(segment);
   }
 
   /** Saves the indexes once their segment rests on a file. Indexes of rows that have been removed since are not written. */
-  async #save(kept: Kept): Promise<void> {
+  async #save(kept: ColumnIndexes): Promise<void> {
     const { segment, whole } = kept;
     if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
     // Bytes that leave memory meanwhile are not reused before they are written.
@@ -430,7 +430,7 @@ export class SegmentIndexes {
     hold.return();
   }
 
-  #key({ segment, column, ofEnds }: Kept): IndexKey {
+  #key({ segment, column, ofEnds }: ColumnIndexes): IndexKey {
     const of = { column, rows: segment.length };
     // A segment that rests on no file has none of its indexes on one.
     if (ofEnds) return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
@@ -438,12 +438,12 @@ export class SegmentIndexes {
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
 
-  async #ofTexts({ segment, column }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
+  async #ofTexts({ segment, column }: ColumnIndexes, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
     const { workers, language } = this.#options;
     const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
     const cells = await this.#cells(segment, vector, typeOf(segment, column), rows, signal);
     if (cells === null) return null;
-    const request = { cells: segment.sealed ? cells : copied(cells), language };
+    const request = { cells: segment.sealed ? cells : copyCells(cells), language };
     return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
   }
 
@@ -461,7 +461,12 @@ export class SegmentIndexes {
     return step.done === true ? step.value : null;
   }
 
-  async #ofEnds({ segment }: Kept, vector: Vector, found: Uint8Array | null, signal: AbortSignal): Promise<EndRun | null> {
+  async #ofEnds(
+    { segment }: ColumnIndexes,
+    vector: Vector,
+    found: Uint8Array | null,
+    signal: AbortSignal,
+  ): Promise<EndRun | null> {
     if (found) return new EndRun(found);
     const cells = await this.#cells(segment, vector, 'string', segment.length, signal);
     return cells && new EndRun(await this.#options.workers!.run(endRunJob, cells, 'index', signal));
@@ -469,7 +474,7 @@ export class SegmentIndexes {
 
   /** Null where it was given up, or no memory of columns has room. */
   async #ofVectors(
-    { segment }: Kept,
+    { segment }: ColumnIndexes,
     vector: VectorColumn,
     found: Uint8Array | null,
     signal: AbortSignal,
@@ -491,7 +496,7 @@ export class SegmentIndexes {
    * Bytes that vectors, or ends, are going to take; null where there is no room: many columns would put out each other at every
    * question, so the first ones stay.
    */
-  #expected({ segment, column, ofEnds }: Kept): number | null {
+  #estimateBytes({ segment, column, ofEnds }: ColumnIndexes): number | null {
     if (ofEnds) return this.#roomFor(endRunBytes(segment.length));
     const vector = vectorOf(segment, column);
     if (vector.kind !== 'vec') return 0;
@@ -506,12 +511,12 @@ export class SegmentIndexes {
   }
 }
 
-function nameOf({ column, ofEnds }: Pick<Kept, 'column' | 'ofEnds'>): string {
+function nameOf({ column, ofEnds }: Pick<ColumnIndexes, 'column' | 'ofEnds'>): string {
   return ofEnds ? `\0${column}` : column;
 }
 
 /** A growing segment moves its arrays, so the worker gets copies. */
-function copied(cells: TextCells): TextCells {
+function copyCells(cells: TextCells): TextCells {
   const { rows, offsets, heap, codes, absent, isJson } = cells;
   if (codes !== null) return cells;
   const [start, end] = [offsets[0]!, offsets[rows]!];

@@ -6,7 +6,7 @@
  * time while the store answers already, and at once by the first look-up of a key or write of rows.
  */
 import type { PrimaryKeyIndex } from './primary-key-index.ts';
-import type { KeyHashes } from './removing.ts';
+import type { KeyHashes } from './key-removal.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
@@ -110,8 +110,8 @@ function* rowsToPass(segments: readonly Segment[]): Generator<undefined, Map<num
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
       // A removed row supersedes none any more, but the versions before it are still reached through it.
-      let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);
-      for (; row !== NO_ROW && isRemoved(row); row = segments[row >>> 16]!.previous.at(row & 0xffff)) pass(row);
+      let row = segment.isRemoved(at) ? NO_ROW : previous.codeAt(at);
+      for (; row !== NO_ROW && isRemoved(row); row = segments[row >>> 16]!.previous.codeAt(row & 0xffff)) pass(row);
       if (row !== NO_ROW) pass(row);
     }
   }

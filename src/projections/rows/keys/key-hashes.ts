@@ -35,6 +35,6 @@ export function takeHashes(keys: TextVector, length: number, path: number): Int3
 /** Hashes of the keys of a segment. */
 export function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
   const hashes = new Int32Array(length);
-  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));
+  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.codeAt(row));
   return hashes;
 }

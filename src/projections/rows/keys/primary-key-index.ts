@@ -84,7 +84,7 @@ export class PrimaryKeyIndex {
       if (found === EMPTY - 1) {
         slots[base + slot * 2] = row + 1;
         slots[base + slot * 2 + 1] = hash;
-        this.#added(part);
+        this.#countAdded(part);
         return -1;
       }
       if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
@@ -99,7 +99,7 @@ export class PrimaryKeyIndex {
   enter(hash: number, row: number): void {
     const part = (hash >>> 24) & this.#mask;
     enterSlot(this.#parts[part]!, this.#sizes[part]!, hash, row + 1);
-    this.#added(part);
+    this.#countAdded(part);
   }
 
   /** Gives the slot of a row to an older version of its key, or empties it (-1). A row without a key is passed over. */
@@ -156,7 +156,7 @@ export class PrimaryKeyIndex {
     return found;
   }
 
-  #added(part: number): void {
+  #countAdded(part: number): void {
     this.#size++;
     if (++this.#used[part]! * 4 <= this.#sizes[part]! * 3) return;
     if (this.#mask === 0 && this.#sizes[0] === WHOLE_SLOTS) this.#cut();

@@ -210,7 +210,7 @@ function spread(codes: CodeColumn, { segment, rows, first, count }: ChosenRows, 
   const values = new Int32Array(compact ? count : segment.length);
   for (let k = 0; k < count; k++) {
     const row = rows ? rows[k]! : first + k;
-    values[compact ? k : row] = codes.at(row);
+    values[compact ? k : row] = codes.codeAt(row);
   }
   return { kind: 'i32', values, nulls: null };
 }

@@ -18,9 +18,9 @@ export function provenanceOf(source: ScanSource, systemFrom: bigint, paths?: rea
   const row = table.rowAt(position);
   const segment = table.segmentOf(row);
   const at = row & 0xffff;
-  const version = versions instanceof BranchTable ? versions.at(position) : row;
-  if (version === NO_ROW || segment.isRemoved(at) || (paths && !paths.includes(segment.paths.at(at)))) return undefined;
-  const { source: origin, method, confidence, derivedFrom } = table.provenances()[segment.provenances.at(at)]!;
+  const version = versions instanceof BranchTable ? versions.versionAt(position) : row;
+  if (version === NO_ROW || segment.isRemoved(at) || (paths && !paths.includes(segment.paths.codeAt(at)))) return undefined;
+  const { source: origin, method, confidence, derivedFrom } = table.provenances()[segment.provenances.codeAt(at)]!;
   const parent = derivedFrom === null ? supersededBy(versions, version) : NO_ROW;
   return {
     source: origin,

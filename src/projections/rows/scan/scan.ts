@@ -109,7 +109,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
     }
     if (stretches !== 0) table.ahead(number, request.columns);
     for (const whole of partsOf(segment, visibility, stretches)) {
-      const [first, end] = pruner ? pruner.narrowed(segment, whole.first, whole.end) : [whole.first, whole.end];
+      const [first, end] = pruner ? pruner.narrow(segment, whole.first, whole.end) : [whole.first, whole.end];
       if (first === end) continue;
       const part = { ...whole, first, end };
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
@@ -134,7 +134,9 @@ function* searchedBlocks(
     return type === undefined ? true : holdsTexts(type) && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
-  const covered = stored.map((name) => (request.builtOnly === 'look' ? kept.made(segment, name) : kept.covered(segment, name)));
+  const covered = stored.map((name) =>
+    request.builtOnly === 'look' ? kept.indexedRows(segment, name) : kept.coveredRows(segment, name),
+  );
   const [one = SEGMENT_ROWS] = covered;
   const prefix = covered.every((rows) => rows === one) ? one : 0;
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
@@ -179,7 +181,7 @@ function* candidateBlocks(
     let count = 0;
     for (const row of candidates.subarray(at, at + rows.length)) {
       if (row >= segment.length || !isVisible(segment, row, visibility)) continue;
-      if (allowed && allowed[segment.paths.at(row)] !== 1) continue;
+      if (allowed && allowed[segment.paths.codeAt(row)] !== 1) continue;
       const closing = inherited ? inherited.closingOf(segment.firstRow + row) : Infinity;
       if (closing !== HIDDEN && (openAt === null || closing >= openAt)) rows[count++] = row;
     }
@@ -457,10 +459,10 @@ function block(
   const made: RowBlock = compact
     ? { columns: vectors, selection: null, first: 0, count, scanned, path }
     : { columns: vectors, selection: rows, first, count, scanned, path };
-  return withFurther(placed(made, chosen, request), chosen, request, columns, inherited);
+  return withFurther(withAddresses(made, chosen, request), chosen, request, columns, inherited);
 }
 
-function placed(made: RowBlock, { segment, rows, first }: ChosenRows, { placed: asked, indexed }: ScanRequest): RowBlock {
+function withAddresses(made: RowBlock, { segment, rows, first }: ChosenRows, { placed: asked, indexed }: ScanRequest): RowBlock {
   if (!asked && !indexed) return made;
   // A block that was gathered has numbers of its own.
   const gathered = made.first !== first || made.selection !== rows;
@@ -509,8 +511,8 @@ class FurtherColumns implements Further {
 }
 
 function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, count: number): number {
-  const path = segment.paths.at(rows ? rows[0]! : first);
-  for (let k = 1; k < count; k++) if (segment.paths.at(rows ? rows[k]! : first + k) !== path) return -1;
+  const path = segment.paths.codeAt(rows ? rows[0]! : first);
+  for (let k = 1; k < count; k++) if (segment.paths.codeAt(rows ? rows[k]! : first + k) !== path) return -1;
   return path;
 }
 

@@ -7,7 +7,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { becomesText, type ColumnType } from '../../../log/values/value.ts';
 import { ByteDictionary } from '../cells/byte-dictionary.ts';
-import { type Extents, type FixedArray, type FixedKind, no, zeroed } from '../cells/extents.ts';
+import { type Extents, type FixedArray, type FixedKind, no, zeroFill } from '../cells/extents.ts';
 import { jsonText } from '../cells/json-text.ts';
 
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
@@ -65,7 +65,7 @@ export class SegmentColumn {
   }
 
   /** A column of `length` cells over the arrays of a saved vector: as they are, until it is sealed. */
-  static restored(
+  static fromSaved(
     type: ColumnType,
     vector: SavedVector,
     length: number,
@@ -94,7 +94,7 @@ export class SegmentColumn {
   }
 
   /** Copies of the arrays, as long as the column; the dictionary is saved once, by the table. */
-  saved(length: number): SavedVector {
+  savedVector(length: number): SavedVector {
     const vector = this.vector(length);
     if (vector.kind === 'null') return vector;
     const nulls = vector.nulls ? vector.nulls.slice(0, length) : null;
@@ -120,7 +120,7 @@ export class SegmentColumn {
 
   /** Its first `length` cells in arrays of their own, strings spelled out. */
   copy(length: number): SegmentColumn {
-    const copy = SegmentColumn.restored(this.#type, this.saved(length), length, this.#dictionary, null);
+    const copy = SegmentColumn.fromSaved(this.#type, this.savedVector(length), length, this.#dictionary, null);
     copy.#spell();
     return copy;
   }
@@ -294,27 +294,27 @@ export class SegmentColumn {
     this.#sealed = true;
     this.#capacity = length;
     this.#vector = null;
-    if (this.#nulls) this.#nulls = this.#settled(this.#nulls, length);
+    if (this.#nulls) this.#nulls = this.#settle(this.#nulls, length);
     switch (this.#layout) {
       case 'i32':
       case 'dict':
-        this.#i32 = this.#settled(this.#i32, length);
+        this.#i32 = this.#settle(this.#i32, length);
         break;
       case 'f64':
-        this.#f64 = this.#settled(this.#f64, length);
+        this.#f64 = this.#settle(this.#f64, length);
         break;
       case 'i64':
-        this.#i64 = this.#settled(this.#i64, length);
+        this.#i64 = this.#settle(this.#i64, length);
         break;
       case 'bool':
-        this.#bool = this.#settled(this.#bool, length);
+        this.#bool = this.#settle(this.#bool, length);
         break;
       case 'vec':
-        this.#floats = this.#settled(this.#floats, length * this.#dims);
+        this.#floats = this.#settle(this.#floats, length * this.#dims);
         break;
       case 'text':
-        this.#offsets = this.#settled(this.#offsets, length + 1);
-        this.#heap = this.#settled(this.#heap, this.#heapUsed);
+        this.#offsets = this.#settle(this.#offsets, length + 1);
+        this.#heap = this.#settle(this.#heap, this.#heapUsed);
         break;
       case 'none':
         break;
@@ -543,11 +543,11 @@ export class SegmentColumn {
       : new kind(length);
   }
 
-  #settled<T extends FixedArray>(array: T, length: number): T {
+  #settle<T extends FixedArray>(array: T, length: number): T {
     return this.#extents ? this.#extents.settle(array, length) : array;
   }
 
-  #grown<T extends FixedArray>(from: T, kind: FixedKind<T>, length: number): T {
+  #grow<T extends FixedArray>(from: T, kind: FixedKind<T>, length: number): T {
     const to = this.#array(kind, length);
     (to as Uint8Array).set(from as Uint8Array);
     this.#extents?.giveBack(from);
@@ -581,7 +581,7 @@ export class SegmentColumn {
 
   #ownNulls(): Uint8Array {
     if (!this.#nulls) {
-      this.#nulls = zeroed(this.#array(Uint8Array, this.#capacity));
+      this.#nulls = zeroFill(this.#array(Uint8Array, this.#capacity));
       this.#vector = null;
     }
     return this.#nulls;
@@ -589,7 +589,7 @@ export class SegmentColumn {
 
   #reserveHeap(bytes: number): void {
     if (this.#heapUsed + bytes <= this.#heap.length) return;
-    this.#heap = this.#grown(this.#heap, Uint8Array, Math.max(this.#heap.length * 2, this.#heapUsed + bytes));
+    this.#heap = this.#grow(this.#heap, Uint8Array, Math.max(this.#heap.length * 2, this.#heapUsed + bytes));
   }
 
   #reserve(rows: number): void {
@@ -597,13 +597,13 @@ export class SegmentColumn {
     let capacity = Math.max(64, this.#capacity * 2);
     while (capacity < rows) capacity *= 2;
     this.#capacity = capacity;
-    if (this.#nulls) this.#nulls = this.#grown(this.#nulls, Uint8Array, capacity).fill(0, this.#length);
-    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = this.#grown(this.#i32, Int32Array, capacity);
-    else if (this.#layout === 'f64') this.#f64 = this.#grown(this.#f64, Float64Array, capacity);
-    else if (this.#layout === 'i64') this.#i64 = this.#grown(this.#i64, BigInt64Array, capacity);
-    else if (this.#layout === 'bool') this.#bool = this.#grown(this.#bool, Uint8Array, capacity);
-    else if (this.#layout === 'vec') this.#floats = this.#grown(this.#floats, Float32Array, capacity * this.#dims);
-    else if (this.#layout === 'text') this.#offsets = this.#grown(this.#offsets, Uint32Array, capacity + 1);
+    if (this.#nulls) this.#nulls = this.#grow(this.#nulls, Uint8Array, capacity).fill(0, this.#length);
+    if (this.#layout === 'i32' || this.#layout === 'dict') this.#i32 = this.#grow(this.#i32, Int32Array, capacity);
+    else if (this.#layout === 'f64') this.#f64 = this.#grow(this.#f64, Float64Array, capacity);
+    else if (this.#layout === 'i64') this.#i64 = this.#grow(this.#i64, BigInt64Array, capacity);
+    else if (this.#layout === 'bool') this.#bool = this.#grow(this.#bool, Uint8Array, capacity);
+    else if (this.#layout === 'vec') this.#floats = this.#grow(this.#floats, Float32Array, capacity * this.#dims);
+    else if (this.#layout === 'text') this.#offsets = this.#grow(this.#offsets, Uint32Array, capacity + 1);
   }
 }
 

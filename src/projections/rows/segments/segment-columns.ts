@@ -33,15 +33,15 @@ export interface SegmentKeeper {
   /** `null`: the keys. */
   loaded(columns: SegmentColumns, name: string | null, column: SegmentColumn): void;
   /** The segment's file no longer says what its columns hold. */
-  changed(columns: SegmentColumns): void;
+  onChanged(columns: SegmentColumns): void;
   /** A column can't be read: never returns. */
   unreadable(error: unknown): never;
 }
 
 /** Columns, and keys (`null`), that are out of memory, as a file is to have them. */
-export type Beside = ReadonlyMap<string | null, SegmentColumn>;
+export type AbsentColumns = ReadonlyMap<string | null, SegmentColumn>;
 
-const none: Beside = new Map();
+const none: AbsentColumns = new Map();
 
 interface Rest {
   readonly columns: RestingColumns;
@@ -168,7 +168,7 @@ export class SegmentColumns {
     if (asRead) return;
     // It is in memory until a file has it in this type: there is nothing left to make up for.
     this.#widened.delete(name);
-    this.#changed();
+    this.#markChanged();
   }
 
   /**
@@ -205,7 +205,7 @@ export class SegmentColumns {
       else this.#unwiped.set(name, [...rows]);
     }
     for (const { column } of this.#copies()) column.clear(rows);
-    this.#changed();
+    this.#markChanged();
   }
 
   /** Wipes what was cleared in all that is in memory. */
@@ -238,16 +238,16 @@ export class SegmentColumns {
     assert(rest && this.isAbsent(name), 'what is out of memory rests on a file');
     if (name !== null && (this.#widened.has(name) || rest.columns.isCoded(name))) return null;
     const type = name === null ? 'string' : rest.columns.typeOf(name)!;
-    const column = SegmentColumn.restored(type, this.glance(name, bytes)!, this.#segment.length, null, null);
+    const column = SegmentColumn.fromSaved(type, this.glance(name, bytes)!, this.#segment.length, null, null);
     const rows = this.#unwiped.get(name);
     if (rows) column.clear(rows);
     return column;
   }
 
   /** By reference, or as copies of their own. `beside`: columns that need not be in memory for that. */
-  saved(shared: boolean, beside: Beside = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
+  saved(shared: boolean, beside: AbsentColumns = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
     const { length } = this.#segment;
-    const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.saved(length));
+    const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.savedVector(length));
     this.wipe();
     return {
       keys: vectorOf(beside.get(null) ?? this.keys),
@@ -256,7 +256,7 @@ export class SegmentColumns {
         return { name, type: column.type, vector: vectorOf(column) };
       }),
       formers: [...this.#formers].flatMap(([name, columns]) =>
-        columns.map(({ column, rows }) => ({ name, type: column.type, vector: column.saved(rows), rows })),
+        columns.map(({ column, rows }) => ({ name, type: column.type, vector: column.savedVector(rows), rows })),
       ),
     };
   }
@@ -264,13 +264,13 @@ export class SegmentColumns {
   /** Columns as they were saved, in memory. */
   fill({ keys, columns }: Pick<SegmentState, 'keys' | 'columns'>, dictionaryOf: DictionaryOf): void {
     const { length } = this.#segment;
-    this.#keys = SegmentColumn.restored('string', keys, length, null, this.#extents);
-    for (const { name, type, vector } of columns) this.#columns.set(name, this.#restored(name, type, vector, dictionaryOf));
+    this.#keys = SegmentColumn.fromSaved('string', keys, length, null, this.#extents);
+    for (const { name, type, vector } of columns) this.#columns.set(name, this.#restoreColumn(name, type, vector, dictionaryOf));
   }
 
   keepFormers(formers: SegmentState['formers']): void {
     for (const { name, type, vector, rows } of formers) {
-      pushTo(this.#formers, name, { column: SegmentColumn.restored(type, vector, rows, null, null), rows });
+      pushTo(this.#formers, name, { column: SegmentColumn.fromSaved(type, vector, rows, null, null), rows });
     }
   }
 
@@ -315,7 +315,7 @@ export class SegmentColumns {
     const rest = this.#rest;
     if (!rest) return;
     const unreadable = (error: unknown): never => rest.keeper.unreadable(error);
-    this.#rest = { ...rest, keeper: { loaded: () => undefined, changed: () => undefined, unreadable } };
+    this.#rest = { ...rest, keeper: { loaded: () => undefined, onChanged: () => undefined, unreadable } };
   }
 
   /** Keys and columns that are in memory, by name; `null`: the keys. */
@@ -365,10 +365,10 @@ export class SegmentColumns {
     const { length } = this.#segment;
     let column: SegmentColumn;
     if (name === null) {
-      column = this.#keys = SegmentColumn.restored('string', vector, length, null, this.#extents);
+      column = this.#keys = SegmentColumn.fromSaved('string', vector, length, null, this.#extents);
       this.#wipe(name, column);
     } else {
-      column = this.#restored(name, type, vector, rest.dictionaryOf);
+      column = this.#restoreColumn(name, type, vector, rest.dictionaryOf);
       this.#wipe(name, column);
       for (const wider of this.#widened.get(name) ?? []) column.widen(wider);
       this.#columns.set(name, column);
@@ -378,9 +378,9 @@ export class SegmentColumns {
     return column;
   }
 
-  #restored(name: string, type: ColumnType, vector: SavedVector, dictionaryOf: DictionaryOf): SegmentColumn {
+  #restoreColumn(name: string, type: ColumnType, vector: SavedVector, dictionaryOf: DictionaryOf): SegmentColumn {
     const dictionary = vector.kind === 'dict' ? dictionaryOf(name) : null;
-    return SegmentColumn.restored(type, vector, this.#segment.length, dictionary, this.#extents);
+    return SegmentColumn.fromSaved(type, vector, this.#segment.length, dictionary, this.#extents);
   }
 
   #wipe(name: string | null, column: SegmentColumn): void {
@@ -395,9 +395,9 @@ export class SegmentColumns {
     return [...this.#formers.values(), ...this.#derived.values()].flat();
   }
 
-  #changed(): void {
+  #markChanged(): void {
     this.#version++;
-    this.#rest?.keeper.changed(this);
+    this.#rest?.keeper.onChanged(this);
   }
 }
 

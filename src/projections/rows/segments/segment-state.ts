@@ -31,7 +31,7 @@ export interface SegmentState {
 }
 
 /** The part of a sealed segment that only a hard delete or a wider type changes; arrays are the segment's own. */
-export type SegmentParts = Omit<SegmentState, 'closings' | 'nextLive'>;
+export type FixedSegmentState = Omit<SegmentState, 'closings' | 'nextLive'>;
 
 /** The part that keeps changing. Read it once and soon: until then the segment keeps the captured state. */
 export interface SegmentChanges {

@@ -19,8 +19,8 @@ import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import { CodeColumn } from '../cells/code-column.ts';
 import type { ColumnSpace, Extents, FixedArray, FixedKind } from '../cells/extents.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
-import { type Beside, SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
-import type { DictionaryOf, RestingColumns, SegmentChanges, SegmentParts, SegmentState } from './segment-state.ts';
+import { type AbsentColumns, SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
+import type { DictionaryOf, RestingColumns, SegmentChanges, FixedSegmentState, SegmentState } from './segment-state.ts';
 
 /** Closing of an open version, in the narrow layout of `closings`. */
 export const OPEN = 2_147_483_647;
@@ -174,8 +174,8 @@ export class Segment {
   }
 
   validZone(): ValidZone {
-    const from = this.#validFrom ? widened(this.#fromZone, this.#validFrom, this.#length) : never;
-    const to = this.#validTo ? widened(this.#toZone, this.#validTo, this.#length) : never;
+    const from = this.#validFrom ? widenExtremes(this.#fromZone, this.#validFrom, this.#length) : never;
+    const to = this.#validTo ? widenExtremes(this.#toZone, this.#validTo, this.#length) : never;
     this.#fromZone = from;
     this.#toZone = to;
     return { fromLeast: from.least, fromMost: from.most, toLeast: to.least, toMost: to.most };
@@ -382,7 +382,7 @@ export class Segment {
     return total;
   }
 
-  saved(): SegmentState {
+  savedState(): SegmentState {
     const length = this.#length;
     return {
       firstRow: this.firstRow,
@@ -392,17 +392,17 @@ export class Segment {
       closings: this.#closings?.slice(0, length) ?? null,
       validFrom: this.#validFrom?.slice(0, length) ?? null,
       validTo: this.#validTo?.slice(0, length) ?? null,
-      paths: this.paths.saved(length),
-      ops: this.ops.saved(length),
-      provenances: this.provenances.saved(length),
-      previous: this.previous.saved(length),
-      nextLive: this.nextLive.saved(length),
+      paths: this.paths.savedState(length),
+      ops: this.ops.savedState(length),
+      provenances: this.provenances.savedState(length),
+      previous: this.previous.savedState(length),
+      nextLive: this.nextLive.savedState(length),
       ...this.cells.saved(false),
     };
   }
 
   /** Over the arrays of `state`, as a head: it may take more rows, or be sealed. */
-  static restored(state: SegmentState, dictionaryOf: DictionaryOf, space: ColumnSpace): Segment {
+  static fromSaved(state: SegmentState, dictionaryOf: DictionaryOf, space: ColumnSpace): Segment {
     const segment = Segment.#frame(state, state, space);
     segment.cells.fill(state, dictionaryOf);
     return segment;
@@ -410,7 +410,7 @@ export class Segment {
 
   /** A sealed segment whose columns are all out of memory. */
   static resting(
-    parts: Omit<SegmentParts, 'keys' | 'columns'>,
+    parts: Omit<FixedSegmentState, 'keys' | 'columns'>,
     changes: SegmentChanges,
     columns: RestingColumns,
     dictionaryOf: DictionaryOf,
@@ -426,7 +426,7 @@ export class Segment {
 
   /** All but keys and columns. */
   static #frame(
-    state: Omit<SegmentParts, 'keys' | 'columns'>,
+    state: Omit<FixedSegmentState, 'keys' | 'columns'>,
     changes: Pick<SegmentChanges, 'closings' | 'nextLive'>,
     space: ColumnSpace,
   ): Segment {
@@ -440,16 +440,16 @@ export class Segment {
     segment.#validFrom = state.validFrom;
     segment.#validTo = state.validTo;
     for (const name of ['paths', 'ops', 'provenances', 'previous'] as const) {
-      segment.#codes[name] = CodeColumn.restored(state[name], extents);
+      segment.#codes[name] = CodeColumn.fromSaved(state[name], extents);
     }
-    segment.#codes.nextLive = CodeColumn.restored(changes.nextLive, extents);
+    segment.#codes.nextLive = CodeColumn.fromSaved(changes.nextLive, extents);
     segment.cells.keepFormers(state.formers);
     segment.#summarise();
     return segment;
   }
 
   /** By reference: good while the version stays what it is and none of the columns leaves memory. */
-  parts(beside?: Beside): SegmentParts {
+  parts(beside?: AbsentColumns): FixedSegmentState {
     assert(this.#sealed, 'a segment that grows has no parts yet');
     const length = this.#length;
     return {
@@ -459,10 +459,10 @@ export class Segment {
       deltas: this.#deltas,
       validFrom: this.#validFrom,
       validTo: this.#validTo,
-      paths: this.paths.shared(),
-      ops: this.ops.shared(),
-      provenances: this.provenances.shared(),
-      previous: this.previous.shared(),
+      paths: this.paths.sharedState(),
+      ops: this.ops.sharedState(),
+      provenances: this.provenances.sharedState(),
+      previous: this.previous.sharedState(),
       ...this.cells.saved(true, beside),
     };
   }
@@ -472,19 +472,19 @@ export class Segment {
     // One reader at a time; one that gave up has no use for a copy.
     this.#captured = {
       closings: this.#closings,
-      nextLive: this.nextLive.shared(),
+      nextLive: this.nextLive.sharedState(),
       widened: this.cells.widened,
     };
     return this.#captured;
   }
 
-  released(captured: SegmentChanges): void {
+  release(captured: SegmentChanges): void {
     if (this.#captured === captured) this.#captured = null;
   }
 
   #leaveCopy(captured: SegmentChanges): void {
     captured.closings = captured.closings?.slice(0, this.#length) ?? null;
-    captured.nextLive = this.nextLive.saved(this.#length);
+    captured.nextLive = this.nextLive.savedState(this.#length);
     this.#captured = null;
   }
 
@@ -548,11 +548,11 @@ export class Segment {
     let capacity = Math.max(64, this.#capacity * 2);
     while (capacity < rows) capacity *= 2;
     this.#capacity = capacity;
-    if (this.#deltas) this.#deltas = this.#grown(Int32Array, this.#deltas);
-    if (this.#closings instanceof Int32Array) this.#closings = this.#grown(Int32Array, this.#closings);
-    else if (this.#closings) this.#closings = this.#grown(Float64Array, this.#closings);
-    if (this.#validFrom) this.#validFrom = this.#grown(BigInt64Array, this.#validFrom);
-    if (this.#validTo) this.#validTo = this.#grown(BigInt64Array, this.#validTo);
+    if (this.#deltas) this.#deltas = this.#growArray(Int32Array, this.#deltas);
+    if (this.#closings instanceof Int32Array) this.#closings = this.#growArray(Int32Array, this.#closings);
+    else if (this.#closings) this.#closings = this.#growArray(Float64Array, this.#closings);
+    if (this.#validFrom) this.#validFrom = this.#growArray(BigInt64Array, this.#validFrom);
+    if (this.#validTo) this.#validTo = this.#growArray(BigInt64Array, this.#validTo);
   }
 
   /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
@@ -560,7 +560,7 @@ export class Segment {
     return this.#sealed || this.#capacity >= SEGMENT_ROWS ? this.#extents.allocate(kind, length) : new kind(length);
   }
 
-  #grown<T extends FixedArray>(kind: FixedKind<T>, from: T): T {
+  #growArray<T extends FixedArray>(kind: FixedKind<T>, from: T): T {
     const to = this.#array(kind, this.#capacity);
     (to as Uint8Array).set(from as Uint8Array);
     this.#extents.giveBack(from);
@@ -569,7 +569,7 @@ export class Segment {
 }
 
 /** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */
-function widened(before: Extremes, values: BigInt64Array, length: number): Extremes {
+function widenExtremes(before: Extremes, values: BigInt64Array, length: number): Extremes {
   if (before.length === length) return before;
   let { least, most } = before;
   if (before === never) least = most = values[0]!;

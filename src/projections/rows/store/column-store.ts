@@ -17,7 +17,7 @@ import { hexOf } from '../../../log/bytes/sha256.ts';
 import type { DerivedKind } from '../../derived-kinds.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { SegmentColumn } from '../segments/segment-column.ts';
-import type { Beside, SegmentColumns, SegmentKeeper } from '../segments/segment-columns.ts';
+import type { AbsentColumns, SegmentColumns, SegmentKeeper } from '../segments/segment-columns.ts';
 import { type BytesFor, type DictionaryOf, sameBytes } from '../segments/segment-state.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { ResidentColumns } from './resident-columns.ts';
@@ -26,7 +26,7 @@ import type { ColumnCounts, ColumnStoreOptions, Compacted, CompactOptions, Segme
 import { StoredSegments } from './stored-segments.ts';
 import { type Queued, WriteQueue } from './write-queue.ts';
 
-interface Kept extends Queued {
+interface StoredSegment extends Queued {
   readonly segment: Segment;
   readonly dictionaryOf: DictionaryOf;
   file: SegmentFile | null;
@@ -43,18 +43,18 @@ export class SegmentChangedError extends Error {
 }
 
 /** Reading a changed segment may wipe cells: earlier facts about its table are then wrong. */
-function isAsSealed({ segment, file }: Kept): boolean {
+function isAsSealed({ segment, file }: StoredSegment): boolean {
   return file === null && segment.cells.version === 0;
 }
 
 export class ColumnStore implements SegmentKeeper, DerivedKind {
   readonly #options: ColumnStoreOptions;
   #home: DerivedHome | null = null;
-  readonly #kept = new Map<SegmentColumns, Kept>();
+  readonly #kept = new Map<SegmentColumns, StoredSegment>();
   readonly #files = new StoredSegments();
   readonly #residents: ResidentColumns;
   readonly #readAhead: ReadAhead;
-  readonly #queue: WriteQueue<Kept>;
+  readonly #queue: WriteQueue<StoredSegment>;
   /** By column, what it is read into to be written again. */
   readonly #bytes = new Map<string | null, BytesFor>();
   /** Files that are being packed. */
@@ -71,7 +71,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
       yieldTurn: () => this.#home!.yieldTurn(),
       isKept: (kept) => this.#kept.get(kept.segment.cells) === kept,
       write: (kept) => this.#write(this.#home!, kept.segment.cells, kept),
-      failed: (error) => options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`),
+      onFailed: (error) => options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`),
       onRest: () => this.#bytes.clear(),
     });
   }
@@ -135,20 +135,20 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return this.#queue.length;
   }
 
-  sealed(segment: Segment, dictionaryOf: DictionaryOf): void {
-    const kept: Kept = { segment, dictionaryOf, file: null, dense: false, queued: false };
+  onSealed(segment: Segment, dictionaryOf: DictionaryOf): void {
+    const kept: StoredSegment = { segment, dictionaryOf, file: null, dense: false, queued: false };
     this.#kept.set(segment.cells, kept);
     this.#queue.addSealed(kept, segment.bytes);
   }
 
   /** A segment of a checkpoint, and the file that it rests on. */
-  restored(segment: Segment, file: SegmentFile, dictionaryOf: DictionaryOf): void {
+  addRestored(segment: Segment, file: SegmentFile, dictionaryOf: DictionaryOf): void {
     this.#kept.set(segment.cells, { segment, dictionaryOf, file, dense: false, queued: false });
   }
 
-  changed(cells: SegmentColumns): void {
+  onChanged(cells: SegmentColumns): void {
     this.#enqueue(cells);
-    this.#watcher?.changed();
+    this.#watcher?.onChanged();
   }
 
   loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
@@ -159,7 +159,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   unreadable(error: unknown): never {
     if (!(error instanceof DerivedFileError)) throw error;
     this.#options.say(`a derived file can't be read (${error.message}); the next start rebuilds from the log`);
-    this.#options.damaged?.();
+    this.#options.onDamaged?.();
     throw new ServiceError('REL_STORAGE', 'a column can not be read from its file; a restart rebuilds it from the log', {
       cause: error,
     });
@@ -171,7 +171,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     cells.leave();
     this.#residents.drop((other) => other === cells);
     this.#queue.dropGone();
-    this.#watcher?.changed();
+    this.#watcher?.onChanged();
   }
 
   /** All segments are dropped. */
@@ -180,7 +180,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     this.#kept.clear();
     this.#residents.drop(() => true);
     this.#queue.dropGone();
-    this.#watcher?.changed();
+    this.#watcher?.onChanged();
   }
 
   /** Name of the file that says what the segment's columns hold now; null while none does. */
@@ -248,13 +248,13 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   /** Resolves when every sealed segment has a file, or could not get one. */
-  settled(): Promise<void> {
-    return this.#queue.settled();
+  whenIdle(): Promise<void> {
+    return this.#queue.whenIdle();
   }
 
   /** Resolves when each file that is being written now is kept or gone. */
-  async written(): Promise<void> {
-    await this.settled();
+  async whenWritten(): Promise<void> {
+    await this.whenIdle();
     await Promise.allSettled(this.#rewriting);
   }
 
@@ -274,7 +274,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    * Files of segments that are mostly superseded are packed tightly: history stays, in less room, and leaves memory first.
    */
   async compact({ signal, onProgress }: CompactOptions = {}): Promise<Compacted> {
-    await this.settled();
+    await this.whenIdle();
     const worth = [...this.#kept.values()].filter(
       ({ segment, file, dense }) => file && !dense && segment.cells.isAtRest && segment.liveCount * 2 <= segment.length,
     );
@@ -320,7 +320,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     if (kept) this.#queue.add(kept);
   }
 
-  async #write(home: DerivedHome, cells: SegmentColumns, kept: Kept): Promise<void> {
+  async #write(home: DerivedHome, cells: SegmentColumns, kept: StoredSegment): Promise<void> {
     const { version } = cells;
     const beside = await this.#beside(home, cells);
     if (cells.version !== version || this.#kept.get(cells) !== kept) {
@@ -342,7 +342,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   /** Reads columns of a changed segment that are out of memory, one a turn: rewriting the segment need not load them. */
-  async #beside(home: DerivedHome, cells: SegmentColumns): Promise<Beside> {
+  async #beside(home: DerivedHome, cells: SegmentColumns): Promise<AbsentColumns> {
     const beside = new Map<string | null, SegmentColumn>();
     for (const name of [null, ...cells.names()]) {
       if (!cells.isAbsent(name)) continue;
@@ -356,7 +356,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return beside;
   }
 
-  async #rewritten(kept: Kept, before: SegmentFile): Promise<SegmentFile | null> {
+  async #rewritten(kept: StoredSegment, before: SegmentFile): Promise<SegmentFile | null> {
     const home = this.#home!;
     const { cells } = kept.segment;
     // Rows were removed since it was chosen: the file still has them.
@@ -383,11 +383,11 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     }
   }
 
-  #rest(kept: Kept, file: SegmentFile, version: number): void {
+  #rest(kept: StoredSegment, file: SegmentFile, version: number): void {
     this.#files.add(file);
     kept.file = file;
     kept.segment.cells.restOn(file, version, kept.dictionaryOf, this);
-    this.#watcher?.rested(kept.segment);
+    this.#watcher?.onRest(kept.segment);
   }
 
   #newName({ random }: DerivedHome): string {

@@ -58,21 +58,21 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
     return this.#names.has(name) && this.#store.contents().has(this.#contentsOf(name));
   }
 
-  async written(): Promise<void> {
+  async whenWritten(): Promise<void> {
     for (let last: Promise<void> | null = null; last !== this.#last; ) await (last = this.#last);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.written();
+    await this.whenWritten();
   }
 
-  rested(segment: Segment): void {
+  onRest(segment: Segment): void {
     this.onRested(segment);
   }
 
   /** Cells of some segment are not what its files say any more. */
-  changed(): void {
+  onChanged(): void {
     if (this.#names.size === 0 || this.#sweeping) return;
     this.#sweeping = true;
     void this.#next(async (home) => {

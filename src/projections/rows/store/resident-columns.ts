@@ -26,7 +26,7 @@ export class ResidentColumns {
   #evicted = 0;
   #trimming = false;
   /** Bytes that rows hold beside columns at rest. */
-  #fixed: () => number = () => 0;
+  #fixedBytes: () => number = () => 0;
   #closed = false;
 
   constructor(options: Pick<ColumnStoreOptions, 'budgetBytes' | 'defer'>, isDense: (cells: SegmentColumns) => boolean) {
@@ -44,7 +44,7 @@ export class ResidentColumns {
   }
 
   measureBy(fixed: () => number): void {
-    this.#fixed = fixed;
+    this.#fixedBytes = fixed;
   }
 
   add(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
@@ -93,7 +93,7 @@ export class ResidentColumns {
   #limit(): number {
     const { budgetBytes } = this.#options;
     const least = Math.floor(budgetBytes / LEAST_SHARE);
-    return this.#bytes <= least ? least : Math.max(budgetBytes - this.#fixed(), least);
+    return this.#bytes <= least ? least : Math.max(budgetBytes - this.#fixedBytes(), least);
   }
 
   #trimLater(): void {

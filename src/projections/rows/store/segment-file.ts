@@ -21,7 +21,7 @@ import type { ColumnType } from '../../../log/values/value.ts';
 import { hashBytes } from '../cells/byte-hash.ts';
 import type { SavedVector } from '../segments/segment-column.ts';
 import { addBeginnings, noBeginnings } from '../cells/text-beginnings.ts';
-import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segments/segment-state.ts';
+import type { BytesFor, RestingColumns, SavedColumn, FixedSegmentState } from '../segments/segment-state.ts';
 
 /** Layout of a vector's bytes. */
 interface Shape {
@@ -32,7 +32,7 @@ interface Shape {
   readonly nulls: boolean;
 }
 
-interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
+interface Head extends Omit<FixedSegmentState, 'keys' | 'columns'> {
   readonly format: number;
   readonly keyShape: Shape;
   readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: Shape }[];
@@ -45,7 +45,7 @@ interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
 const FORMAT = 1;
 const HASHED_ROWS = 16_384;
 
-export async function writeSegmentFile(home: DerivedHome, name: string, parts: SegmentParts): Promise<DerivedFile> {
+export async function writeSegmentFile(home: DerivedHome, name: string, parts: FixedSegmentState): Promise<DerivedFile> {
   const { keys, columns, ...rest } = parts;
   const { length } = parts;
   const beginnings: [string | null, Uint8Array][] = [];
@@ -118,7 +118,7 @@ export class SegmentFile implements RestingColumns {
     return this.#head.contents ?? this.name;
   }
 
-  parts(): Omit<SegmentParts, 'keys' | 'columns'> {
+  parts(): Omit<FixedSegmentState, 'keys' | 'columns'> {
     return this.#head;
   }
 
@@ -243,7 +243,7 @@ async function beginningsOf(
   return bits;
 }
 
-async function hashesOf({ keys, paths, length }: SegmentParts, yieldTurn: () => Promise<void>): Promise<Int32Array> {
+async function hashesOf({ keys, paths, length }: FixedSegmentState, yieldTurn: () => Promise<void>): Promise<Int32Array> {
   assert(keys.kind === 'text', 'keys are text');
   const { offsets, heap } = keys;
   const hashes = new Int32Array(length);

@@ -15,7 +15,7 @@ export interface ColumnStoreOptions {
   /** Resolves a while later, or when the signal is aborted: for so long no segment comes before the first is written. Absent: at once. */
   readonly lull?: (signal: AbortSignal) => Promise<void>;
   /** A derived file turned out to be damaged: state that rests on it must not be trusted again. */
-  readonly damaged?: () => void;
+  readonly onDamaged?: () => void;
 }
 
 /** Counts since the store was opened. */
@@ -44,8 +44,8 @@ export interface CompactOptions {
 /** Keeps derived files beside those of segments. */
 export interface SegmentWatcher {
   /** A file says what its columns hold now. */
-  rested(segment: Segment): void;
+  onRest(segment: Segment): void;
   /** Some segment does not hold any more what its file says, or is gone. */
-  changed(): void;
+  onChanged(): void;
   close(): Promise<void>;
 }

@@ -14,7 +14,7 @@ export interface WriteQueueOptions<Item> extends Pick<ColumnStoreOptions, 'budge
   readonly isKept: (item: Item) => boolean;
   /** Writes an item; one that has changed meanwhile is added again. */
   readonly write: (item: Item) => Promise<void>;
-  readonly failed: (error: unknown) => void;
+  readonly onFailed: (error: unknown) => void;
   /** Nothing is written for now. */
   readonly onRest: () => void;
 }
@@ -87,7 +87,7 @@ export class WriteQueue<Item extends Queued> {
   }
 
   /** Resolves when all were written, or could not be: retries earlier failures. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     this.#failed = false;
     this.#pump();
     while (this.#working) {
@@ -132,7 +132,7 @@ export class WriteQueue<Item extends Queued> {
   }
 
   async #work(): Promise<void> {
-    const { lull, yieldTurn, isKept, write, failed } = this.#options;
+    const { lull, yieldTurn, isKept, write, onFailed: failed } = this.#options;
     if (lull) await this.#gather(lull);
     this.#unsavedBytes = 0;
     while (this.#items.length > 0 && !this.#closed) {

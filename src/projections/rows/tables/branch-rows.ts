@@ -57,11 +57,11 @@ export class BranchRows implements StoredColumns {
   }
 
   wasWritten(type: string): boolean {
-    return this.#declared(type).some(({ table }) => table.segments.length > 0);
+    return this.#declaredLayers(type).some(({ table }) => table.segments.length > 0);
   }
 
   integersFitNumber(type: string, name: string): boolean {
-    return this.#declared(type).every(({ table, inherited }) =>
+    return this.#declaredLayers(type).every(({ table, inherited }) =>
       table.segments.every((segment) => {
         if (!inherited) return segment.column(name)?.integersFitNumber() ?? true;
         const rows = segment.rowAtOrAfter(inherited.end);
@@ -70,7 +70,7 @@ export class BranchRows implements StoredColumns {
     );
   }
 
-  #declared(type: string): readonly TableLayer[] {
+  #declaredLayers(type: string): readonly TableLayer[] {
     return this.#layer.layersMeant(this.#tenant, type, declaredTypes(this.#catalog, type));
   }
 }

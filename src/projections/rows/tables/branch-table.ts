@@ -5,7 +5,7 @@
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW } from '../segments/segment.ts';
-import type { CellPlace, StoredVersions } from '../cells/stored-versions.ts';
+import type { CellAddress, StoredVersions } from '../cells/stored-versions.ts';
 import { keyBytes } from '../cells/key-text.ts';
 import type { Table } from './table.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
@@ -106,7 +106,7 @@ export class BranchTable implements StoredVersions {
     return place === undefined ? null : cellAt(place.vector, place.type, place.row);
   }
 
-  placeOf(version: number, name: string): CellPlace | undefined {
+  placeOf(version: number, name: string): CellAddress | undefined {
     const { table, inherited } = this.#layerOf(version);
     const row = version % LAYER;
     if (!inherited) return table.placeOf(row, name);
@@ -116,7 +116,7 @@ export class BranchTable implements StoredVersions {
   }
 
   /** The version at a position that this branch sees, or -1. */
-  at(position: number): number {
+  versionAt(position: number): number {
     for (let i = 0; i < this.#layers.length; i++) {
       const { table, inherited } = this.#layers[i]!;
       // From the fork on, positions of the source are not this branch's: those of a private one may be the same.
@@ -132,7 +132,7 @@ export class BranchTable implements StoredVersions {
     const segment = table.segmentOf(row);
     const { heap, offsets } = segment.keys;
     const [start, end] = [offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!];
-    const path = segment.paths.at(row & 0xffff);
+    const path = segment.paths.codeAt(row & 0xffff);
     const found: number[] = [];
     for (let version = newest; version !== NO_ROW; ) {
       const layer = Math.floor(version / LAYER);

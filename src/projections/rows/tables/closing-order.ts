@@ -64,7 +64,7 @@ export class ClosingOrders {
       marks[row >>> 5]! |= 1 << (row & 31);
       count++;
     }
-    return marked(count, first);
+    return takeMarked(count, first);
   }
 
   #orderOf(segment: Segment, closing: number, make: boolean): Order | null {
@@ -136,7 +136,7 @@ function orderOf(segment: Segment): Order {
 }
 
 /** The rows that are marked, none of them below `first`; marks are taken away. */
-function marked(count: number, first: number): Int32Array {
+function takeMarked(count: number, first: number): Int32Array {
   const found = new Int32Array(count);
   let used = 0;
   for (let word = first >>> 5; used < count; word++) {

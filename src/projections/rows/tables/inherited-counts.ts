@@ -41,7 +41,7 @@ function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCou
     return new Map([[segment.paths.constant!, { versions, live: segment.closedMost < end ? segment.liveCount : versions }]]);
   }
   for (let row = 0; row < rows; row++) {
-    if (!segment.isRemoved(row)) add(counts, segment.paths.at(row), 1, segment.closingOf(row) >= end ? 1 : 0);
+    if (!segment.isRemoved(row)) add(counts, segment.paths.codeAt(row), 1, segment.closingOf(row) >= end ? 1 : 0);
   }
   // Branches come and go: a request after so many others counts again.
   if (known.size === forksKept) known.clear();
@@ -50,10 +50,10 @@ function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCou
 }
 
 function subtractChanged(total: Map<number, PathCounts>, segment: Segment, inherited: Inherited): void {
-  for (const row of inherited.changed(segment)) {
+  for (const row of inherited.changedRows(segment)) {
     const closing = inherited.closingOf(segment.firstRow + row);
     if (closing === Infinity || segment.isRemoved(row)) continue;
-    add(total, segment.paths.at(row), closing === HIDDEN ? -1 : 0, segment.closingOf(row) >= inherited.end ? -1 : 0);
+    add(total, segment.paths.codeAt(row), closing === HIDDEN ? -1 : 0, segment.closingOf(row) >= inherited.end ? -1 : 0);
   }
 }
 

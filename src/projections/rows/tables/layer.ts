@@ -276,7 +276,7 @@ export class ScopedNames {
     this.#shared = false;
   }
 
-  saved(): SavedNames {
+  savedState(): SavedNames {
     return { subjects: [...this.#subjects], indexed: [...this.#indexed], ends: [...this.#ends] };
   }
 }

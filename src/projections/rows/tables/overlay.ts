@@ -36,7 +36,7 @@ export class Overlay {
   }
 
   /** Bits of the rows of a segment that have an entry; undefined when none has. */
-  touched(segment: number): Int32Array | undefined {
+  touchedBits(segment: number): Int32Array | undefined {
     return this.#segments.get(segment)?.bits;
   }
 
@@ -56,11 +56,11 @@ export class Overlay {
     return total;
   }
 
-  saved(): Float64Array {
+  savedState(): Float64Array {
     return Float64Array.from(this.entries().flat());
   }
 
-  static restored(saved: Float64Array): Overlay {
+  static fromSaved(saved: Float64Array): Overlay {
     const overlay = new Overlay();
     for (let i = 0; i < saved.length; i += 2) overlay.#set(saved[i]!, saved[i + 1]!);
     return overlay;
@@ -104,13 +104,13 @@ export class Inherited {
   }
 
   touches(segment: Segment): boolean {
-    return this.#overlays.some(({ overlay }) => overlay.touched(segment.firstRow >>> 16) !== undefined);
+    return this.#overlays.some(({ overlay }) => overlay.touchedBits(segment.firstRow >>> 16) !== undefined);
   }
 
   /** Rows of a segment that some overlay has an entry for, ascending. */
-  changed(segment: Segment): number[] {
+  changedRows(segment: Segment): number[] {
     const rows: number[] = [];
-    this.#touched(segment)?.forEach((word, index) => {
+    this.#touchedBits(segment)?.forEach((word, index) => {
       for (let bits = word; bits !== 0; bits &= bits - 1) rows.push((index << 5) + 31 - Math.clz32(bits & -bits));
     });
     return rows;
@@ -121,7 +121,7 @@ export class Inherited {
    * of first .. end-1.
    */
   keep(segment: Segment, rows: Int32Array | null, first: number, end: number, openAt: number | null): Int32Array | null {
-    const bits = this.#touched(segment);
+    const bits = this.#touchedBits(segment);
     if (!bits) return rows;
     const count = rows ? rows.length : end - first;
     const kept = new Int32Array(count);
@@ -138,8 +138,8 @@ export class Inherited {
   }
 
   /** Bits of the rows that some overlay has an entry for; null when none has. */
-  #touched(segment: Segment): Int32Array | null {
-    const each = this.#overlays.flatMap(({ overlay }) => overlay.touched(segment.firstRow >>> 16) ?? []);
+  #touchedBits(segment: Segment): Int32Array | null {
+    const each = this.#overlays.flatMap(({ overlay }) => overlay.touchedBits(segment.firstRow >>> 16) ?? []);
     if (each.length <= 1) return each[0] ?? null;
     const merged = new Int32Array(SEGMENT_ROWS >>> 5);
     for (const bits of each) for (let word = 0; word < merged.length; word++) merged[word]! |= bits[word]!;

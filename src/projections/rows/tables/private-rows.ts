@@ -3,27 +3,27 @@ import { type CommittedEntry, positionsOf, scopeOfName } from '../../../log/entr
 import type { ForkedTimeline } from '../../../log/values/forked-timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
-import { RowsAt, type SharedRows } from '../scan/rows-at.ts';
+import { SnapshotRows, type SharedRows } from '../scan/snapshot-rows.ts';
 import { BranchRows } from './branch-rows.ts';
 import type { Layer } from './layer.ts';
 
-interface Parts extends SharedRows {
+interface PrivateRowsDependencies extends SharedRows {
   readonly layer: Layer;
   readonly tenant: string | null;
   readonly timeline: ForkedTimeline;
 }
 
 export class PrivateRows {
-  readonly #parts: Parts;
+  readonly #parts: PrivateRowsDependencies;
 
-  constructor(parts: Parts) {
+  constructor(parts: PrivateRowsDependencies) {
     this.#parts = parts;
   }
 
   /** Rows below a position, its own included. */
   reader(catalog: CatalogReader, basis: number): RowReader {
     const { layer, tenant } = this.#parts;
-    return new RowsAt(this.#parts, layer, { tenant, catalog }, basis, catalog);
+    return new SnapshotRows(this.#parts, layer, { tenant, catalog }, basis, catalog);
   }
 
   /** The rows of the branch, for decide functions. */

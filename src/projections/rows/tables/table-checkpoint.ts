@@ -58,13 +58,13 @@ export function saveRows(
       }
       table.segments.forEach((segment, index) => saveSegment(target, `segment ${place}.${index}`, segment, store));
       // Reading a segment back may wipe the last cell of a string.
-      const saved = table.saved();
+      const saved = table.savedState();
       target.section(`table ${place}`, () => serialize(saved));
     });
     const overlays = layer
       .overlays()
-      .map(({ layer: { id }, table: { tenant, type }, overlay }) => ({ layer: id, tenant, type, entries: overlay.saved() }));
-    return { id: layer.id, tables: tables.length, names: layer.names.saved(), overlays };
+      .map(({ layer: { id }, table: { tenant, type }, overlay }) => ({ layer: id, tenant, type, entries: overlay.savedState() }));
+    return { id: layer.id, tables: tables.length, names: layer.names.savedState(), overlays };
   });
   target.section('contents', serialize({ paths: state.paths, tree: state.tree, layers } satisfies Contents));
 }
@@ -75,7 +75,7 @@ function saveSegment(target: CheckpointWriter, name: string, segment: Segment, s
   if (toCome) {
     const changes = segment.capture();
     target.section(name, () => {
-      segment.released(changes);
+      segment.release(changes);
       const written = toCome();
       target.file(written);
       return serialize({ file: written, changes } satisfies SavedSegment);
@@ -83,14 +83,14 @@ function saveSegment(target: CheckpointWriter, name: string, segment: Segment, s
     return;
   }
   if (file === null) {
-    const state = segment.saved();
+    const state = segment.savedState();
     target.section(name, () => serialize({ state } satisfies SavedSegment));
     return;
   }
   target.file(file);
   const changes = segment.capture();
   target.section(name, () => {
-    segment.released(changes);
+    segment.release(changes);
     return serialize({ file, changes } satisfies SavedSegment);
   });
 }
@@ -116,7 +116,7 @@ export async function restoreRows(
       saved.forEach((layer, i) => {
         assert(layers[i]?.id === layer.id, 'a checkpoint has the layers of its branches');
         for (const { state, segments } of tables[i]!) {
-          layers[i].adoptTable(Table.restored(state, segments, storage, layer.id));
+          layers[i].adoptTable(Table.fromSaved(state, segments, storage, layer.id));
         }
         adoptOverlays(layers[i], layer);
       });
@@ -134,7 +134,7 @@ async function readTable(source: CheckpointReader, place: string, { store }: Row
   const segments = await Promise.all(
     Array.from({ length: state.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
       const saved = read(source, `segment ${place}.${index}`) as SavedSegment;
-      if ('state' in saved) return index === state.segments - 1 ? detached(saved.state) : saved.state;
+      if ('state' in saved) return index === state.segments - 1 ? detach(saved.state) : saved.state;
       assert(store, 'what rests on files has a store');
       const file: SegmentFile = await store.openFile(saved.file);
       return { file, changes: saved.changes };
@@ -147,11 +147,11 @@ async function readTable(source: CheckpointReader, place: string, { store }: Row
  * With arrays of its own: those that were read lie in their section, which would stay in memory beside the copies of the others.
  * A sealed segment needs none, for it copies them anyway.
  */
-function detached<T>(state: T): T {
+function detach<T>(state: T): T {
   if (ArrayBuffer.isView(state)) return alone(state as ArrayBufferView as FixedArray) as ArrayBufferView as T;
   if (state === null || typeof state !== 'object') return state;
   const object = state as Record<string, unknown>;
-  for (const [name, value] of Object.entries(object)) object[name] = detached(value);
+  for (const [name, value] of Object.entries(object)) object[name] = detach(value);
   return state;
 }
 
@@ -159,7 +159,7 @@ function adoptOverlays(layer: Layer, saved: SavedLayer): void {
   for (const { layer: lowerId, tenant, type, entries } of saved.overlays) {
     const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(tenant, type);
     assert(table, 'an overlay changes a table that was saved');
-    layer.adoptOverlay(table, Overlay.restored(entries));
+    layer.adoptOverlay(table, Overlay.fromSaved(entries));
   }
 }
 

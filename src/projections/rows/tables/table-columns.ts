@@ -67,7 +67,7 @@ export class TableColumns {
   }
 
   /** Columns of texts, among these, whose newest segments are spelled out: in those before, codes say which rows have the same. */
-  spelled(names: readonly string[]): readonly string[] {
+  spellings(names: readonly string[]): readonly string[] {
     return names.filter((name) => {
       const column = this.#columns.get(name);
       return column?.type === 'string' && !(column.coding && column.dictionary!.size <= DICTIONARY_MAX);
@@ -103,14 +103,14 @@ export class TableColumns {
     return total;
   }
 
-  saved(): SavedColumns {
+  savedState(): SavedColumns {
     return [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.saved() ?? null }));
   }
 
   restore(columns: SavedColumns): void {
     // All have one shape, however many tables there are: an object made by spreading may get a hidden class of its own.
     for (const { name, type, dictionary, coding, coded, searched } of columns) {
-      const own = dictionary && ByteDictionary.restored(dictionary);
+      const own = dictionary && ByteDictionary.fromSaved(dictionary);
       this.#columns.set(name, { type, dictionary: own, coding, coded, searched });
     }
   }

@@ -18,11 +18,11 @@ import { KeyEntering } from '../keys/enter-keys.ts';
 import { PrimaryKeyIndex, type StoredKeys } from '../keys/primary-key-index.ts';
 import { Provenances } from '../cells/row-provenance.ts';
 import type { RowStorage } from './row-storage.ts';
-import { expectRemovals, type KeyHashes, passOn } from '../keys/removing.ts';
+import { expectRemovals, type KeyHashes, passOn } from '../keys/key-removal.ts';
 import { NO_ROW, Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { SegmentState } from '../segments/segment-state.ts';
-import type { CellPlace, StoredVersions } from '../cells/stored-versions.ts';
+import type { CellAddress, StoredVersions } from '../cells/stored-versions.ts';
 import { TableColumns } from './table-columns.ts';
 import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
@@ -66,8 +66,8 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #leaving: KeyHashes = new Map();
   readonly #copies = new DeferredCopies<WholeTable>(() => {
     // Reading a segment may wipe the last cell of a text.
-    const segments = this.segments.map((segment) => segment.saved());
-    return { table: this.saved(), segments };
+    const segments = this.segments.map((segment) => segment.savedState());
+    return { table: this.savedState(), segments };
   });
 
   constructor(tenant: string | null, type: string, storage: RowStorage, fork = 0) {
@@ -107,7 +107,7 @@ export class Table implements StoredKeys, StoredVersions {
     names: readonly string[],
     ends: readonly string[],
   ): { readonly texts: readonly string[]; readonly ends: readonly string[] } {
-    return { texts: this.#columns.textsToIndex(names), ends: this.#columns.spelled(ends) };
+    return { texts: this.#columns.textsToIndex(names), ends: this.#columns.spellings(ends) };
   }
 
   /** A slice of that; false where there is nothing to do. */
@@ -210,7 +210,7 @@ export class Table implements StoredKeys, StoredVersions {
    * in memory until `wipe` has run, or a query reads the columns.
    */
   remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
-    const rows = Array.from(positions, (position) => this.at(position)).filter((row) => row !== NO_ROW);
+    const rows = Array.from(positions, (position) => this.versionAt(position)).filter((row) => row !== NO_ROW);
     if (rows.length === 0) return;
     this.#copies.settle();
     rows.sort((a, b) => a - b);
@@ -246,7 +246,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   #removeFrom(segment: Segment, rows: readonly number[]): void {
     for (const row of rows) {
-      const counts = this.#countsOf(segment.paths.at(row));
+      const counts = this.#countsOf(segment.paths.codeAt(row));
       counts.versions--;
       if (segment.isOpen(row)) counts.live--;
     }
@@ -275,7 +275,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** The next older open version of the same key, or -1. */
   nextOpen(row: number): number {
-    return this.#firstOpen(this.segmentOf(row).nextLive.at(row & 0xffff));
+    return this.#firstOpen(this.segmentOf(row).nextLive.codeAt(row & 0xffff));
   }
 
   /** From a link of the chain of open versions the first that is one: where some are gone, what they closed is in it still. */
@@ -284,18 +284,18 @@ export class Table implements StoredKeys, StoredVersions {
     let at = row;
     while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) {
       const segment = this.segmentOf(at);
-      const byGone = segment.isRemoved(at & 0xffff) || this.at(segment.closingOf(at & 0xffff)) === NO_ROW;
+      const byGone = segment.isRemoved(at & 0xffff) || this.versionAt(segment.closingOf(at & 0xffff)) === NO_ROW;
       assert(byGone, 'what a standing version closed is in no chain of open versions');
-      at = segment.nextLive.at(at & 0xffff);
+      at = segment.nextLive.codeAt(at & 0xffff);
     }
     return at;
   }
 
   /** The version of the same key before this one, or -1. */
   previousOf(row: number): number {
-    let before = this.segmentOf(row).previous.at(row & 0xffff);
+    let before = this.segmentOf(row).previous.codeAt(row & 0xffff);
     while (before !== NO_ROW && this.segmentOf(before).isRemoved(before & 0xffff)) {
-      before = this.segmentOf(before).previous.at(before & 0xffff);
+      before = this.segmentOf(before).previous.codeAt(before & 0xffff);
     }
     return before;
   }
@@ -303,7 +303,7 @@ export class Table implements StoredKeys, StoredVersions {
   matches(row: number, heap: Uint8Array, start: number, size: number, path: number): boolean {
     const segment = this.segments[row >>> 16]!;
     const at = row & 0xffff;
-    if (segment.paths.at(at) !== path) return false;
+    if (segment.paths.codeAt(at) !== path) return false;
     const { offsets, heap: own } = segment.keys;
     const from = offsets[at]!;
     if (offsets[at + 1]! - from !== size) return false;
@@ -324,7 +324,7 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   opOf(row: number): number {
-    return this.segmentOf(row).ops.at(row & 0xffff);
+    return this.segmentOf(row).ops.codeAt(row & 0xffff);
   }
 
   validFromOf(row: number): bigint {
@@ -342,10 +342,10 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   pathOf(row: number): number {
-    return this.segmentOf(row).paths.at(row & 0xffff);
+    return this.segmentOf(row).paths.codeAt(row & 0xffff);
   }
 
-  at(position: number): number {
+  versionAt(position: number): number {
     const row = this.rowAt(position);
     return row !== NO_ROW && this.segmentOf(row).isRemoved(row & 0xffff) ? NO_ROW : row;
   }
@@ -355,7 +355,7 @@ export class Table implements StoredKeys, StoredVersions {
     return place === undefined ? null : cellAt(place.vector, place.type, place.row);
   }
 
-  placeOf(row: number, name: string): CellPlace | undefined {
+  placeOf(row: number, name: string): CellAddress | undefined {
     const segment = this.segmentOf(row);
     const column = segment.column(name);
     return column && { vector: column.vector(segment.length), type: column.type, row: row & 0xffff };
@@ -401,13 +401,13 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#copies.defer();
   }
 
-  saved(): TableState {
+  savedState(): TableState {
     const { tenant, type, segments } = this;
-    return { tenant, type, segments: segments.length, columns: this.#columns.saved(), provenances: this.#provenances.all };
+    return { tenant, type, segments: segments.length, columns: this.#columns.savedState(), provenances: this.#provenances.all };
   }
 
   /** Index and counts are made again from the segments, all but the last of which are sealed; a large index while it is used. */
-  static restored(
+  static fromSaved(
     state: TableState,
     segments: readonly (SegmentState | RestingSegment)[],
     storage: RowStorage,
@@ -436,14 +436,14 @@ export class Table implements StoredKeys, StoredVersions {
       assert(store, 'what rests on files has a store');
       const segment = Segment.resting(file.parts(), changes, file, this.dictionaryOf, store, space);
       this.segments.push(segment);
-      store.restored(segment, file, this.dictionaryOf);
+      store.addRestored(segment, file, this.dictionaryOf);
       return () => file.hashes();
     }
-    const segment = Segment.restored(saved, this.dictionaryOf, space);
+    const segment = Segment.fromSaved(saved, this.dictionaryOf, space);
     this.segments.push(segment);
     if (followed) {
       segment.seal();
-      store?.sealed(segment, this.dictionaryOf);
+      store?.onSealed(segment, this.dictionaryOf);
     }
     return () => hashesOf(segment);
   }
@@ -468,7 +468,7 @@ export class Table implements StoredKeys, StoredVersions {
     }
     for (let row = 0; row < length; row++) {
       if (segment.isRemoved(row)) continue;
-      const counts = this.#countsOf(segment.paths.at(row));
+      const counts = this.#countsOf(segment.paths.codeAt(row));
       counts.versions++;
       if (segment.isOpen(row)) counts.live++;
     }
@@ -493,7 +493,7 @@ export class Table implements StoredKeys, StoredVersions {
     if (head && this.#roomIn(head, position) > 0) return head;
     if (head) {
       head.seal();
-      this.#storage.store?.sealed(head, this.dictionaryOf);
+      this.#storage.store?.onSealed(head, this.dictionaryOf);
     }
     const segment = new Segment(this.segments.length * SEGMENT_ROWS, position, this.#storage.space, head ?? null);
     this.segments.push(segment);
@@ -583,7 +583,7 @@ export class Table implements StoredKeys, StoredVersions {
   #closeFor(position: number, closes: Float64Array, from: number, to: number): number {
     let closed = 0;
     for (let i = from; i < to; i++) {
-      const row = closes[i]! < this.#fork ? NO_ROW : this.at(closes[i]!);
+      const row = closes[i]! < this.#fork ? NO_ROW : this.versionAt(closes[i]!);
       if (row === NO_ROW) continue;
       this.segmentOf(row).close(row & 0xffff, position);
       closed++;
@@ -595,7 +595,7 @@ export class Table implements StoredKeys, StoredVersions {
   #standing(positions: Float64Array, from: number, to: number): number {
     if (this.#fork === 0 && this.#gone === 0) return to - from;
     let standing = 0;
-    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.at(positions[i]!) !== NO_ROW) standing++;
+    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.versionAt(positions[i]!) !== NO_ROW) standing++;
     return standing;
   }
 

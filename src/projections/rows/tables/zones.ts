@@ -153,7 +153,7 @@ export class Pruner {
       return withinTimes(predicate.op, value, segment, column, this.#timeline) ? ALL : 0;
     }
     if (typeof value === 'boolean' || (typeof value === 'string' && predicate.bytes === null)) return ALL;
-    const stored = this.#stored(segment, column);
+    const stored = this.#storedName(segment, column);
     const zones = stored === null ? null : this.#zonesOf(segment, stored, sealed);
     if (zones === null) return ALL;
     const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
@@ -163,7 +163,7 @@ export class Pruner {
       this.#table.pruned.byBloom++;
       return 0;
     }
-    return holding | unsummarised(zones.summarised);
+    return holding | unsummarisedRows(zones.summarised);
   }
 
   /** True when the filter of a column knows that no row of the segment has the value. */
@@ -185,10 +185,10 @@ export class Pruner {
    * Narrows rows first .. end-1, which lie in neighbouring ranges, by predicates over ascending texts: keys that arrive in order
    * are reduced to exactly the matching range.
    */
-  narrowed(segment: Segment, first: number, end: number): readonly [number, number] {
+  narrow(segment: Segment, first: number, end: number): readonly [number, number] {
     let [from, to] = [first, end];
     for (const { column, op, bytes } of this.#predicates) {
-      const stored = bytes === null ? null : this.#stored(segment, column);
+      const stored = bytes === null ? null : this.#storedName(segment, column);
       const zones = stored === null ? undefined : summaryOf(known, segment, stored);
       if (bytes === null || zones?.kind !== 'texts') continue;
       const texts = (stored === '_pk' ? segment.keys : segment.column(stored!))?.vector(segment.length);
@@ -200,7 +200,7 @@ export class Pruner {
   }
 
   /** The column whose extremes tell of `column`. */
-  #stored(segment: Segment, column: string): string | null {
+  #storedName(segment: Segment, column: string): string | null {
     if (column === '_pk' || (column === 'id' && this.#idIsKey && !segment.columnNames().includes('id'))) return '_pk';
     // An undeclared `id` stands beside keys that stand for those that are missing.
     return column === 'id' && this.#idIsKey ? null : column;
@@ -251,7 +251,7 @@ function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
 }
 
 /** Bits of the stretches after so many rows. */
-function unsummarised(rows: number): number {
+function unsummarisedRows(rows: number): number {
   return from(Math.ceil(rows / STRETCH_ROWS));
 }
 
@@ -348,7 +348,7 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   // Where keys rise with arrival, this alone rules out all segments but one or two.
   if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
   const stretches = Math.ceil(zones.summarised / STRETCH_ROWS);
-  const all = ~unsummarised(zones.summarised);
+  const all = ~unsummarisedRows(zones.summarised);
   if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, stretches, op, bytes);
   let holding = 0;
   for (let stretch = 0; stretch < 32; stretch++) {
@@ -359,7 +359,7 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
 
 /** The same where texts rise from stretch to stretch: those that hold lie side by side, and where they begin and end is searched. */
 function risingHolding(zones: TextZones, stretches: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
-  let holding = ~unsummarised(zones.summarised);
+  let holding = ~unsummarisedRows(zones.summarised);
   if (op !== '<' && op !== '<=') {
     const upwards = op === '=' ? '>=' : op;
     holding &= from(stretchAfter(stretches, (stretch) => !mayHold(zones, stretch, stretch, upwards, bytes)));

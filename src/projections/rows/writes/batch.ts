@@ -1,7 +1,7 @@
 /** Rows of several types at once: every step is decided on what stood before the batch, and all of them are one append or none. Pure. */
 import { type ErrorCode, ServiceError } from '../../../errors.ts';
 import { type EntryDraft, positionsOf, type TypeDefinition } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { MadeTypes } from '../../catalog/made-types.ts';
@@ -16,7 +16,7 @@ export function decideBatch(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   const size = steps.reduce((sum, step) => sum + (step.kind === 'put-rows' ? step.rows.length : step.keys.length), 0);
   if (size > batchRowsMax || steps.length > batchRowsMax) {
@@ -36,7 +36,7 @@ export function decideBatch(
     const decision = refusing(number, () => decideStep(step, made, rows, own, { position, time }));
     for (const draft of decision.drafts) {
       if (draft.body.kind === 'type') {
-        refuseWidened(draft.body.definition, made.made(draft.body.definition.name));
+        refuseWidened(draft.body.definition, made.madeType(draft.body.definition.name));
         made.add(draft.body.definition);
       }
       if (draft.body.kind === 'rows') {
@@ -74,7 +74,7 @@ function decideStep(
   made: MadeTypes,
   rows: BranchRows,
   context: DecideContext,
-  at: NextPlace,
+  at: NextPosition,
 ): Decision {
   if (step.kind === 'delete-rows') {
     const decision = decideDelete(step, made, rows, context, at);

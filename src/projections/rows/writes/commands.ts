@@ -4,7 +4,7 @@ import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../../
 import { rowOp } from '../../../log/entries/entry.ts';
 import { isOwnSubject } from '../../../log/keys/subjects.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import { checkIdentifier, limits } from '../../../log/values/value.ts';
@@ -32,7 +32,7 @@ import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { SourceSeals } from '../checks/source-seals.ts';
 import { type OpenVersion, VersionPlan } from '../checks/version-plan.ts';
-import { planned, textVector } from '../checks/written.ts';
+import { bodyOfPlan, textVector } from '../checks/version-columns.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
@@ -43,7 +43,7 @@ export function decidePut(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   return atOnce(putSteps(command, catalog, rows, context, next));
 }
@@ -54,7 +54,7 @@ export function* putSteps(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Generator<undefined, Decision> {
   const { type, patch } = command;
   refuseClassified(type);
@@ -110,7 +110,7 @@ export function* putSteps(
     closes: written.closes,
     cells: written.cells,
     provenance: command.provenance,
-    ...sealing(context, catalog, rows).of(batch.definition, written, context.entry.path, command.subject),
+    ...sealing(context, catalog, rows).subjectsOf(batch.definition, written, context.entry.path, command.subject),
   };
   const drafts: EntryDraft[] = [];
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
@@ -127,7 +127,7 @@ export function decideDelete(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   return atOnce(deleteSteps(command, catalog, rows, context, next));
 }
@@ -138,7 +138,7 @@ export function* deleteSteps(
   catalog: CatalogReader,
   rows: BranchRows,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Generator<undefined, Decision> {
   refuseClassified(command.type);
   const known = catalog.type(command.type);
@@ -211,15 +211,15 @@ export function* deleteSteps(
     const nothing = decideNothing('delete-rows', rejections.count, errors);
     return { ...nothing, outcome: { ...nothing.outcome, ...told } };
   }
-  const written = planned(plan, textVector(keys), yield* cells.columnSteps(plan.cells));
-  const subjects = sealing(context, catalog, rows).of(known, written, context.entry.path);
+  const written = bodyOfPlan(plan, textVector(keys), yield* cells.columnSteps(plan.cells));
+  const subjects = sealing(context, catalog, rows).subjectsOf(known, written, context.entry.path);
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
   const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);
   const deleted = [...new Set(keys)];
   const drafts: EntryDraft[] = [{ context: context.entry, body }];
   if (edges !== null)
     drafts.push(...edges.drafts(next.position + body.ops.length, sealedTimes(body, subjectProperty(known), next)));
-  return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listed(deleted), ...told } };
+  return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listKeys(deleted), ...told } };
 }
 
 /** Hard delete of every version, ended ones included. */
@@ -230,7 +230,7 @@ export function decideRemove(
   holds: HoldReader,
   sealing: SourceSealing | null,
   context: DecideContext,
-  next: NextPlace,
+  next: NextPosition,
 ): Decision {
   refuseClassified(command.type);
   const known = catalog.type(command.type);
@@ -263,7 +263,7 @@ export function decideRemove(
       accepted: keys.length,
       rejected: rejections.count,
       errors: rejections.list(outcomeLimits.errorsListed),
-      ...listed(keys),
+      ...listKeys(keys),
       systemFrom: next.time,
       systemFromLast: next.time,
       changed: true,
@@ -281,9 +281,9 @@ function checkedKeys(
   versions: 'open' | 'all',
   rows: BranchRows,
   { entry, rowCheck }: DecideContext,
-  at: NextPlace,
+  at: NextPosition,
 ): (key: string, stands: boolean) => Refusal | null {
-  const test = rowCheck?.of(known) ?? null;
+  const test = rowCheck?.testFor(known) ?? null;
   if (test === 'none') rowCheck!.refuse(known);
   const place = { path: entry.path, rows, at };
   const refused = test === null ? new Set<string>() : refusedKeys(test, type, [...new Set(keys)], place, versions);
@@ -303,7 +303,7 @@ function outcomeOf(
   kind: Outcome['kind'],
   body: RowsBody,
   origins: Int32Array | null,
-  at: NextPlace,
+  at: NextPosition,
   rejected: number,
   errors: readonly RowRejection[],
   idsMax: number = outcomeLimits.idsListed,
@@ -331,7 +331,7 @@ function outcomeOf(
   };
 }
 
-function listed(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
+function listKeys(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
   return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
 }
 
@@ -340,7 +340,7 @@ function sealing(context: DecideContext, catalog: CatalogReader, rows: BranchRow
 }
 
 /** When the rows begin to be believed that are sealed without a cell that says for whom: their edges have none either. */
-function sealedTimes({ subjects, ops }: RowsBody, property: string | null, { time }: NextPlace): ReadonlySet<bigint> {
+function sealedTimes({ subjects, ops }: RowsBody, property: string | null, { time }: NextPosition): ReadonlySet<bigint> {
   const times = new Set<bigint>();
   if (subjects === undefined) return times;
   for (let row = 0; row < ops.length; row++) {

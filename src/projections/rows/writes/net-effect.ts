@@ -10,11 +10,11 @@
  */
 import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import { type EntryDraft, positionsOf, rowOp, type RowsBody } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import { gather } from '../cells/gather.ts';
-import { boundAt, boundVector } from '../checks/written.ts';
+import { boundAt, boundVector } from '../checks/version-columns.ts';
 
 /** A version as it was decided. */
 interface Version {
@@ -37,7 +37,7 @@ interface Version {
 }
 
 /** `drafts` were decided one after the other, from `next` on; the result belongs there as well. */
-export function netEffect(drafts: readonly EntryDraft[], next: NextPlace): readonly EntryDraft[] {
+export function netEffect(drafts: readonly EntryDraft[], next: NextPosition): readonly EntryDraft[] {
   if (!drafts.some(({ body }) => body.kind === 'rows' && body.closes.some((position) => position >= next.position)))
     return drafts;
   const { versions, length } = versionsOf(drafts, next);
@@ -119,7 +119,7 @@ function replacing(
 
 function versionsOf(
   drafts: readonly EntryDraft[],
-  next: NextPlace,
+  next: NextPosition,
 ): { readonly versions: ReadonlyMap<number, Version>; readonly length: number } {
   const versions = new Map<number, Version>();
   let { position } = next;
@@ -221,23 +221,23 @@ function bodyOf(
   const closeOffsets = new Uint32Array(kept.length + 1);
   for (const [i, { closes }] of kept.entries()) closeOffsets[i + 1] = closeOffsets[i]! + closes.length;
   const [keys, from, to] = body.keys.columns;
-  const picked = (column: NamedColumn, vector: Vector = gather(column.vector, rows)): NamedColumn => ({ ...column, vector });
+  const pickColumn = (column: NamedColumn, vector: Vector = gather(column.vector, rows)): NamedColumn => ({ ...column, vector });
   return {
     ...body,
     ops: Uint8Array.from(rows, (row) => body.ops[row]!),
     keys: {
       length: rows.length,
       columns: [
-        picked(keys!),
-        picked(from!, boundVector(bounds.map(([each]) => each))),
-        picked(to!, boundVector(bounds.map(([, each]) => each))),
+        pickColumn(keys!),
+        pickColumn(from!, boundVector(bounds.map(([each]) => each))),
+        pickColumn(to!, boundVector(bounds.map(([, each]) => each))),
       ],
     },
     closeOffsets,
     closes: Float64Array.from(
       kept.flatMap(({ closes }) => closes.map((closed) => (typeof closed === 'number' ? closed : closed.position))),
     ),
-    cells: { length: rows.length, columns: body.cells.columns.map((column) => picked(column)) },
+    cells: { length: rows.length, columns: body.cells.columns.map((column) => pickColumn(column)) },
     ...(body.subjects && { subjects: gather(body.subjects, rows) }),
   };
 }

@@ -1,15 +1,15 @@
 /** Puts whose rows are all taken as they came: columns pass through, and only closings are worked out. Pure. */
 import type { NamedColumn } from '../../../log/values/columns.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { CheckedBatch } from '../checks/batch-contract.ts';
 import { BatchKeys } from '../keys/batch-keys.ts';
 import { hashBytes } from '../cells/byte-hash.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
-import { boundAt, keyColumns, type Written } from '../checks/written.ts';
+import { boundAt, keyColumns, type Written } from '../checks/version-columns.ts';
 
 /** Null when some row is not that simple: bounds that hold nothing, or bounds of a key that has open versions already. */
-export function putWhole(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
+export function putWhole(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPosition): Written | null {
   const { length, keys, validFrom, validTo } = batch;
   if (length === 1) return putOne(batch, table, path, at);
   const groups = new BatchKeys(keys, length, path);
@@ -54,7 +54,7 @@ const oneWithoutCloses = new Uint32Array(2);
 const noCloses = new Float64Array(0);
 
 /** Puts one row, without the bookkeeping that distinguishes rows of a batch. */
-function putOne(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
+function putOne(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPosition): Written | null {
   const { keys, validFrom, validTo } = batch;
   const closes: number[] = [];
   if (table && path >= 0) {

@@ -4,7 +4,7 @@
  */
 import { assert } from '../../../errors.ts';
 import { rowOp } from '../../../log/entries/entry.ts';
-import type { NextPlace } from '../../../log/log-store.ts';
+import type { NextPosition } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { PutRows, RowOutcome } from '../../command.ts';
@@ -18,11 +18,11 @@ import type { RowEdges, RowVersion } from '../edges/edges.ts';
 import { gather } from '../cells/gather.ts';
 import type { Rejections } from '../cells/rejections.ts';
 import type { RowCells } from '../cells/row-cells.ts';
-import { notPermitted, permitted } from '../checks/row-check.ts';
+import { notPermitted, testRows } from '../checks/row-check.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { type OpenVersion, type PlanMark, VersionPlan } from '../checks/version-plan.ts';
-import { boundAt, boundVector, planned, type Written } from '../checks/written.ts';
+import { boundAt, boundVector, bodyOfPlan, type Written } from '../checks/version-columns.ts';
 
 export interface RowByRow {
   readonly put: Pick<PutRows, 'patch' | 'when' | 'keepsPresent' | 'replace' | 'listsRows'>;
@@ -31,7 +31,7 @@ export interface RowByRow {
   readonly edges: RowEdges | null;
   readonly rows: BranchRows;
   readonly context: DecideContext;
-  readonly at: NextPlace;
+  readonly at: NextPosition;
   readonly rejections: Rejections;
 }
 
@@ -115,7 +115,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   const made = Int32Array.from(origins);
   const asSent = made.length === length && made.every((row, i) => row === i);
   const columns = yield* cells.columnSteps(plan.cells);
-  const written = planned(plan, asSent ? keys : gather(keys, made), columns);
+  const written = bodyOfPlan(plan, asSent ? keys : gather(keys, made), columns);
   yield;
   return { written, origins: made, outcomes: put.listsRows ? withRefused(outcomes, asked) : null };
 
@@ -145,7 +145,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
 }
 
 /** The versions that a plan writes from number `first` on. */
-export function versionsSince(plan: VersionPlan, first: number, at: NextPlace): RowVersion[] {
+export function versionsSince(plan: VersionPlan, first: number, at: NextPosition): RowVersion[] {
   const versions: RowVersion[] = [];
   for (let i = first; i < plan.length; i++) {
     const systemFrom = at.time + BigInt(i);
@@ -173,7 +173,7 @@ export function openVersions(table: StoredVersions, newest: number): OpenVersion
 export function newestStated(table: StoredVersions, newest: number): number {
   let version = newest;
   while (table.opOf(version) === rowOp.remainder) {
-    const before = table.at(table.positionOf(version) - 1);
+    const before = table.versionAt(table.positionOf(version) - 1);
     if (before < 0) break;
     version = before;
   }
@@ -198,7 +198,7 @@ class WholeRows {
     this.#asked = asked;
     const { primaryKey } = batch.definition;
     this.#required = [...batch.required, ...(primaryKey === null || batch.required.includes(primaryKey) ? [] : [primaryKey])];
-    const test = context.rowCheck?.of(batch.definition) ?? null;
+    const test = context.rowCheck?.testFor(batch.definition) ?? null;
     assert(test !== 'none', 'a type of which nothing may be written was refused before');
     this.#test = test;
   }
@@ -221,7 +221,7 @@ class WholeRows {
         validTo: boundVector([plan.to[i]!]),
       };
       const place = { path: context.entry.path, rows, at: { ...at, time: at.time + BigInt(i) } };
-      if (permitted(this.#test, version, place)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
+      if (testRows(this.#test, version, place)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
     }
     return null;
   }

@@ -128,7 +128,7 @@ test('texts hash to the same whether they lie one after the other or are looked 
       const spelled = hashesOf({ kind: 'text', offsets, heap, nulls: of });
       const vector = { kind: 'dict', values, dictionary, nulls: of } as const;
       expect(hashesOf(cellsOf(vector))).toEqual(spelled);
-      expect(hashesOf(cellsOf(vector, (own) => own.copied()))).toEqual(spelled);
+      expect(hashesOf(cellsOf(vector, (own) => own.copy()))).toEqual(spelled);
     }
   }
 });

@@ -34,7 +34,7 @@ async function restored(later: (() => void)[]): Promise<Restored> {
   );
   for (let n = -2n; n > -7n; n--) before.put('T', columns, [{ id: 'k45', n }]);
   before.run({ kind: 'remove-rows', type: 'T', keys: ['k33'] });
-  await rows.store.settled();
+  await rows.store.whenIdle();
   await saved.save(before.projections.projector, rows.store);
   await rows.store.close();
   const defer = (task: () => void): void => void later.push(task);

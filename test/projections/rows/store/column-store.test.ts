@@ -27,7 +27,7 @@ beforeEach(async () => {
   rows = saved.resting(1e9, 4);
   store = new Store(freshProjections(undefined, rows));
   put(0, 18);
-  await rows.store.settled();
+  await rows.store.whenIdle();
 });
 
 afterEach(() => rows.store.close());
@@ -83,7 +83,7 @@ describe('segments that were just sealed', () => {
   test('are written for who needs them, at the end of their number or share of the budget, and not after the end', async () => {
     const asked = gathering(1e9);
     add(asked.of, 0, 9);
-    await asked.columns.settled();
+    await asked.columns.whenIdle();
     expect(asked.columns.counts.written).toBe(2);
     await asked.columns.close();
 
@@ -149,7 +149,7 @@ describe('a column store', () => {
     rows.store.trim(0);
     const property = { type: 'number', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
     store.run({ kind: 'evolve-type', name: 'T', properties: { n: property } });
-    await rows.store.settled();
+    await rows.store.whenIdle();
     expect(rows.store.counts.written).toBe(4);
     // Whoever decided it looked whether the integers fit, so they are in memory and were widened there.
     for (let round = 0; round < 2; round++) {
@@ -167,7 +167,7 @@ describe('a column store', () => {
     expect(again.digests()).toEqual(store.projections.digests());
     // Codes mean what their dictionary says, which goes with the type.
     store.run({ kind: 'evolve-type', name: 'T', properties: { word: { ...property, type: 'json' } } });
-    await rows.store.settled();
+    await rows.store.whenIdle();
     expect(rows.store.counts.written).toBe(8);
     expect(store.read('T', ['word'], { keys: ['k3'] })).toEqual([{ word: '"word 1"' }]);
   });
@@ -175,10 +175,10 @@ describe('a column store', () => {
   test('widens in memory, once, what a branch reads as it was, and reads it so from its file', async () => {
     const property = { type: 'number', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
     store.run({ kind: 'evolve-type', name: 'T', properties: { n: property } });
-    await rows.store.settled();
+    await rows.store.whenIdle();
     store.run({ kind: 'fork-branch', name: 'dev', source: 'main', shares: 'everything' });
     store.run({ kind: 'evolve-type', name: 'T', properties: { n: { ...property, type: 'json' } } });
-    await rows.store.settled();
+    await rows.store.whenIdle();
     for (let round = 0; round < 2; round++) {
       rows.store.trim(0);
       expect(store.read('T', ['n']).map(({ n }) => n)).toEqual(Array.from({ length: 18 }, (_, i) => `${i}`));
@@ -254,7 +254,7 @@ describe('a column store', () => {
         branch: 'dev',
       },
     );
-    await rows.store.settled();
+    await rows.store.whenIdle();
     const reader = store.snapshot(store.position, 'dev').rows;
     const files = rows.store.storedSegments;
     rows.store.trim(0);

@@ -1,6 +1,6 @@
 /** Transfers in the order of time, and by the accounts that they leave and reach. */
 import { compareText } from '../../../../log/values/value.ts';
-import { type Steps, sorted } from '../../../graph/steps.ts';
+import { type Steps, sortInSteps } from '../../../graph/steps.ts';
 import type { DomainCall } from '../domain-function.ts';
 
 export interface TransferRow {
@@ -58,7 +58,7 @@ export class Transfers {
   }
 
   static *of(rows: readonly TransferRow[]): Steps<Transfers> {
-    const order = yield* sorted(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
+    const order = yield* sortInSteps(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
     yield;
     return new Transfers(rows, order);
   }

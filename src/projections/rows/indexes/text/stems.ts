@@ -15,12 +15,12 @@ export function stemmer(language: string): (word: string) => string {
   const known = made.get(language);
   if (known) return known;
   if (language === 'none') return (word) => word;
-  const { stem } = prepared(language);
+  const { stem } = prepareStemmer(language);
   made.set(language, stem);
   return stem;
 }
 
-function prepared(language: string): { stem: (word: string) => string } {
+function prepareStemmer(language: string): { stem: (word: string) => string } {
   const own = stemmers.newStemmer(language);
   const cache = new LRUCache<string, string>({ max: wordsKept });
   return {

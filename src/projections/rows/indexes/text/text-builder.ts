@@ -5,7 +5,7 @@ import { compareText } from '../../../../log/values/value.ts';
 import { SEGMENT_ROWS } from '../../segments/segment-column.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokenSpans } from './tokens.ts';
 import { jsonTextSpans } from './json-texts.ts';
-import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
+import { pack, PEAK_MOST, TextIndex } from './text-index.ts';
 import { stemmer } from './stems.ts';
 
 /** Texts of consecutive rows. With `codes`, row r has text codes[r]; without, text r. */
@@ -139,16 +139,16 @@ class Terms {
   #whole(heap: Uint8Array, from: number, to: number, first: number): void {
     const width = this.place - first;
     if (width < 2 || to - from > TERM_MAX) return;
-    this.#wholes.push(this.#numberOf(this.#word, to - from, this.#lowered(heap, from, to)), this.#row, first, width);
+    this.#wholes.push(this.#numberOf(this.#word, to - from, this.#lower(heap, from, to)), this.#row, first, width);
   }
 
   #word_(heap: Uint8Array, from: number, to: number): void {
     const end = Math.min(to, from + TERM_MAX);
-    this.#add(this.#word, end - from, this.#lowered(heap, from, end));
+    this.#add(this.#word, end - from, this.#lower(heap, from, end));
   }
 
   /** Brings letters into the word at hand, in small ones; gives their hash. */
-  #lowered(heap: Uint8Array, from: number, to: number): number {
+  #lower(heap: Uint8Array, from: number, to: number): number {
     const word = this.#word;
     let hash = 0x811c_9dc5;
     for (let at = from; at < to; at++) {
@@ -161,7 +161,7 @@ class Terms {
   }
 
   #add(word: Uint8Array, size: number, hash: number): void {
-    if (this.#tokenCount === this.#tokens.length) this.#tokens = grown(this.#tokens);
+    if (this.#tokenCount === this.#tokens.length) this.#tokens = grow(this.#tokens);
     this.#tokens[this.#tokenCount++] = this.#numberOf(word, size, hash);
     this.place++;
   }
@@ -185,10 +185,10 @@ class Terms {
   #new(word: Uint8Array, size: number, hash: number, slot: number): number {
     const number = this.#count++;
     if (number + 1 >= this.#starts.length) {
-      this.#starts = grown(this.#starts);
-      this.#hashes = grown(this.#hashes);
+      this.#starts = grow(this.#starts);
+      this.#hashes = grow(this.#hashes);
     }
-    while (this.#used + size > this.#heap.length) this.#heap = grown(this.#heap);
+    while (this.#used + size > this.#heap.length) this.#heap = grow(this.#heap);
     this.#heap.set(word.subarray(0, size), this.#used);
     this.#used += size;
     this.#starts[number + 1] = this.#used;
@@ -323,7 +323,7 @@ class Terms {
       postings: postings.bytes(),
       places: places.bytes(),
     };
-    return packed(index, held, tokens.length);
+    return pack(index, held, tokens.length);
   }
 
   /** Numbers of the terms, bytewise. */
@@ -393,7 +393,7 @@ class Varints {
   }
 
   add(value: number): void {
-    if (this.length + 5 > this.#bytes.length) this.#bytes = grown(this.#bytes);
+    if (this.length + 5 > this.#bytes.length) this.#bytes = grow(this.#bytes);
     let rest = value;
     while (rest >= 0x80) {
       this.#bytes[this.length++] = (rest & 0x7f) | 0x80;
@@ -403,7 +403,7 @@ class Varints {
   }
 
   addShort(value: number): void {
-    if (this.length + 2 > this.#bytes.length) this.#bytes = grown(this.#bytes);
+    if (this.length + 2 > this.#bytes.length) this.#bytes = grow(this.#bytes);
     this.#bytes[this.length++] = value & 0xff;
     this.#bytes[this.length++] = value >>> 8;
   }
@@ -413,7 +413,7 @@ class Varints {
   }
 }
 
-function grown<T extends Uint8Array | Uint32Array | Int32Array>(array: T): T {
+function grow<T extends Uint8Array | Uint32Array | Int32Array>(array: T): T {
   const larger = new (array.constructor as new (length: number) => T)(array.length * 2);
   larger.set(array);
   return larger;

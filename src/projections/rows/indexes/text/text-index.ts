@@ -26,7 +26,7 @@ export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
 const TERMS_A_HEAD = 32;
 
-export interface TextIndexParts {
+export interface TextIndexArrays {
   readonly rows: number;
   readonly lengths: Uint32Array;
   readonly frequencies: Uint32Array;
@@ -55,11 +55,11 @@ export class TextIndex {
   /** How many rows have any term, and how many terms they have together. */
   readonly held: number;
   readonly total: number;
-  readonly #parts: TextIndexParts;
+  readonly #parts: TextIndexArrays;
   /** First four bytes of every 32nd term: a search for one begins with these, which lie together. */
   readonly #heads: Uint32Array;
 
-  private constructor(bytes: Uint8Array, parts: TextIndexParts, held: number, total: number) {
+  private constructor(bytes: Uint8Array, parts: TextIndexArrays, held: number, total: number) {
     this.bytes = bytes;
     this.#parts = parts;
     this.rows = parts.rows;
@@ -88,7 +88,7 @@ export class TextIndex {
       at += count;
       return view;
     };
-    const parts: TextIndexParts = {
+    const parts: TextIndexArrays = {
       rows: rows!,
       lengths: words(rows!),
       frequencies: words(terms!),
@@ -249,7 +249,7 @@ export class TextIndex {
    * Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending; those that take several go to `wide`, with their
    * last ones. The other targets are those of `postings`.
    */
-  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[], wide: WidePlace[]): void {
+  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[], wide: OrdinalRange[]): void {
     const { places, placeOffsets } = this.#parts;
     const found = this.postings(term, rows, counts);
     let at = placeOffsets[term]!;
@@ -301,7 +301,7 @@ export class TextIndex {
 }
 
 /** The places of a word that are those of its parts. */
-export interface WidePlace {
+export interface OrdinalRange {
   readonly first: number;
   readonly last: number;
 }
@@ -310,7 +310,7 @@ export interface WidePlace {
 export const PLACES = 2 ** 21;
 
 /** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
-export function packed(parts: TextIndexParts, held: number, total: number): Uint8Array {
+export function pack(parts: TextIndexArrays, held: number, total: number): Uint8Array {
   const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, places } = parts;
   const words = [
     parts.lengths,

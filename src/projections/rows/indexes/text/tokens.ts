@@ -60,7 +60,7 @@ const plain = /^[\0-\x7f]*$/;
 
 /** Terms of a text in order. */
 export function tokensOf(raw: string): string[] {
-  const text = composed(raw);
+  const text = compose(raw);
   const terms: string[] = [];
   eachRun(text, (start, end, ideographic) => {
     if (ideographic) pairs(text.slice(start, end), terms);
@@ -81,7 +81,7 @@ export interface TokenSpan {
 
 /** The same terms, and whole words that capitals part before their parts, with their places in the text as it was composed for them. */
 export function tokenSpans(raw: string): { readonly text: string; readonly spans: readonly TokenSpan[] } {
-  const text = composed(raw);
+  const text = compose(raw);
   const spans: TokenSpan[] = [];
   /** Number of the first part of a word, and how many there are so far. */
   let [first, parted, place] = [0, 0, 0];
@@ -112,7 +112,7 @@ export function tokenSpans(raw: string): { readonly text: string; readonly spans
   return { text, spans };
 }
 
-function composed(raw: string): string {
+function compose(raw: string): string {
   return plain.test(raw) ? raw : raw.normalize('NFKC');
 }
 

@@ -21,7 +21,7 @@ const SEED = 100;
 /** Room in memory for the bytes of a graph, beside those that it takes itself. */
 const BYTES_BESIDE = 1 << 20;
 
-export interface GraphsPlace {
+export interface GraphsOptions {
   /** Where files in memory lie. */
   readonly memory: string;
 }
@@ -35,7 +35,7 @@ export interface NearPart {
   readonly visible: Int32Array | null;
 }
 
-export type GraphAsked =
+export type GraphRequest =
   | { readonly ask: 'begin'; readonly graph: number; readonly dims: number; readonly rows: number }
   | { readonly ask: 'add'; readonly graph: number; readonly rows: Int32Array; readonly values: Float32Array }
   | { readonly ask: 'near'; readonly vector: Float32Array; readonly parts: readonly NearPart[] }
@@ -43,7 +43,7 @@ export type GraphAsked =
   | { readonly ask: 'open'; readonly graph: number; readonly dims: number; readonly bytes: Uint8Array }
   | { readonly ask: 'drop'; readonly graph: number };
 
-export interface GraphTold {
+export interface GraphReply {
   /** Rows near the vector, nearest first, for each part that was asked. */
   readonly near?: readonly Int32Array[];
   /** The saved form of a graph, in memory that threads share; absent where there is no memory for a file. */
@@ -55,14 +55,14 @@ interface Graph {
   readonly index: hnsw.HierarchicalNSW;
 }
 
-const nothing: GraphTold = {};
+const nothing: GraphReply = {};
 
-export const graphJob: Job<GraphsPlace, GraphAsked, GraphTold> = {
+export const graphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
   module: import.meta.url,
   name: 'graphJob',
   begin: ({ memory }) => {
     const graphs = new Map<number, Graph>();
-    const known = (number: number): Graph => {
+    const requireGraph = (number: number): Graph => {
       const graph = graphs.get(number);
       assert(graph, 'a graph that is asked was begun');
       return graph;
@@ -76,18 +76,18 @@ export const graphJob: Job<GraphsPlace, GraphAsked, GraphTold> = {
           return nothing;
         }
         case 'add': {
-          const { dims, index } = known(asked.graph);
+          const { dims, index } = requireGraph(asked.graph);
           for (const [i, row] of asked.rows.entries()) index.addPoint(numbers(asked.values, i, dims), row);
           return nothing;
         }
         case 'near': {
           const vector = numbers(asked.vector, 0, asked.vector.length);
-          return { near: asked.parts.map((part) => nearOf(known(part.graph), vector, part)) };
+          return { near: asked.parts.map((part) => nearOf(requireGraph(part.graph), vector, part)) };
         }
         case 'save':
-          return await saved(known(asked.graph), memory);
+          return await saveGraph(requireGraph(asked.graph), memory);
         case 'open':
-          graphs.set(asked.graph, await opened(asked.dims, asked.bytes, memory));
+          graphs.set(asked.graph, await openGraph(asked.dims, asked.bytes, memory));
           return nothing;
         case 'drop':
           graphs.delete(asked.graph);
@@ -103,7 +103,7 @@ function nearOf({ index }: Graph, vector: number[], { count, effort, visible }: 
   return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors);
 }
 
-async function saved({ dims, index }: Graph, memory: string): Promise<GraphTold> {
+async function saveGraph({ dims, index }: Graph, memory: string): Promise<GraphReply> {
   const file = await openMemoryFile(memory, graphBytes(index.getCurrentCount(), dims) + BYTES_BESIDE);
   if (!file) return nothing;
   try {
@@ -115,7 +115,7 @@ async function saved({ dims, index }: Graph, memory: string): Promise<GraphTold>
 }
 
 /** The library refuses bytes that end early. */
-async function opened(dims: number, bytes: Uint8Array, memory: string): Promise<Graph> {
+async function openGraph(dims: number, bytes: Uint8Array, memory: string): Promise<Graph> {
   const file = await openMemoryFile(memory, bytes.length + BYTES_BESIDE);
   assert(file, 'there is memory for a graph that was saved');
   try {

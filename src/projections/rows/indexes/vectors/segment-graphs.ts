@@ -12,11 +12,11 @@ import type { Segment } from '../../segments/segment.ts';
 import type { IndexFiles, IndexKey } from '../../store/index-files.ts';
 import {
   GRAPH_FORMAT,
-  type GraphAsked,
-  type GraphTold,
+  type GraphRequest,
+  type GraphReply,
   graphBytes,
   graphJob,
-  type GraphsPlace,
+  type GraphsOptions,
   type NearPart,
 } from './graph-job.ts';
 
@@ -29,7 +29,7 @@ const EFFORT_MOST = 4_096;
 /** Questions after which a graph that none of them asked may leave memory: reading one back takes far longer than any of them. */
 const QUESTIONS_IDLE = 16;
 
-export interface SegmentGraphsOptions extends Partial<GraphsPlace> {
+export interface SegmentGraphsOptions extends Partial<GraphsOptions> {
   readonly startWorker: StartWorker;
   /** Before each slice, where slices are the event loop's own. */
   readonly yieldTurn: () => Promise<void>;
@@ -71,7 +71,7 @@ export interface PathRows {
   readonly visible: Int32Array | null;
 }
 
-export interface NearAsked {
+export interface NearRequest {
   readonly column: string;
   readonly vector: Float32Array;
   /** Wanted of each path of each segment. */
@@ -92,7 +92,7 @@ export class SegmentGraphs {
   readonly #shared: Shared;
   readonly #known = new WeakMap<Segment, Graphs>();
   readonly #all = new Set<Graph>();
-  #worker: Worker<GraphAsked, GraphTold> | null = null;
+  #worker: Worker<GraphRequest, GraphReply> | null = null;
   #made = 0;
   #bytes = 0;
   #questions = 0;
@@ -116,7 +116,7 @@ export class SegmentGraphs {
   }
 
   /** Resolves once all that were begun are made and saved. */
-  async settled(): Promise<void> {
+  async whenIdle(): Promise<void> {
     for (let last: Promise<void> | null = null; last !== this.#last; ) await (last = this.#last);
   }
 
@@ -131,7 +131,7 @@ export class SegmentGraphs {
   }
 
   /** Rows near a vector, in no order, of each of these; null where its graph is not there yet, which is begun then, or finds too few. */
-  async near({ column, vector, count }: NearAsked, paths: readonly PathRows[]): Promise<readonly (Int32Array | null)[]> {
+  async near({ column, vector, count }: NearRequest, paths: readonly PathRows[]): Promise<readonly (Int32Array | null)[]> {
     this.#questions++;
     const found: (Int32Array | null)[] = paths.map(() => null);
     const parts: NearPart[] = [];
@@ -160,13 +160,13 @@ export class SegmentGraphs {
   }
 
   /** A segment came to rest: saves the graphs made of it before. */
-  rested(segment: Segment): void {
+  onRest(segment: Segment): void {
     for (const graph of this.#known.get(segment)?.values() ?? []) {
       if (graph.isReady) this.#next(() => this.#save(graph));
     }
   }
 
-  #ask(asked: GraphAsked): Promise<GraphTold> {
+  #ask(asked: GraphRequest): Promise<GraphReply> {
     const { startWorker, memory = MEMORY_DIRECTORY } = this.#options;
     this.#worker ??= startWorker(graphJob, { memory });
     return this.#worker.ask(asked);
@@ -339,7 +339,7 @@ function membersOf(segment: Segment, path: number, { nulls }: Extract<Vector, { 
   const rows = new Int32Array(segment.length);
   let count = 0;
   for (let row = 0; row < segment.length; row++) {
-    if (nulls?.[row] !== 1 && !segment.isRemoved(row) && segment.paths.at(row) === path) rows[count++] = row;
+    if (nulls?.[row] !== 1 && !segment.isRemoved(row) && segment.paths.codeAt(row) === path) rows[count++] = row;
   }
   return rows.slice(0, count);
 }

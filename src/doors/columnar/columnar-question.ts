@@ -1,0 +1,89 @@
+/**
+ * A question in the form that both columnar doors build: its settings, its time, the session of the catalogue, and the form of
+ * its answer.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { smallAnswer } from '../../planner/run/answers.ts';
+import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
+import type { Session } from '../../planner/virtual/session.ts';
+import type { TimeGiven } from '../frame/in-time.ts';
+import { timeOfTerms } from '../frame/session-terms.ts';
+import { refusedAs } from './errors.ts';
+import type { ColumnarSettings } from './settings.ts';
+import type { Statement } from './statement.ts';
+import type { KnownTypes } from './types.ts';
+
+export type Question = Extract<Statement, { kind: 'question' }>;
+
+export interface ColumnarQuestion {
+  readonly question: Question;
+  readonly settings: ColumnarSettings;
+  /** The branch, as the client names it. */
+  readonly database: string;
+  readonly client: KnownTypes;
+  readonly signal: AbortSignal;
+}
+
+/** `default` is main. */
+export const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
+
+/** Runs within an invocation of the gate. Throws the planner's errors, and REL_TOO_LARGE beyond `max_result_rows`. */
+export async function answerTo(planner: PlannerContract, invocation: Invocation, asked: ColumnarQuestion): Promise<Answer> {
+  const { question, settings, database, signal } = asked;
+  const terms = settings.terms(null);
+  const answer = await planner.query(invocation, {
+    sql: question.sql,
+    parameters: question.parameters,
+    dialect: 'wide',
+    time: timeOfTerms(terms),
+    purpose: terms.purpose,
+    session: sessionOf(invocation.caller.principal, asked),
+    questionsOnly: true,
+    signal,
+  });
+  if (question.describes !== null && answer.rowCount === 0)
+    throw new ServiceError('REL_UNKNOWN_TYPE', `Table ${database}.${question.describes} doesn't exist`);
+  const most = settings.count('max_result_rows');
+  if (most > 0 && answer.rowCount > most)
+    throw refusedAs(
+      'rows',
+      new ServiceError('REL_TOO_LARGE', `Limit for result exceeded, max rows: ${most}, current rows: ${answer.rowCount}`),
+    );
+  return answer.plan === null ? answer : asRows(answer, answer.plan);
+}
+
+/** The time that `max_execution_time` gives a question. */
+export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeGiven {
+  const seconds = settings.seconds('max_execution_time');
+  const milliseconds = seconds === 0 ? null : seconds * 1_000;
+  return { clock, gone, milliseconds, told: `Timeout exceeded: maximum: ${seconds} seconds` };
+}
+
+/** The session that relations of the catalogue describe. */
+function sessionOf(user: string, { settings, database, client }: ColumnarQuestion): Session {
+  return {
+    user,
+    database,
+    process: 0,
+    variables: {
+      all: () => settings.all(),
+      instants: client.dateTime64 ? 'timestamptz' : 'int8',
+      set: (name) => {
+        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+      },
+    },
+  };
+}
+
+/** The lines of a plan. */
+function asRows(answer: Answer, plan: string): Answer {
+  const lines = plan.split('\n').filter((line) => line !== '');
+  const rows = smallAnswer(
+    [{ name: 'explain', type: 'string' }],
+    lines.map((line) => [line]),
+    { asOfSystem: answer.asOfSystem, costUnits: answer.costUnits, processingTimeMs: answer.processingTimeMs },
+  );
+  return { ...rows, overtaken: () => answer.overtaken() };
+}

@@ -1,0 +1,45 @@
+/** Rows that a command is about to store, as far as its caller may see them. */
+import { assert } from '../../errors.ts';
+import { type EntryDraft, type MaskKind, positionsOf, type TypeDefinition } from '../../log/entries/entry.ts';
+import type { NextPosition } from '../../log/log-store.ts';
+import { storedColumn } from '../../projections/rows/checks/row-check.ts';
+import type { WrittenRows } from '../gate-contract.ts';
+
+interface Read {
+  readonly definition: TypeDefinition | undefined;
+  readonly masks: ReadonlyMap<string, MaskKind>;
+}
+
+/** `reads`: a type as its writer reads it, before the drafts. */
+export function writtenRows(
+  drafts: readonly EntryDraft[],
+  next: NextPosition,
+  path: string | null,
+  reads: (type: string) => Read,
+): WrittenRows[] {
+  const made = new Map<string, TypeDefinition>();
+  const written: WrittenRows[] = [];
+  let { position, time } = next;
+  for (const { body } of drafts) {
+    if (body.kind === 'type') made.set(body.definition.name, body.definition);
+    if (body.kind === 'rows') {
+      const { definition: stored, masks } = reads(body.type);
+      const definition = made.get(body.type) ?? stored;
+      assert(definition, 'rows are of a type');
+      const [keys, validFrom, validTo] = body.keys.columns.map(({ vector }) => vector);
+      assert(keys?.kind === 'text' && validFrom && validTo, 'rows have keys and bounds');
+      const rows = { definition, length: body.ops.length, cells: body.cells.columns, keys, validFrom, validTo };
+      const at = { ...next, position, time };
+      written.push({
+        definition,
+        length: rows.length,
+        systemFrom: time,
+        column: (name) => (masks.has(name) ? { kind: 'null' } : storedColumn(name, rows, { path, at })),
+      });
+    }
+    const taken = positionsOf(body);
+    position += taken;
+    time += BigInt(taken);
+  }
+  return written;
+}

@@ -1,0 +1,118 @@
+/** Binds window functions: their arguments, and the node that adds their results as a column. */
+import type { ColumnType } from '../../log/values/value.ts';
+import { commonResult } from '../expressions/bind-call.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { OverCall, PlanNode, SortKey } from '../logical-plan.ts';
+import { errorAt } from '../error-location.ts';
+import type { Expression, OrderItem, Location } from '../statement.ts';
+import { aggregateType } from './aggregates.ts';
+import type { Environment } from './environment.ts';
+import { columnType, type Output, project, throughColumns } from './outputs.ts';
+import type { Level } from './subselects.ts';
+
+type Over = Extract<Expression, { kind: 'over' }>;
+
+export interface OverRequest {
+  readonly level: Level;
+  readonly environment: Environment;
+  readonly bind: (expression: Expression) => Bound;
+  readonly checkOrder: (bound: Bound, item: OrderItem) => void;
+  /** Refuses what would tell masked cells apart. */
+  readonly refuseMasked: (bound: Bound, place: Location) => void;
+}
+
+export function bindOver(over: Over, request: OverRequest): Bound {
+  const { level, bind, refuseMasked } = request;
+  const named = over.function.toUpperCase();
+  const bound = (expression: Expression): Bound => {
+    const each = bind(expression);
+    if (each.type === 'vector' || each.type === 'interval')
+      throw errorAt('REL_TYPE_MISMATCH', `a window can't take ${each.type}`, expression.place);
+    refuseMasked(each, expression.place);
+    return each;
+  };
+  // All operands are bound before any becomes a column: a query among them adds columns of its own.
+  const operands = over.arguments.map(bound);
+  const partition = over.partition.map(bound);
+  const order = over.orderBy.map((item) => {
+    const each = bound(item.expression);
+    request.checkOrder(each, item);
+    return each;
+  });
+  const computed: Output[] = [];
+  const width = level.node.columns.length;
+  const columnOf = (each: Bound): number =>
+    each.kind === 'column' ? each.index : width + computed.push({ name: '#over', bound: each }) - 1;
+  const call = callOf(over, operands, columnOf, request);
+  const partitions = partition.map(columnOf);
+  const keys = over.orderBy.map(
+    ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(order[i]!), descending, collate, nullsFirst }),
+  );
+  const input: PlanNode = computed.length > 0 ? project(level.node, [...throughColumns(level.node), ...computed]) : level.node;
+  const column = { name: over.function, type: call.type };
+  const index = input.columns.length;
+  if (call.frame.unit === 'range' && over.frame && over.orderBy.length === 0 && over.frame.from.kind === 'current') {
+    throw errorAt('REL_INVALID', `${named} needs ORDER BY for this frame`, over.frame.place);
+  }
+  level.node = { kind: 'over', input, partition: partitions, keys, calls: [call], columns: [...input.columns, column] };
+  return { kind: 'column', index, ...column };
+}
+
+function callOf(
+  over: Over,
+  operands: readonly Bound[],
+  columnOf: (bound: Bound) => number,
+  { environment }: OverRequest,
+): OverCall {
+  const { function: name, place } = over;
+  const named = name.toUpperCase();
+  const frame: OverCall['frame'] = over.frame ?? {
+    unit: 'range',
+    from: { kind: 'unbounded' },
+    to: { kind: 'current' },
+  };
+  const wrong = (usage: string): never => {
+    throw errorAt('REL_INVALID', `${named} is written ${usage}`, place, 'no-such-function');
+  };
+  const none = { column: null, offset: null, otherwise: null } as const;
+  switch (name) {
+    case 'row_number':
+    case 'rank':
+    case 'dense_rank':
+      if (operands.length > 0) wrong(`${named}()`);
+      return { ...none, function: name, type: 'integer', frame };
+    case 'lag':
+    case 'lead': {
+      const [value, , otherwise, ...more] = operands;
+      if (!value || more.length > 0) return wrong(`${named}(x[, n[, otherwise]])`);
+      const by = over.arguments[1];
+      const literal = by?.kind === 'literal' ? environment.literals[by.slot] : undefined;
+      if (by && (by.kind !== 'literal' || typeof literal !== 'bigint' || literal < 0n)) {
+        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, by.place);
+      }
+      const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], place);
+      return {
+        function: name,
+        column: columnOf(fit(value)),
+        offset: by?.kind === 'literal' ? { slot: by.slot, place: by.place } : null,
+        otherwise: otherwise ? columnOf(fit(otherwise)) : null,
+        type: columnType(type),
+        frame,
+      };
+    }
+    case 'first_value':
+    case 'last_value': {
+      const [value, ...more] = operands;
+      if (!value || more.length > 0) return wrong(`${named}(x)`);
+      return { ...none, function: name, column: columnOf(value), type: columnType(value.type), frame };
+    }
+    default: {
+      const [value, ...more] = operands;
+      if (more.length > 0 || (!value && name !== 'count')) return wrong(`${named}(x)`);
+      const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
+      if (type === 'string' && (name === 'sum' || name === 'avg'))
+        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.place);
+      return { ...none, function: name, column: value ? columnOf(value) : null, type, frame };
+    }
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * The one place where text becomes code. Its input is built from fixed words and numbers, never from a caller's text; therefore
+ * equal shapes have equal text, and are compiled once.
+ */
+import { LRUCache } from 'lru-cache';
+
+const compiled = new LRUCache<string, object>({ max: 4_096 });
+
+export function generateFunction<F extends object>(parameters: readonly string[], body: string): F {
+  const key = `${parameters.join()}\n${body}`;
+  const known = compiled.get(key);
+  if (known) return known as F;
+  // oxlint-disable-next-line typescript/no-implied-eval -- loops specialised to a column layout are what makes scans fast
+  const made = new Function(...parameters, body) as F;
+  compiled.set(key, made);
+  return made;
+}

@@ -1,9 +1,0 @@
-/** Arrays that a worker reads where they lie. */
-interface ArrayKind<A> {
-  readonly BYTES_PER_ELEMENT: number;
-  new (buffer: SharedArrayBuffer): A;
-}
-
-export function shared<A>(kind: ArrayKind<A>, length: number): A {
-  return new kind(new SharedArrayBuffer(length * kind.BYTES_PER_ELEMENT));
-}
