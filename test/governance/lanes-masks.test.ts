@@ -121,7 +121,7 @@ test('what a text is shown as does not change when storage uses its memory for o
 
 test('texts are rendered when they are looked at', () => {
   let rendered = 0;
-  const counted = { of: (): string => `h:${rendered++}` } as unknown as MaskHash;
+  const counted = { hashOf: (): string => `h:${rendered++}` } as unknown as MaskHash;
   const vector = vectorsOf('string')[0]!;
   const rows = { selection: null, first: 0, count: cells.string.length };
   const mask: CellMask = { kind: 'hash', when: null, because: '' };

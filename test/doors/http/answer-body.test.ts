@@ -80,7 +80,7 @@ function sending(count: number, how: 'open' | 'all' = 'open'): { clock: SteppedC
     log: () => undefined,
     yieldTurn: turn,
     authenticator: {
-      renewed: (known: Caller) => {
+      renew: (known: Caller) => {
         if (refusal !== null) throw refusal;
         return known;
       },

@@ -33,7 +33,7 @@ function world(): { sleeps: Sleeps; parts: HttpContext; refuse: (error: ServiceE
   const check = (): void => {
     if (refusal !== null) throw refusal;
   };
-  const parts = { clock: sleeps, authenticator: { renewed: () => undefined }, gate: { checkStanding: check } };
+  const parts = { clock: sleeps, authenticator: { renew: () => undefined }, gate: { checkStanding: check } };
   return { sleeps, parts: parts as unknown as HttpContext, refuse: (error) => (refusal = error) };
 }
 
