@@ -1,5 +1,6 @@
 /** How well names are told apart: labelled pairs of both halves, and a list of 20,000 names that are asked for as people write them. */
 import { readFileSync } from 'node:fs';
+import { finishSteps } from '../finish-steps.ts';
 import { featuresOf } from '../../src/planner/functions/domain/names/name-features.ts';
 import { NameIndex } from '../../src/planner/functions/domain/names/name-index.ts';
 import { matchNames, plainJaccard } from '../../src/planner/functions/domain/names/name-score.ts';
@@ -74,7 +75,7 @@ export function listFigures(seed: number, now: () => number): ListFigures {
     const wanted = chance(names.length);
     const name = perturbed(names[wanted]!, chance);
     const begun = now();
-    const hits = index.find(name, threshold, () => undefined);
+    const hits = finishSteps(index.find(name, threshold, () => undefined));
     times.push(now() - begun);
     const best = Math.max(...hits.map(({ match }) => match.score));
     if (hits.some(({ owner, match }) => names[owner] === names[wanted] && match.score === best)) found++;

@@ -24,6 +24,12 @@ export function* sortInSteps(numbers: Int32Array, compare: (a: number, b: number
   return from;
 }
 
+/** Sorts any items in steps. Stable; leaves the given list as it is. */
+export function* sortItemsInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+  const order = yield* sortInSteps(Int32Array.from(items.keys()), (a, b) => compare(items[a]!, items[b]!));
+  return Array.from(order, (at) => items[at]!);
+}
+
 interface Runs {
   readonly first: number;
   readonly middle: number;

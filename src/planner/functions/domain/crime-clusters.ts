@@ -1,6 +1,6 @@
 /** CRIME_PATTERN_CLUSTER: incidents that belong together. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../log/values/value.ts';
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { plainWords } from './names/name-features.ts';
@@ -63,7 +63,7 @@ function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
     pointsMin: call.number('MIN_POINTS', 3),
     similarity: call.number('MO_SIMILARITY', 0.2),
   };
-  const incidents: Incident[] = [];
+  const read: Incident[] = [];
   yield* call.rows('incident', ['kind', 'lat', 'lon', 'at', 'mo'], (batch) => {
     for (let row = 0; row < batch.count; row++) {
       const [id, lat, lon, at] = [
@@ -75,12 +75,12 @@ function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
       if (id === null || at === null || !isPlace(lat, lon)) continue;
       if (kind !== undefined && batch.text('kind', row)?.toLowerCase() !== kind) continue;
       const words = plainWords(batch.text('mo', row) ?? '');
-      incidents.push({ id, type: batch.type, lat: lat!, lon: lon!, at, words, systemFrom: batch.systemFrom(row) });
+      read.push({ id, type: batch.type, lat: lat!, lon: lon!, at, words, systemFrom: batch.systemFrom(row) });
     }
-    call.hold(incidents.length * 512);
+    call.hold(read.length * 512);
   });
   // Which cluster a rim belongs to depends on the order: that of ids.
-  incidents.sort((a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
+  const incidents = yield* sortItemsInSteps(read, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
   const { clusterOf, isCore, near } = yield* clusterIncidents(incidents, options, (count) => call.look(count));
   const sizes = new Map<number, number>();
   for (const cluster of clusterOf) if (cluster >= 0) sizes.set(cluster, (sizes.get(cluster) ?? 0) + 1);

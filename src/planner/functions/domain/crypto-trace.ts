@@ -1,5 +1,5 @@
 /** CRYPTO_TRACE: where money of a wallet went, or came from. Source: specification, "SQL dialect", the table of operators. */
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { type TaintedTransfer, taintFrom, type TaintMethod } from './money/taint.ts';
@@ -50,7 +50,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const found = yield* taintFrom(transfers, wallet, options, (count) => call.look(count));
   call.hold(found.size * 512);
   // A number of a transfer is its place in time, then by `txid`.
-  const inOrder = [...found.values()].sort((a, b) => a.hop - b.hop || a.transfer - b.transfer);
+  const inOrder = yield* sortItemsInSteps([...found.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
   yield;
   const rows: DomainRow[] = [];
   for (const { transfer, hop, tainted, before } of inOrder) {

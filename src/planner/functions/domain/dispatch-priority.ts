@@ -1,6 +1,6 @@
 /** DISPATCH_PRIORITY: which open incident comes first. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../log/values/value.ts';
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { isPlace, metresBetween } from './places.ts';
@@ -93,7 +93,7 @@ function* freeUnits(call: DomainCall): Steps<readonly Unit[]> {
       units.push({ id, lat: lat!, lon: lon! });
     }
   });
-  return units.sort((a, b) => compareText(a.id, b.id));
+  return yield* sortItemsInSteps(units, (a, b) => compareText(a.id, b.id));
 }
 
 function nearest(units: readonly Unit[], lat: number, lon: number): { readonly id: string; readonly distance: number } | null {

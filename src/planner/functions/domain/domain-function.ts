@@ -10,7 +10,7 @@ import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type Cell, compareText } from '../../../log/values/value.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { looksOfScan } from '../../graph/graph-limits.ts';
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { PlanColumn } from '../../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Pieces, PiecesOperator } from '../../operators/operator.ts';
 import { errorAt } from '../../error-location.ts';
@@ -167,7 +167,7 @@ export class DomainCall {
    */
   kept<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
     const types = this.#bound.types.filter(({ role }) => roles.includes(role));
-    const key = JSON.stringify([what, types.map(({ role, type, columns }) => [role, type, ...columns])]);
+    const key = JSON.stringify([what, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
     return this.execution.services.kept.find(this.execution, [...new Set(types.map(({ type }) => type))], key, make);
   }
 
@@ -292,7 +292,13 @@ class DomainOperator extends PiecesOperator {
     this.#steps = steps;
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield emptyBatch;
-    const rows = this.#made.isOrdered ? step.value : step.value.toSorted(compareRows);
+    let rows = step.value;
+    if (!this.#made.isOrdered) {
+      const sorting = sortItemsInSteps(rows, compareRows);
+      let sorted = sorting.next();
+      for (; !sorted.done; sorted = sorting.next()) yield emptyBatch;
+      rows = sorted.value;
+    }
     const { node, execution } = this.#opening;
     if (node.limit !== null) execution.counters.hits += rows.length;
     for (let first = 0; first < rows.length; first += outputRows) {

@@ -1,5 +1,5 @@
 /** GEOFENCE: what is within a distance of a place. Source: specification, "SQL dialect", the table of operators. */
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import { compareText } from '../../../log/values/value.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
@@ -43,9 +43,11 @@ function* within(call: DomainCall): Steps<readonly DomainRow[]> {
   const found: { readonly point: number; readonly distance: number }[] = [];
   call.look(yield* index.within(lat, lon, radius, (point, distance) => found.push({ point, distance })));
   call.hold(found.length * 256);
-  yield;
-  found.sort((a, b) => a.distance - b.distance || compareNodes(nodes[a.point]!, nodes[b.point]!) || a.point - b.point);
-  return found.map(({ point, distance }) => ({
+  const inOrder = yield* sortItemsInSteps(
+    found,
+    (a, b) => a.distance - b.distance || compareNodes(nodes[a.point]!, nodes[b.point]!) || a.point - b.point,
+  );
+  return inOrder.map(({ point, distance }) => ({
     nodeId: nodes[point]!,
     type: types[typeOf[point]!]!,
     cells: [lats[point]!, lons[point]!, distance],

@@ -1,5 +1,5 @@
 /** HAWALA_TRACE: money that goes on without a transfer. Source: specification, "SQL dialect", the table of operators. */
-import { type Steps, sortInSteps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps, sortInSteps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -147,7 +147,7 @@ export function* legsFrom(
     }
     frontier = next;
   }
-  return [...legs.values()].sort((a, b) => a.hop - b.hop || a.transfer - b.transfer);
+  return yield* sortItemsInSteps([...legs.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
 }
 
 const rounding = 1e-12;

@@ -62,7 +62,7 @@ function* screen(call: DomainCall): Steps<readonly DomainRow[]> {
   }
   const { all, index, versions } = yield* call.kept('names', ['listing'], () => readListings(call));
   const rows: DomainRow[] = [];
-  for (const { owner, name: alias, match } of index.find(name, threshold, (count) => call.look(count * looksPerName))) {
+  for (const { owner, name: alias, match } of yield* index.find(name, threshold, (count) => call.look(count * looksPerName))) {
     const listing = all[owner]!;
     if (kind !== undefined && listing.kind !== null && !isSame(kind, listing.kind)) continue;
     let { score } = match;

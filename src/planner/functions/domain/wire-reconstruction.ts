@@ -1,5 +1,5 @@
 /** WIRE_RECONSTRUCTION: what came into an account and left it in parts. Source: specification, "SQL dialect", the table of operators. */
-import type { Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -102,7 +102,7 @@ export function* chainsOf(
       chains.push({ incoming, outgoing, residualPct: ((amount - subset.sum) / amount) * 100, isExact: subset.isExact });
     }
   }
-  return chains.sort((a, b) => a.incoming - b.incoming);
+  return yield* sortItemsInSteps(chains, (a, b) => a.incoming - b.incoming);
 }
 
 /** Cents that are added up may miss the sum by as much as doubles round. */

@@ -1,17 +1,10 @@
 /** CRYPTO_TRACE, WIRE_RECONSTRUCTION, HAWALA_TRACE. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { finishSteps } from '../../../finish-steps.ts';
 import { subsetOf } from '../../../../src/planner/functions/domain/money/subsets.ts';
 import { taintFrom, type TaintMethod } from '../../../../src/planner/functions/domain/money/taint.ts';
 import { type TransferRow, Transfers } from '../../../../src/planner/functions/domain/money/transfers.ts';
-import type { Steps } from '../../../../src/planner/graph/steps.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
-
-function last<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
 
 function randomRows(bytes: Uint8Array, count: number): TransferRow[] {
   return Array.from({ length: count }, (_, i) => {
@@ -85,9 +78,9 @@ function traced(
 test.each(['haircut', 'poison', 'fifo'] as const)('%s: random worlds as one transfer after the other has it', (method) => {
   for (let seed = 1; seed <= 25; seed++) {
     const rows = randomRows(new TestRandom(seed).fill(new Uint8Array(400)), 80);
-    const transfers = last(Transfers.of(rows));
+    const transfers = finishSteps(Transfers.of(rows));
     const options = { method, hopsMax: 1 + (seed % 5), amountMin: seed % 3 === 0 ? 5 : 0, isBackward: false };
-    const found = last(taintFrom(transfers, 'w0', options, () => undefined));
+    const found = finishSteps(taintFrom(transfers, 'w0', options, () => undefined));
     const expected = traced(rows, 'w0', method, options.hopsMax, options.amountMin);
     const got = new Map([...found.values()].map(({ transfer, hop, tainted }) => [transfers.row(transfer).txid, [hop, tainted]]));
     expect([...got.keys()].sort()).toEqual([...expected.keys()].sort());

@@ -1,16 +1,9 @@
 /** GEOFENCE, ANPR_TRACE, DISPATCH_PRIORITY, CRIME_PATTERN_CLUSTER. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { finishSteps } from '../../../finish-steps.ts';
 import { clusterIncidents, type Incident } from '../../../../src/planner/functions/domain/crime-clusters.ts';
 import { metresBetween, PlaceIndex } from '../../../../src/planner/functions/domain/places.ts';
-import type { Steps } from '../../../../src/planner/graph/steps.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
-
-function last<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
 
 test('the index finds what comparing with every point finds: poles, antimeridian and rim too', () => {
   const bytes = new Uint32Array(new TestRandom(3).fill(new Uint8Array(16_000)).buffer);
@@ -22,7 +15,7 @@ test('the index finds what comparing with every point finds: poles, antimeridian
   const lons = Float64Array.from({ length: count }, (_, i) =>
     i % 7 === 0 ? 180 * (i % 2 === 0 ? 1 : -1) : 360 * share(2 * i + 1) - 180,
   );
-  const index = last(PlaceIndex.of(lats, lons));
+  const index = finishSteps(PlaceIndex.of(lats, lons));
   for (const [lat, lon] of [
     [90, 0],
     [-90, 77],
@@ -36,7 +29,7 @@ test('the index finds what comparing with every point finds: poles, antimeridian
     const rim = distances.toSorted((a, b) => a - b)[20]!;
     for (const metres of [0, rim, 50_000, 2_000_000, 9_000_000, 30_000_000]) {
       const found: number[] = [];
-      last(index.within(lat, lon, metres, (point) => found.push(point)));
+      finishSteps(index.within(lat, lon, metres, (point) => found.push(point)));
       const expected = [...lats.keys()].filter((i) => distances[i]! <= metres);
       expect(
         found.sort((a, b) => a - b),
@@ -55,7 +48,7 @@ test('clusters are those of the textbook: cores that reach each other, and their
     return { id: String(i).padStart(2, '0'), type: 'Incident', lat: x / 1_000, lon: y / 1_000, at, words, systemFrom: null };
   });
   const options = { metres: 600, days: 10, pointsMin: 3, similarity: 0.6 };
-  const { clusterOf, isCore } = last(clusterIncidents(incidents, options, () => undefined));
+  const { clusterOf, isCore } = finishSteps(clusterIncidents(incidents, options, () => undefined));
   const isNear = (i: number, j: number): boolean => {
     const [one, other] = [incidents[i]!, incidents[j]!];
     const shared = [...one.words].filter((word) => other.words.has(word)).length;

@@ -1,18 +1,11 @@
 /** Scorers of texts and accounts: worked examples, references, and planted accounts among as many that look alike. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { finishSteps } from '../../../finish-steps.ts';
 import { coordinationOf } from '../../../../src/planner/functions/domain/scorers/coordinated-amplification.ts';
 import { rhythmOf } from '../../../../src/planner/functions/domain/scorers/signals.ts';
 import { sentimentOf } from '../../../../src/planner/functions/domain/scorers/sentiment.ts';
 import type { Post } from '../../../../src/planner/functions/domain/scorers/subjects.ts';
-import type { Steps } from '../../../../src/planner/graph/steps.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
-
-function last<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
 
 const compound = (text: string): number | null => sentimentOf(text).compound;
 
@@ -48,7 +41,7 @@ test('coordination is that of every pair of posts', () => {
       return post(`p${i}`, `a${account! % 6}`, at!, `o${object! % 8}`);
     }).sort((a, b) => Number(a.at! - b.at!));
     const options = { windowNs: 10n * secondNs, participationMin: 2, edgeQuantile: 0.5 };
-    const edges = last(coordinationOf(posts, options, () => undefined));
+    const edges = finishSteps(coordinationOf(posts, options, () => undefined));
     const pairs = posts.flatMap((a) =>
       posts
         .filter((b) => a.account! < b.account! && a.object === b.object && Math.abs(Number(a.at! - b.at!)) <= 10e9)

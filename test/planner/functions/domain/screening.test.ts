@@ -1,6 +1,7 @@
 /** SANCTIONS_SCREEN: what names are alike, and what a list says of it. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { countSteps, finishSteps } from '../../../finish-steps.ts';
 import { featuresOf } from '../../../../src/planner/functions/domain/names/name-features.ts';
 import { NameIndex } from '../../../../src/planner/functions/domain/names/name-index.ts';
 import { matchNames, plainJaccard } from '../../../../src/planner/functions/domain/names/name-score.ts';
@@ -64,7 +65,7 @@ test('the index finds what comparing with every name finds', () => {
   const features = names.map(featuresOf);
   for (const [i, name] of names.slice(0, 20).entries()) {
     const expected = features.flatMap((each, j) => (matchNames(features[i]!, each).score >= 0.6 - 1e-9 ? [j] : []));
-    const found = index.find(name, 0.6, () => undefined).map(({ owner }) => owner);
+    const found = finishSteps(index.find(name, 0.6, () => undefined)).map(({ owner }) => owner);
     expect(
       found.sort((a, b) => a - b),
       name,
@@ -118,4 +119,12 @@ test('kind, date of birth and country narrow and weigh', async () => {
   expect(await hits(`${asked}, COUNTRY => 'FR')`)).toContainEqual(['l1', 0.9]);
   expect(await store.refusal(`${asked}, BIRTH_DATE => 'May')`)).toMatchObject({ code: 'REL_INVALID' });
   expect(await store.refusal("SANCTIONS_SCREEN('x', THRESHOLD => 1.5)")).toMatchObject({ code: 'REL_INVALID' });
+});
+
+test('a list of names that are all alike is compared in steps, and counted as it is', () => {
+  const index = new NameIndex();
+  for (let i = 0; i < 2_000; i++) index.add(i, 'Maria Gonzalez');
+  let looks = 0;
+  const { value, count } = countSteps(index.find('Maria Gonzales', 0.6, (more) => (looks += more)));
+  expect([value.length, looks, count]).toEqual([2_000, 2_000, 8]);
 });

@@ -2,9 +2,13 @@
  * Finds names that are alike in a list without looking at each. Two words can only match where they share a key, so a name that
  * shares too few with the one that is asked about cannot reach the threshold: the answer is that of comparing with every name.
  */
+import type { Steps } from '../../../graph/steps.ts';
 import { changesOf } from './name-sounds.ts';
 import { featuresOf, type NameFeatures, type NameWord } from './name-features.ts';
 import { bareOf, joinsOf, matchNames, type NameMatch } from './name-score.ts';
+
+/** Names compared in one turn: some microseconds each. */
+const comparedAtOnce = 256;
 
 export interface NameHit {
   /** The number that the name was added under. */
@@ -41,8 +45,8 @@ export class NameIndex {
     }
   }
 
-  /** Every name that scores at least `threshold`, the owner's best one each; `look` is told how many names were compared. */
-  find(name: string, threshold: number, look: (count: number) => void): NameHit[] {
+  /** Finds every name that scores at least `threshold`, the owner's best one each. `look` counts the names as they are compared. */
+  *find(name: string, threshold: number, look: (count: number) => void): Steps<NameHit[]> {
     const asked = featuresOf(name);
     const weight = weightOf(asked.words);
     const small = weightOfSmall(asked.words);
@@ -59,6 +63,7 @@ export class NameIndex {
     }
     const best = new Map<number, NameHit>();
     let compared = 0;
+    yield;
     for (const [number, matchable] of shared) {
       const { owner, name: known, features, weight: other } = this.#names[number]!;
       const most = matchable + small + weightOfSmall(features.words);
@@ -66,13 +71,16 @@ export class NameIndex {
       const isOpen = isJoined.has(number) || features.words.length > asked.words.length;
       if (!isOpen && most < threshold * (weight + other - most)) continue;
       if (isOpen && most < threshold * Math.max(1, Math.min(weight, other))) continue;
-      compared++;
+      if (++compared % comparedAtOnce === 0) {
+        look(comparedAtOnce);
+        yield;
+      }
       const match = matchNames(asked, features);
       if (match.score < threshold - 1e-9) continue;
       const before = best.get(owner);
       if (before === undefined || match.score > before.match.score) best.set(owner, { owner, name: known, match });
     }
-    look(compared);
+    look(compared % comparedAtOnce);
     return [...best.values()];
   }
 

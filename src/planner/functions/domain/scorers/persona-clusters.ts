@@ -1,6 +1,6 @@
 /** PERSONA_CLUSTER_DETECT, CROSS_PLATFORM_ACCOUNT: accounts that one hand may hold. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../../log/values/value.ts';
-import type { Steps } from '../../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
 import type { TableFunction } from '../../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from '../domain-function.ts';
 import { featuresOf } from '../names/name-features.ts';
@@ -179,5 +179,5 @@ function* everyAccount(call: DomainCall): Steps<{ readonly value: readonly WithP
     all.push({ account, posts, style });
     yield;
   }
-  return { value: all.sort((a, b) => compareText(a.account.id, b.account.id)), bytes };
+  return { value: yield* sortItemsInSteps(all, (a, b) => compareText(a.account.id, b.account.id)), bytes };
 }

@@ -1,6 +1,6 @@
 /** The subjects of scorers: posts of accounts, one post, or a text in quotes. */
 import { compareText } from '../../../../log/values/value.ts';
-import type { Steps } from '../../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
 import type { DomainArgument, DomainCall } from '../domain-function.ts';
 import type { RoleUse } from '../roles.ts';
 
@@ -99,7 +99,10 @@ export function* postsOf(
     },
     wanted,
   );
-  return posts.sort((a, b) => compareInstants(a.at, b.at) || compareText(a.id, b.id) || compareText(a.type, b.type));
+  return yield* sortItemsInSteps(
+    posts,
+    (a, b) => compareInstants(a.at, b.at) || compareText(a.id, b.id) || compareText(a.type, b.type),
+  );
 }
 
 function compareInstants(a: bigint | null, b: bigint | null): number {
@@ -134,7 +137,7 @@ export function* accountsOf(call: DomainCall, id?: string): Steps<readonly Accou
     },
     id === undefined ? undefined : { column: '_pk', texts: [id] },
   );
-  return accounts.sort((a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
+  return yield* sortItemsInSteps(accounts, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
 }
 
 export interface AccountWithPosts {
