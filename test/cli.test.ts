@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { loadSettings } from '../src/config.ts';
 import { main } from '../src/main.ts';
 import { checkBoot } from '../src/service.ts';
+import { freePort } from './clients/free-port.ts';
 import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -229,6 +230,18 @@ test('the first start makes one token and says so once; server secrets and later
 
   const administered = await serve(freshDirectory(), { SERVICE_ADMIN_TOKEN: 'a'.repeat(32) });
   expect(administered.said()).not.toContain('ann_');
+});
+
+test('whoever sees /health answer finds every other door open', async () => {
+  const [port, relational] = [await freePort(), await freePort()];
+  const wire = { SERVICE_BEARER_TOKEN: 'b'.repeat(32), SERVICE_RELATIONAL_PORT: String(relational) };
+  const serving = serve(freshDirectory(), { SERVICE_PORT: String(port), ...wire });
+  // The first answer, at the first instant at which there is one.
+  while (!(await fetch(`http://127.0.0.1:${port}/health`).catch(() => null))?.ok) await new Promise(setImmediate);
+  await new Promise<void>((resolve, reject) => {
+    const socket = connect(relational, '127.0.0.1', () => socket.end(resolve)).once('error', reject);
+  });
+  await stop((await serving).server);
 });
 
 test('a directory that a server holds is refused to a second process and free again after a kill', async () => {

@@ -80,8 +80,9 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     );
 
   const limits = rateLimits(settings);
-  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits));
-  const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits), door);
+  // HTTP comes last: who sees /health answer 200 finds every door open.
+  const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits));
+  const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits), others);
   // Listens for signals before the first line is printed: its reader may send one at once, and the server has to drain.
   const signalled = untilSignal();
   void service.settle();
@@ -95,7 +96,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
   if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
   if (settings.SERVICE_DEMO_MODE) say('demonstration mode');
-  await orClose(service, () => offerDevelopmentToken(service, door), door);
+  await orClose(service, () => offerDevelopmentToken(service, door), [door, ...others]);
 
   const signal = await signalled;
   say(`${signal}: draining`);
@@ -112,11 +113,11 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
 }
 
 /** A failed start closes the service, so that nothing waits for a signal. */
-async function orClose<T>(service: Service, step: () => Promise<T>, door?: HttpDoor): Promise<T> {
+async function orClose<T>(service: Service, step: () => Promise<T>, opened: readonly Pick<Door, 'stop'>[] = []): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    await door?.stop();
+    await Promise.all(opened.map((door) => door.stop()));
     await service.close();
     throw error;
   }
