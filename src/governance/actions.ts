@@ -82,6 +82,7 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'intend-erasure': 'erase',
   'complete-erasure': 'administer',
   'embed-rows': 'administer',
+  'judge-identities': 'ingest',
 };
 
 /** The parts of a command that are admitted and authorised one by one: steps of a batch, or the command. */
@@ -105,6 +106,8 @@ export function typeNamed(command: Command): string | null {
     case 'create-view':
     case 'drop-view':
       return command.name;
+    case 'judge-identities':
+      return command.a.type;
     case 'migrate-types':
     case 'mint-token':
     case 'rotate-token':
@@ -132,7 +135,8 @@ export function typeNamed(command: Command): string | null {
   }
 }
 
-/** The types that a migration is about, each to be allowed. */
-export function typesMigrated(command: Command): readonly string[] {
+/** Types that a command is about beside the one that it names, each to be allowed. */
+export function typesBeside(command: Command): readonly string[] {
+  if (command.kind === 'judge-identities') return command.b.type === command.a.type ? [] : [command.b.type];
   return command.kind === 'migrate-types' ? [...new Set(command.steps.map(({ name }) => name))] : [];
 }

@@ -6,6 +6,7 @@ import type { Vector } from '../log/values/columns.ts';
 import type { AccessRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Protection } from './catalog/protection.ts';
+import type { JudgementContent } from './identity/judgement-body.ts';
 import type { SearchConfig } from './tenants/search-config.ts';
 
 /** The name of another tenant's type: `"acme"."Parcel"`. */
@@ -288,6 +289,15 @@ export interface HoldReader {
   on(type: string, positions: Iterable<number>): readonly string[];
 }
 
+/** A judgement whether two rows are one thing. */
+export interface Judgement extends JudgementContent {
+  /** Organisation path of its maker: it is about rows of that path and below. */
+  readonly owner: string | null;
+  readonly position: number;
+  /** Nanoseconds. */
+  readonly time: bigint;
+}
+
 /** A materialized view as it was made. */
 export interface ViewRecord {
   readonly name: string;
@@ -408,6 +418,8 @@ export interface AccessPaths extends TenantPaths {
   readonly searchAt: (instant: bigint) => SearchConfig;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
+  /** Judgements of paths that the reader sees, as they stood at an instant, in the order in which they were made. */
+  readonly judgements: (instant: bigint) => readonly Judgement[];
   /** It holds one caller's uncommitted rows: no result of it is cached for other callers. */
   readonly isPrivate: boolean;
 }

@@ -53,7 +53,8 @@ export type Command =
   | ExpireRetention
   | IntendErasure
   | CompleteErasure
-  | EmbedRows;
+  | EmbedRows
+  | JudgeIdentities;
 
 export type CommandKind = Command['kind'];
 
@@ -423,6 +424,18 @@ export interface EmbedRows {
   readonly positions: readonly number[];
   /** `dims` numbers of each version, one after the other. */
   readonly vectors: Float32Array;
+}
+
+/**
+ * Says that two rows are one thing, or that they are two. REL_NOT_FOUND without such rows in the caller's path or below it; REL_CONFLICT
+ * where rows that were judged to be two are to be one.
+ */
+export interface JudgeIdentities {
+  readonly kind: 'judge-identities';
+  readonly a: { readonly type: string; readonly key: string };
+  readonly b: { readonly type: string; readonly key: string };
+  readonly judgement: 'positive' | 'negative';
+  readonly reason: string | null;
 }
 
 export interface RowRejection {

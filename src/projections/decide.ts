@@ -18,6 +18,8 @@ import { decideComplete, decideIntend } from './erasures/commands.ts';
 import type { Erasures } from './erasures/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
+import { decideJudge } from './identity/commands.ts';
+import type { Judgements } from './identity/judgements.ts';
 import { decideDeletePolicy, decidePutPolicy } from './policies/commands.ts';
 import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
@@ -51,6 +53,7 @@ export interface CurrentState {
   readonly directory: Directory;
   readonly erasures: Erasures;
   readonly exhibits: Exhibits;
+  readonly judgements: Judgements;
   readonly policies: Policies;
   readonly receipts: Receipts;
   readonly removedKeys: RemovedKeys;
@@ -131,6 +134,11 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     const { branch, path } = command;
     const own = onBranch(state, { ...context, entry: { ...context.entry, branch, path } });
     return decideEmbed(command, ...own, context, next);
+  },
+  'judge-identities': (command, state, context, next) => {
+    const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
+    const judgements = state.judgements.on(branchOf(state, context)).filter(({ position }) => position >= since);
+    return decideJudge(command, judgements, ...onBranch(state, context), context, next);
   },
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };

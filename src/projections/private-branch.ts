@@ -77,8 +77,21 @@ export class PrivateBranch {
   }
 
   #deciding(): CurrentState {
-    const { branches, catalog, directory, erasures, exhibits, policies, receipts, removedKeys, retention, rows, tenants, views } =
-      this.#state;
+    const {
+      branches,
+      catalog,
+      directory,
+      erasures,
+      exhibits,
+      judgements,
+      policies,
+      receipts,
+      removedKeys,
+      retention,
+      rows,
+      tenants,
+      views,
+    } = this.#state;
     const own = [this.#catalog, this.#rows.on(this.#catalog)] as const;
     return {
       branches,
@@ -86,6 +99,7 @@ export class PrivateBranch {
       directory,
       erasures,
       exhibits,
+      judgements,
       policies,
       receipts,
       removedKeys,
@@ -135,6 +149,7 @@ export class PrivateBranch {
       textLanguage: paths.textLanguage,
       searchAt: paths.searchAt,
       views: paths.views,
+      judgements: paths.judgements,
       isPrivate: true,
     };
   }

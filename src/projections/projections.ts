@@ -14,6 +14,7 @@ import { Directory } from './directory/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
+import { Judgements } from './identity/judgements.ts';
 import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
 import { PrivateBranch } from './private-branch.ts';
@@ -56,6 +57,7 @@ export class Projections {
   readonly embeddings = new Embeddings(this.timeline);
   readonly erasures = new Erasures();
   readonly exhibits = new Exhibits();
+  readonly judgements = new Judgements();
   readonly openEntries = new OpenEntries();
   readonly policies = new Policies();
   readonly recalls = new RecallCounts();
@@ -91,6 +93,7 @@ export class Projections {
       this.erasures,
       this.tenants,
       this.views,
+      this.judgements,
       this.recalls,
       this.openEntries,
       // Redactions ask it of what is removed, so it stands behind them.

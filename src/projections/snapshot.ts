@@ -5,6 +5,7 @@ import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Embeddings } from './embeddings/projection.ts';
+import type { Judgements } from './identity/judgements.ts';
 import type { RecallCounts } from './recalls/projection.ts';
 import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
@@ -20,6 +21,7 @@ interface SnapshotSources {
   readonly removedKeys: RemovedKeys;
   readonly recalls: RecallCounts;
   readonly embeddings: Embeddings;
+  readonly judgements: Judgements;
   readonly views: Views;
   readonly tenants: Tenants;
 }
@@ -30,7 +32,7 @@ interface SnapshotSources {
  * or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, views, tenants }: SnapshotSources,
+  { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, judgements, views, tenants }: SnapshotSources,
   basis: Basis,
   branch: string,
   tenant: string | null,
@@ -67,6 +69,7 @@ export function takeSnapshot(
     textLanguage: rows.indexes.language,
     searchAt: (instant) => tenants.searchAt(tenant, instant),
     views: views.on(branchId, basis.position),
+    judgements: (instant) => judgements.on(branchId, basis.position, instant),
     isPrivate: false,
   };
 }

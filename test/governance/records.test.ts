@@ -464,6 +464,15 @@ const writes: readonly Act[] = [
     1,
     () => http('POST', '/query', { sql: 'CREATE MATERIALIZED VIEW Shown AS SELECT * FROM Secret' }),
   ],
+  [
+    'SPLIT_IDENTITIES',
+    'http',
+    'ingest',
+    'Person',
+    1,
+    () => http('POST', '/query', { sql: "SPLIT_IDENTITIES('Person:p1', 'Person:p2', 'two birth dates')" }),
+    { template: 'SPLIT_IDENTITIES(?s, ?s, ?s)' },
+  ],
   ['ERASE', 'http', 'erase', 'Person', 1, () => http('POST', '/query', { sql: erase('p1') })],
   ['ERASE', 'relational', 'erase', 'Person', 1, () => sql.query(erase('p2'))],
   [

@@ -220,6 +220,7 @@ export class FakeState implements GovernedState {
       erasures: { count: 0, pathsOf: () => [] },
       isPrivate: false,
       views: [],
+      judgements: () => [],
       textLanguage: 'english',
       searchAt: () => noSearchConfig,
       rows: {

@@ -116,6 +116,24 @@ test('policies, tenants and agreements of v2-governance are what they were made 
   await log.close();
 });
 
+test('types and judgements of v5-identity are what they were made of', async () => {
+  const { log, replayed } = await openLog(worldOn(await diskOf('v5-identity')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  expect(projections.catalog.on(0, null).type('Wire')).toMatchObject({
+    role: 'transfer',
+    roleColumns: { from: 'payer', to: 'payee' },
+    identifier: ['ref'],
+    identifierKinds: { line: 'phone', payer: 'iban' },
+  });
+  expect(projections.judgements.on(0).map(({ a, b, judgement, reason }) => [a.key, b.key, judgement, reason])).toEqual([
+    ['a', 'b', 'positive', 'one passport: "Ünï"'],
+    ['b', 'c', 'positive', null],
+    ['c', 'b', 'negative', 'two birth dates'],
+  ]);
+  await log.close();
+});
+
 test('of v3-subjects one subject is erased in one tenant, and everything else is there', async () => {
   const disk = await diskOf('v3-subjects');
   const keyring = await keyringOf(worldOn(disk));

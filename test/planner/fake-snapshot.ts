@@ -99,6 +99,7 @@ export class FakeStore {
       erasing: () => () => false,
       isPrivate: false,
       views: [],
+      judgements: () => [],
     };
   }
 

@@ -31,6 +31,7 @@ const names = [
   'erasures',
   'tenants',
   'views',
+  'judgements',
   'recalls',
   'open-entries',
   'embeddings',

@@ -299,6 +299,16 @@ const viewCommands: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop-view' as const), name: fc.constantFrom('v1', 'v2') }) },
 );
 
+const judgedRow = fc.record({ type: fc.constantFrom(...types, subjectType), key: fc.constantFrom('a', 'b', 'k1') });
+
+const judgeCommands: fc.Arbitrary<Command> = fc.record({
+  kind: fc.constant('judge-identities' as const),
+  a: judgedRow,
+  b: judgedRow,
+  judgement: fc.constantFrom('positive' as const, 'negative' as const),
+  reason: fc.constantFrom(null, 'one passport'),
+});
+
 const policyCommands: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 3,
@@ -479,6 +489,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 2, arbitrary: policyCommands },
         { weight: 4, arbitrary: tenantCommands },
         { weight: 3, arbitrary: agreementCommands },
+        { weight: 3, arbitrary: judgeCommands },
         { weight: 2, arbitrary: retentionCommands },
         { weight: 1, arbitrary: endingCommands },
         { weight: 3, arbitrary: erasureCommands },
@@ -505,6 +516,7 @@ export const subjectHistories = (maxLength: number): fc.Arbitrary<Step[]> => {
         { weight: 1, arbitrary: endingCommands },
         { weight: 4, arbitrary: erasureCommands },
         { weight: 4, arbitrary: embedCommands },
+        { weight: 4, arbitrary: judgeCommands },
       ),
       path: fc.constantFrom(null, 'acme', 'acme', 'acme/eu'),
       branch: fc.oneof(fc.constant(0), fc.nat(5)),
@@ -517,12 +529,14 @@ export const subjectHistories = (maxLength: number): fc.Arbitrary<Step[]> => {
 function asFound(store: Store, command: Command, path: string | null, branch: string): Command {
   if (command.kind === 'embed-rows') return { ...command, path, branch };
   if (command.kind !== 'intend-erasure') return command;
-  const { rows, removedKeys, views } = store.projections;
+  const { rows, removedKeys, views, judgements } = store.projections;
   const names = new Names([command.reason]);
   const tenantOf = (owner: string | null): string | null => owner?.split('/')[0] ?? null;
   const owns = (owner: string | null): boolean => tenantOf(owner) === tenantOf(path);
   const { versions } = drained(rows.versionsOf(tenantOf(path), command.reason));
-  return { ...command, versions, mentions: [...removedKeys.mentioning(names, owns), ...views.mentioning(names, owns)] };
+  const gone = new Set(versions.flatMap(({ positions }) => positions));
+  const mentions = [...removedKeys.mentioning(names, owns), ...views.mentioning(names, owns)];
+  return { ...command, versions, mentions: [...mentions, ...judgements.about(gone, tenantOf(path))] };
 }
 
 export function drained<T>(steps: Generator<undefined, T>): T {

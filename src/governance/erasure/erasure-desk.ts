@@ -29,6 +29,7 @@ import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure, Erasures } from '../../projections/erasures/projection.ts';
 import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
+import type { Judgements } from '../../projections/identity/judgements.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import type { RemovedSource } from '../../projections/rows/checks/removal.ts';
@@ -95,6 +96,7 @@ export interface ErasedState extends BranchesRead {
     countOf(positions: Iterable<number>): number;
     entriesOf(positions: Iterable<number>): readonly number[];
   };
+  readonly judgements: Pick<Judgements, 'about'>;
   readonly views: MentionDependencies['views'];
   readonly removedKeys: MentionDependencies['removedKeys'] & Pick<RemovedKeys, 'sources'>;
   readonly tenants: Pick<Tenants, 'tenant'>;
@@ -348,7 +350,9 @@ export class ErasureDesk {
       const statement = intentText(standing.digests(versions), words.isEmpty ? null : this.#parts.seals.seal(words.savedState()));
       // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
       const made = derived.versions.flatMap(({ positions }) => positions);
-      const texts = [...mentions.positions, ...made, ...state.embeddings.entriesOf(made)];
+      const gone = new Set(versions.flatMap(({ positions }) => positions));
+      const judged = state.judgements.about(gone, tenant);
+      const texts = [...new Set([...mentions.positions, ...made, ...state.embeddings.entriesOf(made), ...judged])];
       const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
       const placed = state.erasures.find(id);
       if (placed !== undefined) keys.retire(retired);

@@ -96,6 +96,11 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     textLanguage: paths.textLanguage,
     searchAt: paths.searchAt,
     views,
+    // Like rows: those of a path are seen by it and by the paths above it.
+    judgements: (instant) =>
+      paths
+        .judgements(instant)
+        .filter(({ owner, position }) => sees(caller.path, owner) && position >= (beginning?.position ?? 0)),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The description of an invocation: its request, and facts found since. It is judged and recorded by the same words. */
 import type { Judged } from '../authorization/judge.ts';
-import { actionOf, answers, partsOf, touchesRows, typeNamed, typesMigrated } from '../actions.ts';
+import { actionOf, answers, partsOf, touchesRows, typeNamed, typesBeside } from '../actions.ts';
 import type { Caller } from '../caller.ts';
 import type { Command, Outcome } from '../../projections/command.ts';
 import type { Action, InvocationDetails, InvocationRequest } from '../gate-contract.ts';
@@ -47,7 +47,7 @@ export class Described {
   submits(command: Command): void {
     const parts = partsOf(command).filter((part) => typeNamed(part) !== this.#callType);
     for (const part of parts) this.#wrote(typeNamed(part), 0);
-    for (const type of typesMigrated(command)) this.#wrote(type, 0);
+    for (const type of typesBeside(command)) this.#wrote(type, 0);
     // An answer stays an answer, even where it is stored.
     const changing = parts.filter(({ kind }) => !answers.has(actionOf[kind]));
     const [first] = changing;

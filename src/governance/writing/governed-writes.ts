@@ -17,7 +17,7 @@ import type { BranchRecord } from '../../projections/branches/projection.ts';
 import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Command, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { Decision } from '../../projections/decision.ts';
-import { actionOf, partsOf, typeNamed, typesMigrated } from '../actions.ts';
+import { actionOf, partsOf, typeNamed, typesBeside } from '../actions.ts';
 import { type Admission, foreign } from '../admission/admission.ts';
 import { backlogFull, bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { About } from '../authorization/judge.ts';
@@ -142,7 +142,7 @@ export class GovernedWrites {
     if (this.#asked.caller.sharedFrom !== null) throw foreign();
     for (const part of partsOf(command)) this.#core.term.admit(part.kind, this.#asked.time);
     if (stores) this.#admitStored(command);
-    for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
+    for (const type of typesBeside(command)) this.#authorise({ action: actionOf[command.kind], objectType: type });
     for (const part of partsOf(command)) {
       this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#subjectOf(part) });
       this.#checkKept(part);
@@ -384,7 +384,7 @@ export class GovernedWrites {
 
   #admitStorage(command: Command): void {
     const { storage, tenantStorage, parts } = this.#core;
-    if (command.kind === 'put-rows' || command.kind === 'link-exhibit') storage.admitWrite();
+    if (storesMore.has(command.kind)) storage.admitWrite();
     const tenant = tenantOf(this.#asked.caller.path);
     if (command.kind !== 'put-rows' || tenant === null) return;
     tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
@@ -400,6 +400,10 @@ export class GovernedWrites {
 
   /** Guarded types are written as they are read: the caller states the reason that opens them. */
   #checkGuards(command: Command): void {
+    if (command.kind === 'judge-identities') {
+      const guards = this.#core.judge.writeGuards({ ...this.#asked.judged, action: 'ingest' });
+      for (const { type } of [command.a, command.b]) guards.check(type, []);
+    }
     if (!writesRows(command)) return;
     const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];
     const guards = this.#core.judge.writeGuards({ ...this.#asked.judged, action: actionOf[command.kind] });
@@ -522,6 +526,9 @@ function weightOf({ rows }: PutRows): number {
 }
 
 function ignore(): void {}
+
+/** Commands that are refused where the store is full. */
+const storesMore: ReadonlySet<Command['kind']> = new Set(['put-rows', 'link-exhibit', 'judge-identities']);
 
 /** Made at once where a transaction asks for them, and not undone with it. */
 const standsAlone: ReadonlySet<Command['kind']> = new Set(['register-type', 'evolve-type', 'create-view', 'drop-view']);

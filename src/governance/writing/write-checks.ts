@@ -24,7 +24,7 @@ export function writeChecks(
   if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
   const isOfRows = writesRows(command);
   const check =
-    isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
+    isOfRows || checksRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
   const action = actionOf[command.kind];
   return { rowCheck: check, refusalOf: isOfRows ? (type) => refusalOf(judge, judged, action, type) : undefined };
 }
@@ -41,7 +41,13 @@ function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: str
   }
 }
 
-const keepsRows: ReadonlySet<Command['kind']> = new Set(['schedule-retention', 'hold-row', 'release-retention']);
+/** Commands that write no rows, and are about some that have to be allowed. */
+const checksRows: ReadonlySet<Command['kind']> = new Set([
+  'schedule-retention',
+  'hold-row',
+  'release-retention',
+  'judge-identities',
+]);
 
 /** Undefined while no policy is installed. `unknown`: columns whose cells are not known yet. */
 export function rowCheck(

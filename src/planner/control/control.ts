@@ -2,11 +2,11 @@
 import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
 import { eraseSubject } from './erasure-control.ts';
+import { fuseIdentities, splitIdentities } from './identity-control.ts';
 import { explainReplay } from './replay.ts';
 import { dropLookup, registerLookup } from './lookup-control.ts';
 import { createMaterializedView, dropMaterializedView } from './view-control.ts';
 import { watch } from './watch-control.ts';
-import { errorAt } from '../error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 import type { ControlWhat } from '../statement.ts';
 
@@ -25,13 +25,6 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   watch,
   'explain-replay': explainReplay,
   'erase-subject': eraseSubject,
-  'fuse-identities': needs('FUSE_IDENTITIES', 'the resolution of identities, which is not built'),
-  'split-identities': needs('SPLIT_IDENTITIES', 'the resolution of identities, which is not built'),
+  'fuse-identities': fuseIdentities,
+  'split-identities': splitIdentities,
 };
-
-/** Refuses a statement that is recognised but not built, and names the missing capability. */
-function needs(name: string, what: string): Control {
-  return async ({ statement }) => {
-    throw errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);
-  };
-}

@@ -54,11 +54,12 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
   }
 }
 
-const controlFunctions: ReadonlyMap<string, { readonly what: ControlWhat; readonly count: number }> = new Map([
-  ['FUSE_IDENTITIES', { what: 'fuse-identities', count: 2 }],
-  ['SPLIT_IDENTITIES', { what: 'split-identities', count: 2 }],
-  ['EXPLAIN_REPLAY', { what: 'explain-replay', count: 1 }],
-]);
+const controlFunctions: ReadonlyMap<string, { readonly what: ControlWhat; readonly count: number; readonly most?: number }> =
+  new Map([
+    ['FUSE_IDENTITIES', { what: 'fuse-identities', count: 2, most: 3 }],
+    ['SPLIT_IDENTITIES', { what: 'split-identities', count: 2, most: 3 }],
+    ['EXPLAIN_REPLAY', { what: 'explain-replay', count: 1 }],
+  ]);
 
 /** Calls that are statements of their own, however they are written. */
 export function controlFunction(name: string): boolean {
@@ -70,9 +71,12 @@ export function readFunctionControl(
   purpose: Slot | null,
   call: Extract<Source, { kind: 'function' }>,
 ): Statement {
-  const { what, count } = controlFunctions.get(call.name)!;
+  const { what, count, most = count } = controlFunctions.get(call.name)!;
   const { slots, options } = literalsOf(cursor, call.arguments, call.place);
-  if (slots.length !== count) throw cursor.error(`${call.name} takes ${count} values by position`, call.place);
+  if (slots.length < count || slots.length > most) {
+    const values = most === count ? String(count) : `${count} or ${most}`;
+    throw cursor.error(`${call.name} takes ${values} values by position`, call.place);
+  }
   return control(what, call.place, purpose, { arguments: slots, options });
 }
 

@@ -16,7 +16,6 @@ const constructs: Readonly<Record<string, readonly string[]>> = {
   'the resolution of identities, which is not built': [
     "RESOLVE_IDENTITY('+49 30 1234')",
     "SELECT * FROM RESOLVE_IDENTITY('a', MODE => 'canonical')",
-    "FUSE_IDENTITIES('a', 'b')",
   ],
 };
 
@@ -45,18 +44,11 @@ const entrances: Readonly<Record<string, Ask>> = {
   '/export': (sql) => world.call('GET', `/export?format=csv&sql=${encodeURIComponent(sql)}`),
 };
 
-/** Statements that are no questions; an export is of a question's rows. */
-const noQuestion = /^FUSE/;
-
 const every = Object.entries(constructs).flatMap(([need, statements]) => statements.map((sql) => ({ need, sql })));
 
-describe.each(Object.entries(entrances))('%s', (entrance, ask) => {
+describe.each(Object.entries(entrances))('%s', (_, ask) => {
   test.each(every)('$sql', async ({ need, sql }) => {
     const { status, text } = await ask(sql);
-    if (entrance === '/export' && noQuestion.test(sql)) {
-      expect([status, text]).toEqual([400, expect.stringContaining('only queries can be run here')]);
-      return;
-    }
     expect([status, text]).toEqual([501, expect.stringContaining('REL_NOT_IMPLEMENTED')]);
     const { detail } = JSON.parse(text) as { detail: string };
     expect(detail).toMatch(/ is not implemented: it needs /);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { type CommittedEntry, isOpen, mainBranch, type OpenBody } from '../../../src/log/entries/entry.ts';
 import { verifyDirectory } from '../../../src/log/verify/verify.ts';
-import { ErasureWorld, verifyReceipt } from './erasure-world.ts';
+import { acme, ErasureWorld, verifyReceipt } from './erasure-world.ts';
 
 let world: ErasureWorld;
 
@@ -70,5 +70,18 @@ test('what repeats the subject leaves the log, what does not stays, and a backup
   const report = await world.store.service.backups.restore(backup, '/restored');
   expect(report.projections.find(({ name }) => name === 'open-entries')).toMatchObject({ match: true });
   expect(await verifyDirectory({ disk, directory: '/restored', keyring })).toMatchObject({ ok: true, findings: [] });
+  await world.store.close();
+});
+
+test('a judgement about a row of the subject leaves the log with it, though its key is too short to be looked for', async () => {
+  world = await (await new ErasureWorld().open()).fill();
+  await world.store.rows("FUSE_IDENTITIES('p1', 'p2', 'one voice')", acme);
+  await world.store.rows("SPLIT_IDENTITIES('p2', 'p3')", acme);
+  expect((await world.erase()).certified).toBe(true);
+  const { judgements } = world.store.service.projections;
+  expect(judgements.on(0).map(({ a, b }) => [a.key, b.key])).toEqual([['p2', 'p3']]);
+  expect((await contents()).map((each) => String(each))).toEqual(['judgement,', expect.stringContaining('"p3"')]);
+  await world.restart();
+  expect(world.store.service.projections.judgements.on(0)).toEqual(judgements.on(0));
   await world.store.close();
 });

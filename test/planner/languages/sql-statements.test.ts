@@ -140,7 +140,7 @@ describe('control statements', () => {
     ['DROP LOOKUP', '1:12: expected the name of the lookup table'],
     ['DROP LOOKUP a, b', '1:14'],
     ['FUSE_IDENTITIES(a, b)', '1:17: only literals'],
-    ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 values'],
+    ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 or 3 values'],
     ['MATCH (a)-[(b)] RETURN a )', '1:12: expected ]'],
     ['MATCH (a', '1:9: expected )'],
     ['MATCH (a)', '1:10: expected MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN'],
