@@ -83,6 +83,8 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'complete-erasure': 'administer',
   'embed-rows': 'administer',
   'judge-identities': 'ingest',
+  'put-rule': 'schema',
+  'end-rule': 'schema',
 };
 
 /** The parts of a command that are admitted and authorised one by one: steps of a batch, or the command. */
@@ -108,6 +110,8 @@ export function typeNamed(command: Command): string | null {
       return command.name;
     case 'judge-identities':
       return command.a.type;
+    case 'put-rule':
+      return command.definition.object_type;
     case 'migrate-types':
     case 'mint-token':
     case 'rotate-token':
@@ -131,6 +135,7 @@ export function typeNamed(command: Command): string | null {
     case 'intend-erasure':
     case 'complete-erasure':
     case 'embed-rows':
+    case 'end-rule':
       return null;
   }
 }

@@ -7,6 +7,7 @@ import type { AccessRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Protection } from './catalog/protection.ts';
 import type { JudgementContent } from './identity/judgement-body.ts';
+import type { RuleRecord } from './rules/rule.ts';
 import type { SearchConfig } from './tenants/search-config.ts';
 
 /** The name of another tenant's type: `"acme"."Parcel"`. */
@@ -420,6 +421,8 @@ export interface AccessPaths extends TenantPaths {
   readonly views: readonly ViewRecord[];
   /** Judgements of paths that the reader sees, as they stood at an instant, in the order in which they were made. */
   readonly judgements: (instant: bigint) => readonly Judgement[];
+  /** Rules of the branch that stand, in the order of registration. Looked up when called: most questions have no use for them. */
+  readonly rules: () => readonly RuleRecord[];
   /** It holds one caller's uncommitted rows: no result of it is cached for other callers. */
   readonly isPrivate: boolean;
 }

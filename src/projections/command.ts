@@ -19,6 +19,7 @@ import type {
   TypeGuard,
 } from '../log/entries/entry.ts';
 import type { EmbeddingModel } from './access-paths.ts';
+import type { RuleAuthor, RuleDefinition } from './rules/rule.ts';
 
 export type Command =
   | PutRows
@@ -54,7 +55,9 @@ export type Command =
   | IntendErasure
   | CompleteErasure
   | EmbedRows
-  | JudgeIdentities;
+  | JudgeIdentities
+  | PutRule
+  | EndRule;
 
 export type CommandKind = Command['kind'];
 
@@ -436,6 +439,28 @@ export interface JudgeIdentities {
   readonly b: { readonly type: string; readonly key: string };
   readonly judgement: 'positive' | 'negative';
   readonly reason: string | null;
+}
+
+/**
+ * Registers a rule, or with `changes` makes a version of it. The same definition under the name is a no-op; another one is REL_CONFLICT,
+ * and so is a name that another rule of the path has.
+ */
+export interface PutRule {
+  readonly kind: 'put-rule';
+  /** The id that a new rule gets. */
+  readonly id: string;
+  /** Its condition has been seen to be one that can be run. */
+  readonly definition: RuleDefinition;
+  /** The rule that gets a version. */
+  readonly changes?: string;
+  /** Set by the gate: the caller's credential. */
+  readonly author: Omit<RuleAuthor, 'principal'>;
+}
+
+/** REL_NOT_FOUND where the caller's path has no such rule. */
+export interface EndRule {
+  readonly kind: 'end-rule';
+  readonly id: string;
 }
 
 export interface RowRejection {

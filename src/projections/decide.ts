@@ -25,6 +25,9 @@ import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
 import type { Receipts } from './receipts/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
+import { decideEndRule, decidePutRule } from './rules/commands.ts';
+import type { Rules } from './rules/projection.ts';
+import type { RuleRecord } from './rules/rule.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
@@ -59,6 +62,7 @@ export interface CurrentState {
   readonly removedKeys: RemovedKeys;
   readonly retention: Retention;
   readonly rows: Rows;
+  readonly rules: Rules;
   readonly tenants: Tenants;
   readonly views: Views;
   /** Types and rows in place of those of the branch: one caller's uncommitted writes, invisible to others. */
@@ -140,6 +144,8 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     const judgements = state.judgements.on(branchOf(state, context)).filter(({ position }) => position >= since);
     return decideJudge(command, judgements, ...onBranch(state, context), context, next);
   },
+  'put-rule': (command, state, context, next) => decidePutRule(command, rulesOn(state, context), context, next),
+  'end-rule': (command, state, context, next) => decideEndRule(command, rulesOn(state, context), context, next),
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 
@@ -167,6 +173,12 @@ function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, r
 function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
   const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
   return [state.views.on(branchOf(state, context)).filter(({ position }) => position >= since), context];
+}
+
+/** Rules left by an earlier tenant of the same id do not belong to this one. */
+function rulesOn(state: CurrentState, context: DecideContext): readonly RuleRecord[] {
+  const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
+  return state.rules.on(branchOf(state, context)).filter(({ position }) => position >= since);
 }
 
 /** Throws REL_NOT_FOUND when the command's branch is none that its tenant can name. */

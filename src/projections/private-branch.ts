@@ -89,6 +89,7 @@ export class PrivateBranch {
       removedKeys,
       retention,
       rows,
+      rules,
       tenants,
       views,
     } = this.#state;
@@ -105,6 +106,7 @@ export class PrivateBranch {
       removedKeys,
       retention,
       rows,
+      rules,
       tenants,
       views,
       own,
@@ -150,6 +152,7 @@ export class PrivateBranch {
       searchAt: paths.searchAt,
       views: paths.views,
       judgements: paths.judgements,
+      rules: paths.rules,
       isPrivate: true,
     };
   }

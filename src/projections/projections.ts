@@ -28,6 +28,7 @@ import { type RetentionRule, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/values/timeline.ts';
 import { type ColumnType, tenantOf } from '../log/values/value.ts';
 import { Rows, rowsOf } from './rows/projection.ts';
+import { Rules } from './rules/projection.ts';
 import type { RowStorageOptions } from './rows/tables/row-storage.ts';
 import { EarlierTypeRows } from './rows/scan/earlier-type-rows.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -66,6 +67,7 @@ export class Projections {
   readonly rows: Rows;
   readonly redactions = new Redactions(this.embeddings);
   readonly removedKeys = new RemovedKeys();
+  readonly rules = new Rules();
   readonly tenants = new Tenants();
   readonly views = new Views();
   readonly projector: Projector;
@@ -94,6 +96,7 @@ export class Projections {
       this.tenants,
       this.views,
       this.judgements,
+      this.rules,
       this.recalls,
       this.openEntries,
       // Redactions ask it of what is removed, so it stands behind them.

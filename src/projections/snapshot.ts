@@ -10,6 +10,7 @@ import type { RecallCounts } from './recalls/projection.ts';
 import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
 import type { Rows } from './rows/projection.ts';
+import type { Rules } from './rules/projection.ts';
 import type { Tenants } from './tenants/projection.ts';
 import type { Views } from './views/projection.ts';
 
@@ -23,6 +24,7 @@ interface SnapshotSources {
   readonly embeddings: Embeddings;
   readonly judgements: Judgements;
   readonly views: Views;
+  readonly rules: Rules;
   readonly tenants: Tenants;
 }
 
@@ -32,7 +34,7 @@ interface SnapshotSources {
  * or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, judgements, views, tenants }: SnapshotSources,
+  { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, judgements, views, rules, tenants }: SnapshotSources,
   basis: Basis,
   branch: string,
   tenant: string | null,
@@ -70,6 +72,7 @@ export function takeSnapshot(
     searchAt: (instant) => tenants.searchAt(tenant, instant),
     views: views.on(branchId, basis.position),
     judgements: (instant) => judgements.on(branchId, basis.position, instant),
+    rules: () => rules.on(branchId, basis.position),
     isPrivate: false,
   };
 }

@@ -221,6 +221,7 @@ export class FakeState implements GovernedState {
       isPrivate: false,
       views: [],
       judgements: () => [],
+      rules: () => [],
       textLanguage: 'english',
       searchAt: () => noSearchConfig,
       rows: {

@@ -202,6 +202,12 @@ export const differences: readonly Difference[] = [
       );
       const lookup = { name: 'hidden_names', path: 'hidden.csv', key: 'id', fields: ['name'] };
       await stage.must('POST', '/lookup/register', headers, JSON.stringify(lookup));
+      const rule = {
+        name: canaries.text(victim, 'a rule'),
+        condition_sql: `note = '${canaries.text(victim, 'a condition')}'`,
+        object_type: 'Deal',
+      };
+      stage.ids.set('hidden rule', jsonOf(await stage.must('POST', '/rules', headers, JSON.stringify(rule)))['id'] as string);
       const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit') });
       stage.ids.set('hidden exhibit', jsonOf(await stage.must('POST', '/exhibits', headers, title))['exhibit_id'] as string);
       await stage.ask(`WATCH PURPOSE 'test' SELECT id FROM Deal WHERE note = '${canaries.text(victim, 'a watch')}'`, 'initech');

@@ -410,6 +410,23 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
   'GET /metrics': { storeWide: true },
   'GET /metrics.json': { storeWide: true },
 
+  'POST /rules': {
+    probes: [
+      json({ name: 'hidden', condition_sql: 'nothing = 1', object_type: 'Vault' }),
+      json({ name: 'hidden', condition_sql: 'SELECT nothing FROM Deal' }),
+    ],
+  },
+  'GET /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
+  'PUT /rules/:id': {
+    probes: [
+      {
+        ...json({ name: 'hidden', kind: 'enrich', object_type: 'Deal', field: 'note', keep: 'newest' }),
+        path: at('/rules/', 'hidden rule'),
+      },
+    ],
+  },
+  'DELETE /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
+
   'GET /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
   'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
 

@@ -100,6 +100,7 @@ export class FakeStore {
       isPrivate: false,
       views: [],
       judgements: () => [],
+      rules: () => [],
     };
   }
 

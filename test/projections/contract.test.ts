@@ -32,6 +32,7 @@ const names = [
   'tenants',
   'views',
   'judgements',
+  'rules',
   'recalls',
   'open-entries',
   'embeddings',

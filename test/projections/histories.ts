@@ -308,6 +308,25 @@ const judgeCommands: fc.Arbitrary<Command> = fc.record({
   judgement: fc.constantFrom('positive' as const, 'negative' as const),
   reason: fc.constantFrom(null, 'one passport'),
 });
+const ruleCommands: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc
+      .record({
+        id: fc.constantFrom('r1', 'r2', 'r3'),
+        changes: fc.constantFrom(undefined, 'r1', 'r2'),
+        name: fc.constantFrom('one', 'two'),
+        field: fc.constantFrom('name', 'Alice'),
+        keep: fc.constantFrom('newest', 'source:a', 'none'),
+      })
+      .map(({ id, changes, name, field, keep }): Command => {
+        const definition = { kind: 'enrich', name, object_type: 'Person', field, keep } as const;
+        const author = { credential: 'none', token: null } as const;
+        return { kind: 'put-rule', id, definition, author, ...(changes !== undefined && { changes }) };
+      }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('end-rule' as const), id: fc.constantFrom('r1', 'r2') }) },
+);
 
 const policyCommands: fc.Arbitrary<Command> = fc.oneof(
   {
@@ -486,6 +505,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 4, arbitrary: branchCommands },
         { weight: 3, arbitrary: exhibitCommands },
         { weight: 2, arbitrary: viewCommands },
+        { weight: 2, arbitrary: ruleCommands },
         { weight: 2, arbitrary: policyCommands },
         { weight: 4, arbitrary: tenantCommands },
         { weight: 3, arbitrary: agreementCommands },

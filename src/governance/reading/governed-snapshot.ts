@@ -13,6 +13,7 @@ import type {
   ViewRecord,
 } from '../../projections/access-paths.ts';
 import { isClassified } from '../authorization/egress.ts';
+import { visibleRules } from '../rules/visible-rules.ts';
 import type { Grant, Lane } from '../authorization/grant.ts';
 import type { Guards } from '../authorization/guards.ts';
 import { sees, type Caller } from '../caller.ts';
@@ -101,6 +102,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
       paths
         .judgements(instant)
         .filter(({ owner, position }) => sees(caller.path, owner) && position >= (beginning?.position ?? 0)),
+    rules: () => visibleRules(paths.rules(), caller.path, beginning),
   };
 }
 

@@ -81,6 +81,7 @@ const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'revoke-token',
   'delete-branch',
   'drop-view',
+  'end-rule',
   'put-policy',
   'delete-policy',
   'change-tenant',

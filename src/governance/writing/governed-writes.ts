@@ -16,6 +16,7 @@ import type { Appended, Durability, NextPosition } from '../../log/log-store.ts'
 import type { BranchRecord } from '../../projections/branches/projection.ts';
 import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Command, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
+import type { RuleAuthor } from '../../projections/rules/rule.ts';
 import type { Decision } from '../../projections/decision.ts';
 import { actionOf, partsOf, typeNamed, typesBeside } from '../actions.ts';
 import { type Admission, foreign } from '../admission/admission.ts';
@@ -28,6 +29,7 @@ import type { ExhibitDesk, StatementDetails, SubmitOptions } from '../gate-contr
 import type { Core, GateSettings } from '../gate-core.ts';
 import type { PolicyDesk } from '../desk-contract.ts';
 import { grantedTypes } from '../reading/granted-snapshot.ts';
+import type { Caller } from '../caller.ts';
 import { keptNamed } from './named-guards.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { beginningOf, onceFrom } from '../tenancy/earlier-tenant.ts';
@@ -494,6 +496,7 @@ export class GovernedWrites {
       const mayTakeBack = administers(this.#asked.caller);
       return { ...command, steps: command.steps.map((step) => (step.kind === 'evolve-type' ? { ...step, mayTakeBack } : step)) };
     }
+    if (command.kind === 'put-rule') return { ...command, author: authorOf(this.#asked.caller) };
     if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
     if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
     return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);
@@ -523,6 +526,10 @@ function bytesOf(command: Command): number {
 /** In rows: each of long texts counts for several. */
 function weightOf({ rows }: PutRows): number {
   return rows.length + Math.floor(bytesOfRows(rows) / bytesOfLongRow);
+}
+
+function authorOf({ credential, tokenId }: Caller): Omit<RuleAuthor, 'principal'> {
+  return { credential, token: tokenId };
 }
 
 function ignore(): void {}

@@ -23,6 +23,9 @@ function builtin(name: string, columns: Readonly<Record<string, ColumnType | Pro
   return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
+/** Rules raise alerts as rows of this type. No name is reserved: a tenant may have a type of its own so called. */
+export const alertType = 'Alert';
+
 /** In codepoint order of their names. Open: their writers may bring further columns. */
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),

@@ -3,7 +3,11 @@ import type { Cell } from '../../log/values/value.ts';
 /** Columns by which a row names the rows that it was made from, that it takes the place of, that it is a part of or about. Pure. */
 const ofAnyType = ['derived_from', 'supersedes', 'source_id'] as const;
 /** Only types of the store's own mean this by these names. */
-const ofType: Readonly<Record<string, readonly string[]>> = { DecisionRecord: ['inputs'], Quarantine: ['item_id'] };
+const ofType: Readonly<Record<string, readonly string[]>> = {
+  Alert: ['matched_pk'],
+  DecisionRecord: ['inputs'],
+  Quarantine: ['item_id'],
+};
 
 /** The naming columns that the type has. */
 export function namingColumns(type: string, columns: { has(name: string): boolean }): readonly string[] {

@@ -39,6 +39,8 @@ export interface Prepared {
   readonly agreement: string;
   /** Of the store as it was before all that is asked. */
   readonly backup: string;
+  /** One to change, one to end. */
+  readonly rules: readonly [string, string];
 }
 
 /** What a route does beside answering. */
@@ -70,14 +72,14 @@ const facts: readonly (readonly [route: string, Facts])[] = [
     { shows: true },
     `
 POST /mcp/tools/call|POST /query|POST /query/stream|POST /query/arrow|GET /sparql|POST /sparql|POST /graphql|GET /export
-GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
+GET /rules|GET /rules/:id|GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
 GET /tenants|GET /tenants/me|GET /tenants/:id|GET /tenants/:id/members|GET /tenants/:id/members/:pid
 GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/tenants/:id`,
   ),
   ...each(
     { ends: true },
     `
-DELETE /jobs/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
+DELETE /jobs/:id|DELETE /rules/:id|PUT /rules/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
 DELETE /tenants/:id/sharing/:aid|DELETE /api/v1/tenants/:id|DELETE /platform/tenants/:id|DELETE /admin/jobs/:id
 POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
   ),
@@ -131,6 +133,7 @@ function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
     'an agreement': one.agreement,
     'a backup': one.backup,
     'a policy': 'p0',
+    'a rule': one.rules[route.startsWith('DELETE') ? 1 : 0],
   };
 }
 
@@ -225,6 +228,10 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   if (installed.status >= 300) throw new Error(installed.text);
   const backup = await world.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(backup.text);
+  const rule = async (name: string) =>
+    (await must('POST', '/rules', { name, condition_sql: `SELECT id FROM Vault WHERE secret = '${canary}-'`, enabled: false }))
+      .json['id'] as string;
+  const rules = [await rule('one'), await rule('two')] as const;
   const begin = async () => (await must('POST', '/tx')).json['id'] as string;
   const entries = await must('GET', '/audit/entries');
   const [entry] = (entries.json['entries'] as Record<string, unknown>[]).filter((each) => each['position'] !== null);
@@ -242,6 +249,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     acme,
     agreement: agreement.json['id'] as string,
     backup: backup.json['backup'] as string,
+    rules,
   };
 }
 

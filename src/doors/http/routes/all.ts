@@ -23,6 +23,7 @@ import { queryRoutes } from './query.ts';
 import { queryStreamRoutes } from './query-stream.ts';
 import { reindexRoutes } from './reindex.ts';
 import { rotateKeyRoutes } from './rotate-key.ts';
+import { ruleRoutes } from './rules.ts';
 import { schemaRoutes } from './schema.ts';
 import { searchRoutes } from './search.ts';
 import { sharingRoutes } from './sharing.ts';
@@ -48,6 +49,7 @@ export const dataRoutes: readonly Route[] = [
   ...schemaRoutes,
   ...patchRowRoutes,
   ...jobRoutes,
+  ...ruleRoutes,
   ...transactionRoutes,
   ...openTransactionRoutes,
   ...branchRoutes,

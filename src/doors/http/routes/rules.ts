@@ -1,0 +1,89 @@
+/** /rules: rules that raise alerts, and rules by which rows are fused. Source: specification, "Other HTTP routes". */
+import { z } from 'zod';
+import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../rules.ts';
+import { reply, route, type Route } from '../route.ts';
+import { submitNamed } from '../invoke.ts';
+
+const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
+const params = z.object({ id: z.string() });
+const tags = ['rules'];
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
+const example = { name: 'a new rule', condition_sql: 'a statement' };
+
+export const ruleRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/rules',
+    ...changing,
+    summary: 'Register a rule',
+    description: 'It is parsed and bound under your grant. The same rule again is a no-op; another one of the name is 409.',
+    tags,
+    body,
+    purposeIn: 'body',
+    replies: { 200: ruleView.describe('it stood so already'), 201: ruleView },
+    example: { body: example },
+    run: async (invocation, { body: given, context }) => {
+      const { rule, changed } = await putRule(invocation, context, given);
+      return reply(changed ? 201 : 200, describeRule(rule));
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/rules',
+    ...reading,
+    summary: 'Rules of your organisation path and below it, in the order of registration',
+    tags,
+    replies: { 200: z.object({ rules: z.array(ruleView), total: z.int() }) },
+    run: async (invocation) => {
+      const rules = invocation.snapshot().rules().map(describeRule);
+      invocation.describe({ rowCount: rules.length });
+      return { rules, total: rules.length };
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/rules/:id',
+    ...reading,
+    summary: 'A rule, as its newest version has it',
+    tags,
+    params,
+    replies: { 200: ruleView },
+    example: { params: { id: 'a rule' } },
+    run: async (invocation, { params: { id } }) => describeRule(requireRule(invocation, id)),
+  }),
+
+  route({
+    method: 'PUT',
+    path: '/rules/:id',
+    ...changing,
+    summary: 'Give a rule a new version, which is yours from then on',
+    tags,
+    params,
+    body,
+    purposeIn: 'body',
+    replies: { 200: ruleView },
+    example: { params: { id: 'a rule' }, body: { ...example, name: 'a changed rule' } },
+    run: async (invocation, { params: { id }, body: given, context }) => {
+      const { rule } = await putRule(invocation, context, given, id);
+      return describeRule(rule);
+    },
+  }),
+
+  route({
+    method: 'DELETE',
+    path: '/rules/:id',
+    ...changing,
+    summary: 'End a rule: its alerts stay',
+    tags,
+    params,
+    replies: { 200: z.object({ id: z.string(), ended: z.literal(true) }) },
+    example: { params: { id: 'a rule' } },
+    run: async (invocation, { params: { id } }) => {
+      await submitNamed(invocation, { kind: 'end-rule', id });
+      return { id, ended: true };
+    },
+  }),
+];

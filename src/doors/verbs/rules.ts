@@ -1,0 +1,40 @@
+/** Rules as tools. Source: specification, "Tools". */
+import { z } from 'zod';
+import { describeRule, putRule, ruleInput, ruleView } from '../rules.ts';
+import { verb } from './verb.ts';
+
+export const createRule = verb({
+  name: 'create_rule',
+  description:
+    'Register a rule that raises an Alert for each row that matches its condition, or by which rows are fused (kind enrich). It runs by your grants as they are then.',
+  input: z.object(ruleInput),
+  output: z.object({ id: z.string(), version: z.int(), changed: z.boolean() }),
+  action: 'schema',
+  units: 1,
+  purpose: 'required',
+  bucket: 'write',
+  tool: { title: 'Create a rule', readOnly: false, idempotent: true },
+  contents: ['condition_sql'],
+  example: { name: 'a new rule', condition_sql: 'SELECT * FROM MemoryItem' },
+  run: async ({ invocation, parts }, input) => {
+    const { rule, changed } = await putRule(invocation, parts, input);
+    return { id: rule.id, version: rule.version, changed };
+  },
+});
+
+export const listRules = verb({
+  name: 'list_rules',
+  description: 'Rules of your organisation path and below it, in the order of registration.',
+  input: z.object({ limit: z.int().min(1).max(1_000).default(100) }),
+  output: z.object({ rules: z.array(ruleView), total: z.int() }),
+  action: 'inspect',
+  units: 0,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Rules', readOnly: true },
+  example: {},
+  run: async ({ invocation }, { limit }) => {
+    const rules = invocation.snapshot().rules();
+    return { rules: rules.slice(0, limit).map(describeRule), total: rules.length };
+  },
+});

@@ -1,0 +1,123 @@
+/**
+ * The condition of a rule: a SELECT, each row of which is a match, or a bare condition on the rows of a type. A condition that each row
+ * decides by itself is judged on every commit; joins, aggregates, windows and `now()` are asked at intervals.
+ */
+import { ServiceError } from '../../../errors.ts';
+import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
+import type { RowReader } from '../../../projections/access-paths.ts';
+import { alertType } from '../../../projections/catalog/builtin-types.ts';
+import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
+import { sourcesOf } from '../../exhibits/derivable.ts';
+import { type LexedStatement, lexStatement } from '../../languages/sql-lexer.ts';
+import type { PlannerContract } from '../../planner-contract.ts';
+import { snapshotInvocation } from '../snapshot-invocation.ts';
+import { readWatchStatement } from '../watch-statement.ts';
+
+export type RuleCondition = RowCondition | QueryCondition;
+
+/** `sql` gives `#system_from`, `#pk` and `#0`, `#1`, … (the columns of `dedupe_by`) of the rows that match. */
+export interface RowCondition {
+  readonly judged: 'by row';
+  readonly type: string;
+  readonly sql: string;
+}
+
+/** `sql` gives the rows that match, as the rule's author wrote them. */
+export interface QueryCondition {
+  readonly judged: 'at intervals';
+  readonly sql: string;
+}
+
+type Conditioned = Pick<DetectionDefinition, 'condition' | 'object_type' | 'dedupe_by'>;
+
+/** Throws REL_INVALID for a bare condition without `object_type`, and REL_PARSE for what is no SQL, with locations in its own text. */
+export function readCondition(rule: Conditioned): RuleCondition {
+  const { sql, isBare } = statementOf(rule);
+  return inOwnText(isBare, () => {
+    let type: string;
+    try {
+      ({ type } = readWatchStatement(sql));
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || isBare) throw error;
+      return { judged: 'at intervals', sql };
+    }
+    const dedupe = rule.dedupe_by.map((name, i) => `, ${quoted(name)} AS "#${i}"`).join('');
+    const selected = `SELECT system_from AS "#system_from", _pk AS "#pk"${dedupe} ${textFrom(lexStatement(sql))}`;
+    return { judged: 'by row', type, sql: selected };
+  });
+}
+
+/**
+ * Parses and binds a condition under the grant of a snapshot, over no rows. Throws the errors of the statement; REL_INVALID for one that
+ * reads alerts: they would raise others without end.
+ */
+export async function checkCondition(
+  planner: PlannerContract,
+  snapshot: GovernedSnapshot,
+  rule: Conditioned,
+): Promise<RuleCondition> {
+  const { sql, isBare } = statementOf(rule);
+  const condition = readCondition(rule);
+  if (sourcesOf(sql, snapshot.views).has(alertType))
+    throw new ServiceError('REL_INVALID', `a rule that reads ${alertType} would be fed by its own alerts`);
+  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows) });
+  try {
+    await planner.query(over, { sql, questionsOnly: true, time: 'current' });
+  } catch (error) {
+    throw isBare ? lineAbove(error) : error;
+  }
+  try {
+    await planner.query(over, { sql: condition.sql, questionsOnly: true, time: 'current' });
+  } catch (error) {
+    // The author's own text was found in order.
+    if (!(error instanceof ServiceError)) throw error;
+    throw new ServiceError(error.code, `dedupe_by: ${error.message.replace(/^\d+:\d+: /, '')}`, error.facts);
+  }
+  return condition;
+}
+
+function statementOf({ condition, object_type: type }: Conditioned): { readonly sql: string; readonly isBare: boolean } {
+  const first = lexStatement(condition).tokens[0]?.key;
+  if (first === 'SELECT' || first === 'WITH') return { sql: condition, isBare: false };
+  if (type === null)
+    throw new ServiceError('REL_INVALID', 'condition_sql is a SELECT, or a condition on the rows of object_type');
+  return { sql: `SELECT * FROM ${quoted(type)} WHERE (\n${condition}\n)`, isBare: true };
+}
+
+/** Bare conditions begin on the second line of their statement. */
+function inOwnText<T>(isBare: boolean, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    throw isBare ? lineAbove(error) : error;
+  }
+}
+
+function lineAbove(error: unknown): unknown {
+  const [, line, rest] = error instanceof ServiceError ? (/^(\d+)(:.*)$/su.exec(error.message) ?? []) : [];
+  if (line === undefined || line === '1') return error;
+  const { code, facts } = error as ServiceError;
+  return new ServiceError(code, `${Number(line) - 1}${rest}`, facts);
+}
+
+/** From FROM on: the rows are chosen by it, and shown by nobody. */
+function textFrom({ text, tokens }: LexedStatement): string {
+  let depth = 0;
+  for (const { key, start } of tokens) {
+    if (key === '(') depth++;
+    else if (key === ')') depth--;
+    else if (key === 'FROM' && depth === 0) return text.slice(start);
+  }
+  throw new ServiceError('REL_PARSE', '1:1: FROM is missing');
+}
+
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+function noRows(rows: RowReader): RowReader {
+  return {
+    *scan() {},
+    estimate: (request) => rows.estimate(request),
+    pathCodes: () => rows.pathCodes(),
+    provenanceOf: () => undefined,
+  };
+}
