@@ -255,6 +255,8 @@ test('the digest of literals is HMAC-SHA-256 over their lengths and texts, of wh
   const key = new Uint8Array(32).fill(7);
   const digest = new LiteralDigest(key);
   const lists = [['a'], ['', ''], ['ünï€😀', "'"], ['x'.repeat(5000)], ['😀'.repeat(3000), 'b'], ['a']];
+  // Longer than a piece, with characters of two halves across its end, and halves without the other one.
+  lists.push(['b', `x${'😀'.repeat(70_000)}`, `${'\ud83d'.repeat(65_537)}😀`, 'c']);
   for (const literals of lists) {
     const text = literals.map((literal) => `${literal.length}:${literal}`).join('');
     expect(digest.digestOf(literals)).toBe(createHmac('sha256', key).update(text).digest('hex'));

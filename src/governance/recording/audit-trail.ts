@@ -4,7 +4,7 @@
  * at idle sockets. The log, which gathers commits, writes records at once.
  * A record's promise settles when the log has handed its bytes to the operating system.
  */
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { assert, ServiceError } from '../../errors.ts';
 import type { AccessRecord, EntryDraft } from '../../log/entries/entry.ts';
 import { sendAgain } from '../../log/disk-room.ts';
@@ -47,6 +47,8 @@ export class AuditTrail {
 }
 
 const blockBytes = 64;
+/** Characters that are hashed at once. */
+const piece = 64 << 10;
 
 /**
  * Keyed digest of a statement's literals: who holds the key can test a guess, the log alone tells nothing. HMAC-SHA-256
@@ -68,12 +70,34 @@ export class LiteralDigest {
 
   /** Hex. Lengths are hashed too: ('ab', 'c') and ('a', 'bc') differ. */
   digestOf(literals: readonly string[]): string {
+    let length = 0;
+    for (const literal of literals) length += literal.length;
+    if (length > piece) return this.#finish(this.#innerInPieces(literals));
     let text = '';
     for (const literal of literals) text += `${literal.length}:${literal}`;
     this.#reserve(blockBytes + text.length * 3);
     const end = blockBytes + this.#inner.write(text, blockBytes);
-    this.#outer.write(hash('sha256', this.#inner.subarray(0, end), 'binary'), blockBytes, 'binary');
+    return this.#finish(hash('sha256', this.#inner.subarray(0, end), 'binary'));
+  }
+
+  #finish(inner: string): string {
+    this.#outer.write(inner, blockBytes, 'binary');
     return hash('sha256', this.#outer, 'hex');
+  }
+
+  /** The same over long literals, without a copy of all of them. */
+  #innerInPieces(literals: readonly string[]): string {
+    const inner = createHash('sha256').update(this.#inner.subarray(0, blockBytes));
+    for (const literal of literals) {
+      inner.update(`${literal.length}:`);
+      for (let at = 0, end: number; at < literal.length; at = end) {
+        end = Math.min(at + piece, literal.length);
+        // Both halves of a character stay together, or each would be hashed as U+FFFD.
+        while (end < literal.length && (literal.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++;
+        inner.update(literal.slice(at, end), 'utf8');
+      }
+    }
+    return inner.digest('binary');
   }
 
   #reserve(bytes: number): void {
