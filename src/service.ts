@@ -42,6 +42,7 @@ import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
+import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import type { ColumnMemory } from './log/values/column-memory.ts';
@@ -123,6 +124,7 @@ export class Service {
   readonly yieldTurn: () => Promise<void>;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
+  readonly rules: RuleJudge;
   readonly views: MaterializedViews;
   readonly erasures: ErasureDesk;
   readonly embeddings: EmbeddingDesk;
@@ -213,6 +215,17 @@ export class Service {
       subscriptionsMax: settings.SERVICE_MAX_WATCH_SUBSCRIPTIONS,
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
+    });
+    this.rules = new RuleJudge({
+      gate: this.gate,
+      planner,
+      clock,
+      ids,
+      rules: projections.rules,
+      judgedUpTo: (group) => projections.jobs.judgedUpTo(group),
+      beginning: (tenant) => projections.tenants.sinceOf(tenant)?.time ?? 0n,
+      absentCaller: (owner) => this.authenticator.absentCaller(owner),
+      yieldTurn: this.#chore,
     });
     this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
@@ -327,6 +340,8 @@ export class Service {
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const sayFailed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
     const { log, projections } = this;
+    log.onVisible(() => this.rules.look());
+    this.rules.look();
     const onRemoved = (): Promise<void> => this.bodies.round();
     const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
     this.bodies.round().catch(sayFailed);
@@ -356,6 +371,7 @@ export class Service {
     this.jobs.drain();
     this.erasures.close();
     this.watch.close();
+    this.rules.close();
     this.lookups.close();
     this.views.close();
     const late = new AbortController();

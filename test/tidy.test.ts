@@ -41,6 +41,7 @@ const vocabulary = new Set([
   'src/projections/identity/detect.ts',
   'src/projections/identity/identifiers.ts',
   'src/projections/identity/judgement-conflict.ts',
+  'src/projections/jobs/job.ts',
   'src/projections/rules/rule.ts',
   'src/projections/rows/indexes/text/json-texts.ts',
   'src/projections/rows/indexes/text/stems.ts',

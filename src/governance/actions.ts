@@ -85,10 +85,15 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'judge-identities': 'ingest',
   'put-rule': 'schema',
   'end-rule': 'schema',
+  'put-job': 'schema',
+  'change-job': 'schema',
+  // Its alerts are judged as rows that are put.
+  'record-run': 'administer',
 };
 
 /** The parts of a command that are admitted and authorised one by one: steps of a batch, or the command. */
 export function partsOf(command: Command): readonly Command[] {
+  if (command.kind === 'record-run' && command.alerts !== null) return [command.alerts];
   return command.kind === 'batch' ? command.steps : [command];
 }
 
@@ -136,6 +141,9 @@ export function typeNamed(command: Command): string | null {
     case 'complete-erasure':
     case 'embed-rows':
     case 'end-rule':
+    case 'put-job':
+    case 'change-job':
+    case 'record-run':
       return null;
   }
 }

@@ -19,6 +19,7 @@ import type {
   TypeGuard,
 } from '../log/entries/entry.ts';
 import type { EmbeddingModel } from './access-paths.ts';
+import type { JobDefinition, RunRecord } from './jobs/job.ts';
 import type { RuleAuthor, RuleDefinition } from './rules/rule.ts';
 
 export type Command =
@@ -57,7 +58,10 @@ export type Command =
   | EmbedRows
   | JudgeIdentities
   | PutRule
-  | EndRule;
+  | EndRule
+  | PutJob
+  | ChangeJob
+  | RecordRun;
 
 export type CommandKind = Command['kind'];
 
@@ -461,6 +465,32 @@ export interface PutRule {
 export interface EndRule {
   readonly kind: 'end-rule';
   readonly id: string;
+}
+
+/** REL_CONFLICT where a job of the path is called the same and has not ended. */
+export interface PutJob {
+  readonly kind: 'put-job';
+  readonly id: string;
+  readonly definition: JobDefinition;
+  /** Set by the gate: the caller's credential. */
+  readonly owner: Omit<RuleAuthor, 'principal'>;
+}
+
+/** The job of this id, wherever it is: whoever submits it has looked whether the caller may. */
+export interface ChangeJob {
+  readonly kind: 'change-job';
+  readonly id: string;
+  readonly change: 'paused' | 'resumed' | 'ended';
+  readonly reason: string | null;
+}
+
+/** The store's own: a run, or a round of rules, with the alerts that it raises. */
+export interface RecordRun {
+  readonly kind: 'record-run';
+  readonly run: RunRecord;
+  readonly alerts: PutRows | null;
+  /** A round of rules: the instant up to which they had judged when it began. */
+  readonly from?: bigint | undefined;
 }
 
 export interface RowRejection {

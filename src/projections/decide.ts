@@ -25,6 +25,8 @@ import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
 import type { Receipts } from './receipts/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
+import { decideChangeJob, decidePutJob, decideRun } from './jobs/commands.ts';
+import type { Jobs } from './jobs/projection.ts';
 import { decideEndRule, decidePutRule } from './rules/commands.ts';
 import type { Rules } from './rules/projection.ts';
 import type { RuleRecord } from './rules/rule.ts';
@@ -57,6 +59,7 @@ export interface CurrentState {
   readonly erasures: Erasures;
   readonly exhibits: Exhibits;
   readonly judgements: Judgements;
+  readonly jobs: Jobs;
   readonly policies: Policies;
   readonly receipts: Receipts;
   readonly removedKeys: RemovedKeys;
@@ -146,6 +149,10 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   },
   'put-rule': (command, state, context, next) => decidePutRule(command, rulesOn(state, context), context, next),
   'end-rule': (command, state, context, next) => decideEndRule(command, rulesOn(state, context), context, next),
+  'put-job': (command, { jobs }, context, next) => decidePutJob(command, jobs, context, next),
+  'change-job': (command, { jobs }, context, next) => decideChangeJob(command, jobs, context, next),
+  'record-run': (command, state, context, next) =>
+    decideRun(command, state.jobs, (alerts) => decidePut(alerts, ...onBranch(state, context), context, next), context, next),
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 

@@ -15,6 +15,7 @@ import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import { Judgements } from './identity/judgements.ts';
+import { Jobs } from './jobs/projection.ts';
 import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
 import { PrivateBranch } from './private-branch.ts';
@@ -68,6 +69,7 @@ export class Projections {
   readonly redactions = new Redactions(this.embeddings);
   readonly removedKeys = new RemovedKeys();
   readonly rules = new Rules();
+  readonly jobs = new Jobs();
   readonly tenants = new Tenants();
   readonly views = new Views();
   readonly projector: Projector;
@@ -97,6 +99,7 @@ export class Projections {
       this.views,
       this.judgements,
       this.rules,
+      this.jobs,
       this.recalls,
       this.openEntries,
       // Redactions ask it of what is removed, so it stands behind them.

@@ -33,6 +33,7 @@ const names = [
   'views',
   'judgements',
   'rules',
+  'jobs',
   'recalls',
   'open-entries',
   'embeddings',

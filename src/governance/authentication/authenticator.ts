@@ -3,6 +3,7 @@
  * only; the bootstrap secret and the admin credential never pass here.
  */
 import type { Clock, Random } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
 import type { Settings } from '../../config.ts';
 import type { TokenRecord } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
@@ -10,6 +11,7 @@ import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { type Caller, covers, tenantlessCaller } from '../caller.ts';
+import { checkStanding } from '../tenancy/tenant-standing.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { accessKeyId, keyPairOf, secretKeyOf } from './access-keys.ts';
 import { unauthenticatedError, verifyToken } from './bearer-tokens.ts';
@@ -44,7 +46,7 @@ export interface AccessKey {
 
 export interface AuthenticatorDependencies {
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
-  readonly tenants: Pick<Tenants, 'sharedWith'>;
+  readonly tenants: Pick<Tenants, 'sharedWith' | 'tenant'>;
   readonly clock: Clock;
   readonly settings: Pick<
     Settings,
@@ -109,6 +111,43 @@ export class Authenticator {
     // Nearly always it is as it was: a connection's requests then share one caller.
     if (caller.roles === roles && caller.attributes === attributes && caller.purposes === purposes) return caller;
     return { ...caller, roles, attributes, purposes };
+  }
+
+  /**
+   * A principal who is not there: rules and jobs run without a request, by the grants that their owner has now. Throws REL_ACL once
+   * the token was revoked, has expired or no longer reaches the path, and while its tenant is suspended. A rotated token goes on
+   * as the one that took its place.
+   */
+  absentCaller(owner: AbsentOwner): Caller {
+    const { principal, credential, token: id, path, branch } = owner;
+    try {
+      checkStanding(this.#parts.tenants, { path, credential });
+    } catch (error) {
+      throw lostRights((error as ServiceError).message);
+    }
+    if (credential === 'token') {
+      const token = this.#presentToken(id);
+      if (token === undefined || this.#parts.clock.now() >= token.expiresAt)
+        throw lostRights('its token is not in force any more');
+      if (token.tenant !== null && (path === null || !covers(token.tenant, path)))
+        throw lostRights('its token does not reach the organisation path any more');
+      const { tenant, roles, attributes, purposes } = token;
+      const base = tenantlessCaller(token.principal, 'operator', absentDoor);
+      return { ...base, credential: 'token', tokenId: token.id, tenant, path, roles, attributes, purposes, branch };
+    }
+    const { SERVICE_ADMIN_TOKEN: admin, SERVICE_BEARER_TOKEN: shared } = this.#parts.settings;
+    const isGone =
+      (credential === 'none' && !this.#isOpen()) ||
+      (credential === 'admin' && (admin ?? '') === '' && !this.#isOpen()) ||
+      (credential === 'shared-secret' && (shared ?? '') === '');
+    if (isGone) throw lostRights('its credential is not in force any more');
+    return { ...tenantlessCaller(principal, credential, absentDoor), path, branch };
+  }
+
+  #presentToken(id: string | null): TokenRecord | undefined {
+    let token = id === null ? undefined : this.#parts.directory.token(id);
+    while (token !== undefined && token.replacedBy !== null) token = this.#parts.directory.token(token.replacedBy);
+    return token === undefined || token.endedAt !== null ? undefined : token.record;
   }
 
   /** The administrator, on the admin listener. */
@@ -214,6 +253,16 @@ export class Authenticator {
     return openDevelopment({ settings, registeredTokens: this.#registry.tokenCount, boundToLoopback });
   }
 }
+
+/** The maker of a rule or a job, as its entry names them. */
+export interface AbsentOwner extends Pick<Caller, 'principal' | 'credential' | 'path' | 'branch'> {
+  readonly token: string | null;
+}
+
+/** Named in access records of what runs without a request. */
+const absentDoor = 'internal';
+
+const lostRights = (why: string): ServiceError => new ServiceError('REL_ACL', `the owner has lost its rights: ${why}`);
 
 /** Signs for unknown access keys: their refusal takes as long as one of a key that exists. */
 const noSecretKey = secretKeyOf({ secretHash: '' });

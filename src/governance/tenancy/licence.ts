@@ -82,6 +82,7 @@ const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'delete-branch',
   'drop-view',
   'end-rule',
+  'change-job',
   'put-policy',
   'delete-policy',
   'change-tenant',

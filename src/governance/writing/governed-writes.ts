@@ -497,6 +497,7 @@ export class GovernedWrites {
       return { ...command, steps: command.steps.map((step) => (step.kind === 'evolve-type' ? { ...step, mayTakeBack } : step)) };
     }
     if (command.kind === 'put-rule') return { ...command, author: authorOf(this.#asked.caller) };
+    if (command.kind === 'put-job') return { ...command, owner: authorOf(this.#asked.caller) };
     if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
     if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
     return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);

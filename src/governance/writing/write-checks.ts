@@ -22,6 +22,7 @@ export function writeChecks(
   unknown?: ReadonlySet<string>,
 ): WriteChecks {
   if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
+  if (command.kind === 'record-run') return command.alerts === null ? {} : writeChecks(judge, judged, command.alerts, now);
   const isOfRows = writesRows(command);
   const check =
     isOfRows || checksRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;

@@ -26,6 +26,9 @@ function builtin(name: string, columns: Readonly<Record<string, ColumnType | Pro
 /** Rules raise alerts as rows of this type. No name is reserved: a tenant may have a type of its own so called. */
 export const alertType = 'Alert';
 
+/** Where a tenant has a type of its own that is called so. */
+export const otherAlertType = 'RuleAlert';
+
 /** In codepoint order of their names. Open: their writers may bring further columns. */
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),

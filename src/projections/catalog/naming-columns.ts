@@ -7,6 +7,7 @@ const ofType: Readonly<Record<string, readonly string[]>> = {
   Alert: ['matched_pk'],
   DecisionRecord: ['inputs'],
   Quarantine: ['item_id'],
+  RuleAlert: ['matched_pk'],
 };
 
 /** The naming columns that the type has. */

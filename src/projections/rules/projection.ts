@@ -10,12 +10,14 @@ import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { decodeRule } from './codec.ts';
-import type { RuleRecord } from './rule.ts';
+import type { RuleRecord, RuleVersion } from './rule.ts';
 
 /** A version, and the position of the entry that took its place or ended it; Infinity while it stands. */
 interface Version {
   readonly record: RuleRecord;
   readonly end: number;
+  /** Nanosecond of that entry. */
+  readonly until: bigint | null;
 }
 
 /** Versions by id, in their order. */
@@ -55,6 +57,15 @@ export class Rules implements Projection {
     return (this.#branches.get(branch)?.get(id) ?? []).map(({ record }) => record);
   }
 
+  /** Every version of every rule on the branch where it was made: a fork knows the rules of its source, which judge that alone. */
+  *judged(): Iterable<RuleVersion> {
+    for (const [fork, ruled] of this.#branches) {
+      const branch = this.#tree.byId(fork)?.name;
+      for (const versions of ruled.values())
+        for (const { record, until } of versions) if (record.branch === branch) yield { record, until };
+    }
+  }
+
   apply(entry: CommittedEntry): void {
     const { body } = entry;
     if (isOpen(body)) {
@@ -84,7 +95,7 @@ export class Rules implements Projection {
     if (change === null) return;
     const ruled = this.#branches.get(this.#tree.branchOf(entry).id)!;
     const before = (ruled.get(change.id) ?? []).map((version) =>
-      version.end === Infinity ? { record: version.record, end: position } : version,
+      version.end === Infinity ? { record: version.record, end: position, until: time } : version,
     );
     this.#last = position;
     if (change.change === 'ended') {
@@ -105,7 +116,7 @@ export class Rules implements Projection {
       registered,
       time,
     };
-    ruled.set(id, [...before, { record, end: Infinity }]);
+    ruled.set(id, [...before, { record, end: Infinity, until: null }]);
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {

@@ -1,6 +1,12 @@
 /** Definitions and versions of rules. Pure vocabulary: every room may name it. */
 import { ServiceError } from '../../errors.ts';
 
+/** A version, and the nanosecond of the entry that took its place or ended it; null while it stands. */
+export interface RuleVersion {
+  readonly record: RuleRecord;
+  readonly until: bigint | null;
+}
+
 export const severities = ['informational', 'low', 'medium', 'high', 'critical'] as const;
 export type Severity = (typeof severities)[number];
 

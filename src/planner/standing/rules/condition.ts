@@ -3,9 +3,10 @@
  * decides by itself is judged on every commit; joins, aggregates, windows and `now()` are asked at intervals.
  */
 import { ServiceError } from '../../../errors.ts';
+import type { Caller } from '../../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { RowReader } from '../../../projections/access-paths.ts';
-import { alertType } from '../../../projections/catalog/builtin-types.ts';
+import { alertType, otherAlertType } from '../../../projections/catalog/builtin-types.ts';
 import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
 import { sourcesOf } from '../../exhibits/derivable.ts';
 import { type LexedStatement, lexStatement } from '../../languages/sql-lexer.ts';
@@ -58,9 +59,10 @@ export async function checkCondition(
 ): Promise<RuleCondition> {
   const { sql, isBare } = statementOf(rule);
   const condition = readCondition(rule);
-  if (sourcesOf(sql, snapshot.views).has(alertType))
-    throw new ServiceError('REL_INVALID', `a rule that reads ${alertType} would be fed by its own alerts`);
-  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows) });
+  const sources = sourcesOf(sql, snapshot.views);
+  for (const type of [alertType, otherAlertType])
+    if (sources.has(type)) throw new ServiceError('REL_INVALID', `a rule that reads ${type} would be fed by its own alerts`);
+  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows, new Set()) });
   try {
     await planner.query(over, { sql, questionsOnly: true, time: 'current' });
   } catch (error) {
@@ -74,6 +76,19 @@ export async function checkCondition(
     throw new ServiceError(error.code, `dedupe_by: ${error.message.replace(/^\d+:\d+: /, '')}`, error.facts);
   }
   return condition;
+}
+
+/** Columns that a statement reads under the grant of a snapshot. Throws the errors of the statement. */
+export async function learnColumns(
+  planner: PlannerContract,
+  caller: Caller,
+  snapshot: GovernedSnapshot,
+  sql: string,
+): Promise<ReadonlySet<string>> {
+  const columns = new Set<string>();
+  const over = snapshotInvocation(caller, { ...snapshot, rows: noRows(snapshot.rows, columns) });
+  await planner.query(over, { sql, questionsOnly: true });
+  return columns;
 }
 
 function statementOf({ condition, object_type: type }: Conditioned): { readonly sql: string; readonly isBare: boolean } {
@@ -113,9 +128,12 @@ function textFrom({ text, tokens }: LexedStatement): string {
 
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-function noRows(rows: RowReader): RowReader {
+function noRows(rows: RowReader, columns: Set<string>): RowReader {
   return {
-    *scan() {},
+    // oxlint-disable-next-line require-yield
+    *scan(request) {
+      for (const column of request.columns) columns.add(column);
+    },
     estimate: (request) => rows.estimate(request),
     pathCodes: () => rows.pathCodes(),
     provenanceOf: () => undefined,

@@ -1,0 +1,338 @@
+/**
+ * Judges rules on every commit. Rules of one author, purpose, branch and type are a group: they read each change set once, in an
+ * invocation of a caller with the grants that the author has now.
+ *
+ *   commit -> notice -> what changed since the group's cursor -> matches -> alerts + cursor, one append
+ *
+ * Invariants:
+ * - A row is judged by the versions of rules that were in force when it came, however late that is.
+ * - Alerts and the cursor behind them are one append: a round that was cut off is judged again, and raises each alert once.
+ * - Nothing is done, and so nothing recorded, when rows change that the author may not see.
+ * - Commits don't wait: rounds run outside the turn that commits, and take no more than a share of the time.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock, Ids } from '../../../clock.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { AbsentOwner } from '../../../governance/authentication/authenticator.ts';
+import type { Caller } from '../../../governance/caller.ts';
+import { sees } from '../../../governance/caller.ts';
+import type { GateContract, GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
+import { canonicalJson } from '../../../log/values/canonical-json.ts';
+import { type Cell, tenantOf } from '../../../log/values/value.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
+import { splitTypeName } from '../../../projections/access-paths.ts';
+import type { RunRecord } from '../../../projections/jobs/job.ts';
+import type { DetectionDefinition, RuleVersion } from '../../../projections/rules/rule.ts';
+import type { PlannerContract } from '../../planner-contract.ts';
+import { changesAfter } from '../change-set.ts';
+import { snapshotInvocation } from '../snapshot-invocation.ts';
+import { type Alert, alertsOf, alertTypeIn, putAlerts } from './alerts.ts';
+import { quoted, readCondition } from './condition.ts';
+import { type RowMatcher, type RuleMatches, sqlMatcher } from './matcher.ts';
+
+export interface RuleJudgeDependencies {
+  readonly gate: GateContract;
+  readonly planner: PlannerContract;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly rules: {
+    /** Rises with every change of any rule. */
+    readonly epoch: number;
+    judged(): Iterable<RuleVersion>;
+  };
+  /** Nanoseconds: the cursor of a group, as it is on record. */
+  readonly judgedUpTo: (group: string) => bigint | undefined;
+  /** Nanosecond from which a tenant is the one that it is: rules of an earlier one of its id are not its. */
+  readonly beginning: (tenant: string | null) => bigint;
+  /** Throws REL_ACL where the owner has lost its rights. */
+  readonly absentCaller: (owner: AbsentOwner) => Caller;
+  readonly yieldTurn: () => Promise<void>;
+}
+
+interface Group {
+  readonly key: string;
+  readonly type: string;
+  readonly owner: AbsentOwner;
+  readonly purpose: string | null;
+  versions: readonly RuleVersion[];
+  cursor: bigint;
+  isDue: boolean;
+  shows: (path: string | null) => boolean;
+  stop: () => void;
+  /** Made under one grant, ontology and set of rules. */
+  matcher: { readonly under: string; readonly made: RowMatcher } | null;
+}
+
+/** A caller's rules that could not be judged, and why. */
+export interface RuleFailure {
+  readonly rule: string;
+  readonly code: string;
+  readonly detail: string;
+}
+
+const sliceMs = 1.5;
+/** Least gap between rounds; it grows by a multiple of the time of the last ones. */
+const roundGapMs = 10;
+const idleShare = 4;
+/** Groups that could not be judged are tried again so much later. */
+const retryMs = 5_000;
+
+export class RuleJudge {
+  readonly #parts: RuleJudgeDependencies;
+  readonly #groups = new Map<string, Group>();
+  readonly #failures = new Map<string, RuleFailure>();
+  readonly #closing = new AbortController();
+  #epoch: number | null = null;
+  #working: Promise<void> | null = null;
+  #sliceStartMs = 0;
+
+  constructor(parts: RuleJudgeDependencies) {
+    this.#parts = parts;
+  }
+
+  /** Called when anything became visible: rules may have changed. */
+  look(): void {
+    if (this.#closing.signal.aborted) return;
+    const { epoch } = this.#parts.rules;
+    if (epoch === this.#epoch) return;
+    this.#epoch = epoch;
+    this.#regroup();
+    this.#wake();
+  }
+
+  /** Resolves when all that is visible now was judged. */
+  async settle(): Promise<void> {
+    this.look();
+    for (const group of this.#groups.values()) group.isDue = true;
+    this.#wake();
+    while (this.#working !== null) await this.#working;
+  }
+
+  /** Why a rule was not judged the last time; null: it was, or there was nothing to judge. */
+  failureOf(rule: string): RuleFailure | null {
+    return this.#failures.get(rule) ?? null;
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const { stop } of this.#groups.values()) stop();
+    this.#groups.clear();
+  }
+
+  #regroup(): void {
+    const found = new Map<string, RuleVersion[]>();
+    const about = new Map<string, Pick<Group, 'type' | 'owner' | 'purpose'>>();
+    for (const version of this.#parts.rules.judged()) {
+      const { definition, owner: path, branch, author, time } = version.record;
+      if (definition.kind !== 'detection' || !definition.enabled) continue;
+      if (time < this.#parts.beginning(tenantOf(path))) continue;
+      const type = typeJudged(definition);
+      if (type === null) continue;
+      const owner: AbsentOwner = { ...author, path, branch };
+      const { purpose } = definition;
+      const key = createHash('sha256')
+        .update(canonicalJson([type, purpose, owner.principal, owner.credential, owner.token, path, branch]))
+        .digest('hex');
+      const versions = found.get(key);
+      if (versions === undefined) found.set(key, [version]);
+      else versions.push(version);
+      about.set(key, { type, owner, purpose });
+    }
+    for (const [key, group] of this.#groups) {
+      if (found.has(key)) continue;
+      group.stop();
+      this.#groups.delete(key);
+    }
+    for (const [key, versions] of found) {
+      const known = this.#groups.get(key);
+      if (known !== undefined) known.versions = versions;
+      else this.#begin(key, about.get(key)!, versions);
+    }
+  }
+
+  #begin(key: string, about: Pick<Group, 'type' | 'owner' | 'purpose'>, versions: readonly RuleVersion[]): void {
+    const { owner, type: named } = about;
+    const first = versions.reduce((least, { record }) => (record.time < least ? record.time : least), versions[0]!.record.time);
+    const group: Group = {
+      ...about,
+      key,
+      versions,
+      cursor: this.#parts.judgedUpTo(key) ?? first,
+      isDue: true,
+      shows: (path) => sees(owner.path, path),
+      stop: () => undefined,
+      matcher: null,
+    };
+    const type = splitTypeName(named)?.type ?? named;
+    const { branch, path } = owner;
+    const scope = { branch, tenant: tenantOf(path), type, shows: (of: string | null) => group.shows(of) };
+    group.stop = this.#parts.gate.onVisible(scope, () => {
+      group.isDue = true;
+      this.#wake();
+    });
+    this.#groups.set(key, group);
+  }
+
+  #wake(): void {
+    this.#working ??= this.#work().finally(() => (this.#working = null));
+  }
+
+  async #work(): Promise<void> {
+    const { clock, yieldTurn } = this.#parts;
+    const { signal } = this.#closing;
+    for (;;) {
+      await yieldTurn();
+      const due = [...this.#groups.values()].filter(({ isDue }) => isDue);
+      if (due.length === 0 || signal.aborted) return;
+      const startedMs = clock.monotonicMs();
+      for (const group of due) {
+        if (signal.aborted) return;
+        group.isDue = false;
+        await this.#judge(group);
+      }
+      await clock.sleep(Math.max(roundGapMs, (clock.monotonicMs() - startedMs) * idleShare), signal);
+    }
+  }
+
+  async #judge(group: Group): Promise<void> {
+    const { ids, gate, clock } = this.#parts;
+    const { type, purpose } = group;
+    try {
+      const caller = this.#parts.absentCaller(group.owner);
+      const request = { action: 'watch', purpose, correlationId: ids.next(), continues: true } as const;
+      await gate.invoke(caller, request, (invocation) => {
+        invocation.describe({ template: 'rules of ?', literals: [type], objectType: type, costUnits: 0 });
+        return this.#round(group, caller, invocation);
+      });
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      if (error.code === 'REL_UNAVAILABLE') return;
+      for (const { record } of group.versions) this.#fail(record.id, error);
+      // Rights may come back, types may come: what changed meanwhile is judged then.
+      void clock.sleep(retryMs, this.#closing.signal).then(() => {
+        if (this.#closing.signal.aborted) return;
+        group.isDue = true;
+        this.#wake();
+      });
+    }
+  }
+
+  async #round(group: Group, caller: Caller, invocation: Invocation): Promise<void> {
+    const snapshot = invocation.snapshot();
+    // In the turn of the snapshot: no rule that it knows of is missing, and none judges rows before it.
+    this.look();
+    const { type, versions, cursor } = group;
+    if (snapshot.catalog.type(type) === undefined)
+      throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
+    group.shows = (path) => snapshot.mayShow(type, path);
+    const standing = versions.filter(({ until }) => until === null || until > cursor);
+    const matcher = await this.#matcherOf(group, caller, snapshot, standing);
+    const changes = await this.#inSlices(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
+    if (!changes.complete) group.isDue = true;
+    const erased = snapshot.erasing([type]);
+    const found = changes.versions.length === 0 ? [] : await matcher.judge(changes, type, () => this.#turn());
+    const alerts = await this.#alertsIn(found, caller, snapshot, changes.end);
+    // A subject of what was read may be gone by now: nothing is raised on it.
+    if (erased()) {
+      group.isDue = true;
+      return;
+    }
+    invocation.describe({ rowCount: alerts.all.length });
+    if (alerts.all.length > 0) {
+      const run: RunRecord = {
+        id: this.#parts.ids.next(),
+        job: null,
+        group: group.key,
+        state: 'done',
+        attempt: 1,
+        due: String(cursor),
+        basis: String(changes.end),
+        alerts: alerts.all.length,
+        reason: null,
+        missed: 0,
+        result: null,
+      };
+      const put = putAlerts(alerts.type, alerts.all, alerts.counted, run.id);
+      await invocation.submit({ kind: 'record-run', run, alerts: put, from: this.#parts.judgedUpTo(group.key) });
+    }
+    group.cursor = changes.end;
+    for (const { record } of standing) if (this.#failures.get(record.id)?.code === 'REL_ACL') this.#failures.delete(record.id);
+  }
+
+  async #matcherOf(
+    group: Group,
+    caller: Caller,
+    snapshot: GovernedSnapshot,
+    standing: readonly RuleVersion[],
+  ): Promise<RowMatcher> {
+    const rules = standing.map(({ record, until }) => `${record.id} ${record.version} ${until ?? ''}`).join();
+    const under = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion} ${rules}`;
+    if (group.matcher?.under !== under) {
+      const made = await sqlMatcher(this.#parts.planner, caller, snapshot, standing, ({ record }, error) =>
+        this.#fail(record.id, error),
+      );
+      group.matcher = { under, made };
+    }
+    return group.matcher.made;
+  }
+
+  /** `counted`: those that count up one that stands. */
+  async #alertsIn(
+    found: readonly RuleMatches[],
+    caller: Caller,
+    snapshot: GovernedSnapshot,
+    instant: bigint,
+  ): Promise<{ readonly type: string; readonly all: readonly Alert[]; readonly counted: ReadonlyMap<string, bigint> }> {
+    const type = alertTypeIn(snapshot.catalog);
+    const all = found.flatMap(({ rule, matches }) => [...alertsOf(rule.record, matches, instant).values()]);
+    const grouped = all.filter(({ rule }) => (rule.definition as DetectionDefinition).dedupe_by.length > 0).map(({ id }) => id);
+    const counted = new Map<string, bigint>();
+    if (grouped.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted };
+    for (let from = 0; from < grouped.length; from += keysAtOnce) {
+      const keys = grouped.slice(from, from + keysAtOnce);
+      const sql = `SELECT _pk, "count" FROM ${quoted(type)} WHERE _pk IN (${keys.map((key) => `'${key}'`).join(', ')})`;
+      const { batches } = await this.#parts.planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current' });
+      for (const batch of batches) {
+        for (let i = 0; i < batch.count; i++) {
+          const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
+          const [key, count] = batch.columns.map((column, at): Cell => cellAt(column, at === 0 ? 'string' : 'integer', row));
+          counted.set(key as string, BigInt((count ?? 0) as bigint));
+        }
+      }
+    }
+    return { type, all, counted };
+  }
+
+  #fail(rule: string, error: unknown): void {
+    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
+    this.#failures.set(rule, { rule, code: known.code, detail: known.message });
+  }
+
+  async #turn(): Promise<void> {
+    const { clock, yieldTurn } = this.#parts;
+    if (clock.monotonicMs() - this.#sliceStartMs <= sliceMs) return;
+    await yieldTurn();
+    this.#sliceStartMs = clock.monotonicMs();
+  }
+
+  async #inSlices<T>(work: Generator<undefined, T, void>): Promise<T> {
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done === true) return step.value;
+      await this.#turn();
+    }
+  }
+}
+
+const keysAtOnce = 500;
+
+/** The type whose commits a rule is judged on; null: it is judged at intervals, or what it says has become unreadable. */
+function typeJudged(definition: DetectionDefinition): string | null {
+  if (definition.language !== 'sql') return definition.object_type;
+  try {
+    const condition = readCondition(definition);
+    return condition.judged === 'by row' ? condition.type : null;
+  } catch (error) {
+    if (error instanceof ServiceError) return null;
+    throw error;
+  }
+}

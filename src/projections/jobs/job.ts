@@ -1,0 +1,83 @@
+/** Definitions of jobs, and their runs. Pure vocabulary: every room may name it. */
+import type { Json } from '../../log/values/canonical-json.ts';
+import type { RuleAuthor } from '../rules/rule.ts';
+
+/** The work of a run: one of its members is there. */
+export interface JobTask {
+  readonly sql?: string;
+  /** Ids of rules that are judged at intervals. */
+  readonly rules?: readonly string[];
+  readonly function?: string;
+  readonly workflow?: string;
+  readonly arguments?: Json;
+  readonly chore?: string;
+}
+
+/** When its runs are due; one of the first four, or by hand alone. */
+export interface JobDefinition {
+  readonly name: string;
+  readonly run: JobTask;
+  readonly interval_secs: number | null;
+  readonly cron: string | null;
+  /** IANA name; the clock that `cron` is read by. */
+  readonly time_zone: string | null;
+  /** Nanoseconds as decimal text: once. */
+  readonly at: string | null;
+  /** Id of a job: after each of its runs that is done. */
+  readonly after: string | null;
+  /** Runs that were missed are made up for by one, by all of them, or by none. */
+  readonly catch_up: 'one' | 'all' | 'none';
+  readonly timeout_secs: number;
+  /** The purpose that its runs state. */
+  readonly purpose: string | null;
+}
+
+export type JobState = 'scheduled' | 'paused' | 'ended';
+
+export interface JobRecord {
+  readonly id: string;
+  readonly definition: JobDefinition;
+  readonly owner: RuleAuthor;
+  readonly path: string | null;
+  readonly branch: string;
+  readonly state: JobState;
+  /** Why it was paused, when not by its owner. */
+  readonly reason: string | null;
+  /** Position and nanosecond of its first entry. */
+  readonly position: number;
+  readonly made: bigint;
+  /** The last instant, in nanoseconds, for which a run was begun or passed over; runs are due after it. */
+  readonly lastDue: bigint;
+  readonly runCount: number;
+  readonly totalAlerts: number;
+  readonly lastError: string | null;
+  /** The run that was begun and has not ended. */
+  readonly open: RunRecord | null;
+  readonly last: RunRecord | null;
+}
+
+/** `running`: begun, and not ended when the entry was written; a start that finds it begins it again. */
+export type RunState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
+
+export interface RunRecord {
+  readonly id: string;
+  /** The job; null for a round of rules that are judged on every commit. */
+  readonly job: string | null;
+  /** Rules that are judged together: `planner/standing/rules/groups.ts`; null for a job's run. */
+  readonly group: string | null;
+  readonly state: RunState;
+  /** From 1. */
+  readonly attempt: number;
+  /** Nanoseconds as decimal texts: when it was due, and its basis. A round of rules: changes up to there were judged. */
+  readonly due: string;
+  readonly basis: string;
+  readonly alerts: number;
+  /** The error of a failed one, or why it was cancelled. */
+  readonly reason: string | null;
+  /** Runs that were due before it and did not take place. */
+  readonly missed: number;
+  /** Counts and references, never rows. */
+  readonly result: Json;
+}
+
+export const attemptsMax = 5;

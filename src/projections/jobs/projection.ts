@@ -1,0 +1,144 @@
+/**
+ * Jobs by id, with what became of their runs, and for each group of rules the instant up to which changes were judged. A job belongs to
+ * the organisation path of whoever made it. One whose definition names an erased subject is gone with it.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import { type CommittedEntry, isOpen } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { decodeJob, decodeRun } from './codec.ts';
+import type { JobRecord, RunRecord } from './job.ts';
+
+interface Saved {
+  readonly jobs: readonly JobRecord[];
+  readonly judged: readonly (readonly [string, bigint])[];
+  readonly epoch: number;
+}
+
+export class Jobs implements Projection {
+  readonly name = 'jobs';
+  readonly formatVersion = 1;
+  #jobs = new Map<string, JobRecord>();
+  #judged = new Map<string, bigint>();
+  #epoch = -1;
+
+  /** Rises with every change of a job. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  job(id: string): JobRecord | undefined {
+    return this.#jobs.get(id);
+  }
+
+  /** In the order in which they were made, ended ones included. */
+  all(): Iterable<JobRecord> {
+    return this.#jobs.values();
+  }
+
+  /** Nanoseconds: changes up to there were judged by the rules of the group; undefined before its first alert. */
+  judgedUpTo(group: string): bigint | undefined {
+    return this.#judged.get(group);
+  }
+
+  apply(entry: CommittedEntry): void {
+    const { body, position } = entry;
+    if (isOpen(body)) {
+      if (body.kind === 'job') this.#applyJob(entry);
+      else if (body.kind === 'run') {
+        const run = decodeRun(body);
+        if (run !== null) this.#applyRun(run, position);
+      }
+    } else if (body.kind === 'erasure') {
+      const mentions = new Set(body.mentions);
+      if (mentions.size === 0) return;
+      for (const [id, job] of this.#jobs) {
+        if (!mentions.has(job.position)) continue;
+        this.#jobs.delete(id);
+        this.#epoch = position;
+      }
+    }
+  }
+
+  #applyJob(entry: CommittedEntry): void {
+    const { body, context, position, time } = entry;
+    const change = isOpen(body) ? decodeJob(body) : null;
+    if (change === null) return;
+    this.#epoch = position;
+    if (change.change === 'made') {
+      const { id, definition, owner } = change;
+      this.#jobs.set(id, {
+        id,
+        definition,
+        owner: { principal: context.principal, credential: owner.credential, token: owner.token },
+        path: context.path,
+        branch: context.branch,
+        state: 'scheduled',
+        reason: null,
+        position,
+        made: time,
+        lastDue: time,
+        runCount: 0,
+        totalAlerts: 0,
+        lastError: null,
+        open: null,
+        last: null,
+      });
+      return;
+    }
+    const before = this.#jobs.get(change.id);
+    if (before === undefined) return;
+    const state = change.change === 'resumed' ? 'scheduled' : change.change;
+    // Runs that were due while it was paused are not made up for.
+    const lastDue = change.change === 'resumed' ? time : before.lastDue;
+    this.#jobs.set(change.id, { ...before, state, reason: change.reason, lastDue });
+  }
+
+  #applyRun(run: RunRecord, position: number): void {
+    const { job: id, group, due, basis, state, alerts, reason } = run;
+    if (group !== null) this.#judged.set(group, BigInt(basis));
+    const job = id === null ? undefined : this.#jobs.get(id);
+    if (job === undefined) return;
+    this.#epoch = position;
+    const isOver = state !== 'running' && state !== 'queued';
+    const lastDue = BigInt(due) > job.lastDue ? BigInt(due) : job.lastDue;
+    this.#jobs.set(id!, {
+      ...job,
+      lastDue,
+      open: isOver ? null : run,
+      last: run,
+      runCount: job.runCount + (isOver ? 1 : 0),
+      totalAlerts: job.totalAlerts + (isOver ? alerts : 0),
+      lastError: isOver ? reason : job.lastError,
+    });
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    const saved: Saved = { jobs: [...this.#jobs.values()], judged: [...this.#judged], epoch: this.#epoch };
+    target.section('jobs', serialize(saved));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const bytes = source.section('jobs');
+    assert(bytes, 'a checkpoint of jobs has them');
+    const { jobs, judged, epoch } = deserialize(bytes) as Saved;
+    this.#jobs = new Map(jobs.map((job) => [job.id, job]));
+    this.#judged = new Map(judged);
+    this.#epoch = epoch;
+  }
+
+  reset(): void {
+    this.#jobs = new Map();
+    this.#judged = new Map();
+    this.#epoch = -1;
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    hash.value([...this.#jobs.values()]);
+    hash.value([...this.#judged].sort(([a], [b]) => compareText(a, b)));
+    return hash.hex();
+  }
+}

@@ -1,0 +1,183 @@
+/** Alerts: raised once for each match, with the cursor behind them in one append, by the grants that the rule's author has now. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { MemoryDisk } from '../../../../src/log/disk/memory-disk.ts';
+import { StoreWorld } from '../../../doors/http/store-world.ts';
+
+let world: StoreWorld;
+const login = { name: 'Login', properties: { id: 'string', who: 'string', fails: 'integer' }, primary_key: 'id' };
+const many = { name: 'many fails', condition_sql: 'fails > 3', object_type: 'Login', severity: 'high' };
+
+beforeEach(async () => {
+  world = await StoreWorld.open();
+  await world.call('POST', '/types', login);
+});
+
+afterEach(() => world.close());
+
+const put = (rows: object[], headers: Record<string, string> = {}) =>
+  world.call('POST', '/ingest?object_type=Login', rows, headers);
+const judged = () => world.service.rules.settle();
+
+async function must(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
+  const reply = await world.call(method, path, body, headers);
+  if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.text}`);
+  return reply.json;
+}
+
+async function alerts(headers: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
+  const sql = 'SELECT title, rule_version, matched_pk, status, "count" FROM Alert AS OF CURRENT ORDER BY system_from, matched_pk';
+  const reply = await world.query(sql, headers);
+  return reply.status === 404 ? [] : (reply.json['rows'] as Record<string, unknown>[]);
+}
+
+const keys = async (headers: Record<string, string> = {}) => (await alerts(headers)).map((alert) => alert['matched_pk']);
+
+describe('a rule that each row decides', () => {
+  test('raises an alert for each version that matches while it is in force, and no other twice', async () => {
+    await put([{ id: 'before', fails: 9 }]);
+    const { id } = await must('POST', '/rules', many);
+    await put([
+      { id: 'a', fails: 9 },
+      { id: 'b', fails: 1 },
+    ]);
+    await judged();
+    await judged();
+    expect(await alerts()).toEqual([{ title: 'many fails', rule_version: 1, matched_pk: 'a', status: 'open', count: 1 }]);
+    // A corrected row is a version of its own; a row that comes late for the new version of the rule is judged by the former.
+    await put([{ id: 'b', fails: 5 }]);
+    await must('PUT', `/rules/${id as string}`, { ...many, condition_sql: 'fails > 100' });
+    await put([{ id: 'c', fails: 50 }]);
+    await put([{ id: 'd', fails: 500 }]);
+    await judged();
+    expect((await alerts()).map((alert) => [alert['matched_pk'], alert['rule_version']])).toEqual([
+      ['a', 1],
+      ['b', 1],
+      ['d', 2],
+    ]);
+    await must('DELETE', `/rules/${id as string}`);
+    await put([{ id: 'e', fails: 900 }]);
+    await judged();
+    expect(await keys()).toEqual(['a', 'b', 'd']);
+  });
+
+  test('counts up one alert of the same values, whatever its status became', async () => {
+    await must('POST', '/rules', { ...many, dedupe_by: ['who'], window_secs: 31_536_000 });
+    await put([
+      { id: 'a', who: 'x', fails: 9 },
+      { id: 'b', who: 'x', fails: 9 },
+      { id: 'c', who: 'y', fails: 9 },
+    ]);
+    await judged();
+    const [first] = await world.rows(`SELECT _pk FROM Alert WHERE matched_pk = 'a'`);
+    await must('PATCH', `/types/Alert/${first!['_pk'] as string}`, { status: 'acknowledged' });
+    await put([{ id: 'd', who: 'x', fails: 9 }]);
+    await judged();
+    const found = (await alerts()).map(({ status, count }) => [status, count]);
+    expect(new Map(found as [string, number][])).toEqual(
+      new Map([
+        ['open', 1],
+        ['acknowledged', 3],
+      ]),
+    );
+  });
+
+  test('leaves a type of the tenant’s own that is called Alert alone', async () => {
+    await must('POST', '/types', { name: 'Alert', properties: { id: 'string', mine: 'string' }, primary_key: 'id' });
+    await must('POST', '/rules', many);
+    await put([{ id: 'a', fails: 9 }]);
+    await judged();
+    expect(await world.rows('SELECT matched_pk FROM RuleAlert')).toEqual([{ matched_pk: 'a' }]);
+    expect(await world.rows('SELECT * FROM Alert')).toEqual([]);
+  });
+
+  test('goes with the subject of the row that matched', async () => {
+    await must('POST', '/types', {
+      name: 'Visit',
+      properties: { id: 'string', who: { type: 'string', subject: true }, fails: 'integer' },
+      primary_key: 'id',
+    });
+    await must('POST', '/rules', { ...many, object_type: 'Visit' });
+    await must('POST', '/ingest?object_type=Visit', [
+      { id: 'a', who: 'alice', fails: 9 },
+      { id: 'b', who: 'bob', fails: 9 },
+    ]);
+    await judged();
+    expect(await keys()).toEqual(['a', 'b']);
+    const erased = await world.rows(`ERASE SUBJECT 'alice' REASON 'asked to' CERTIFY`);
+    expect(erased[0]!['certified']).toBe(true);
+    expect(await keys()).toEqual(['b']);
+  });
+});
+
+describe('the right of a rule', () => {
+  const made = async (fields: object, headers: Record<string, string> = {}) => {
+    const { json } = await world.admin('POST', '/admin/tokens', { principal: 'ann', ...fields });
+    return { id: json['id'] as string, as: { authorization: `Bearer ${json['token'] as string}`, ...headers } };
+  };
+
+  test('is that of its author now: revoked, suspended, and rotated', async () => {
+    const ann = await made({ tenant_id: 'acme' });
+    const other = await made({ tenant_id: 'acme' });
+    await must('POST', '/types', login, ann.as);
+    const { id } = await must('POST', '/rules', many, ann.as);
+    await put([{ id: 'a', fails: 9 }], ann.as);
+    await put([{ id: 'x', fails: 9 }]);
+    await judged();
+    expect(await keys(other.as)).toEqual(['a']);
+    expect(await alerts()).toEqual([]);
+    // A token that was rotated goes on as the one in its place.
+    const { json: rotated } = await world.admin('POST', `/admin/tokens/${ann.id}/rotate`, {});
+    await put([{ id: 'b', fails: 9 }], other.as);
+    await judged();
+    expect(await keys(other.as)).toEqual(['a', 'b']);
+    await world.admin('DELETE', `/admin/tokens/${rotated['id'] as string}`);
+    await put([{ id: 'c', fails: 9 }], other.as);
+    await judged();
+    expect(await keys(other.as)).toEqual(['a', 'b']);
+    expect(world.service.rules.failureOf(id as string)?.code).toBe('REL_ACL');
+  });
+
+  test('is narrowed by policies and masks that came later', async () => {
+    const ann = await made({ tenant_id: 'acme' });
+    await must('POST', '/types', login, ann.as);
+    await must('POST', '/rules', many, ann.as);
+    const installed = await world.admin('PUT', '/admin/policies/p', {
+      policy:
+        'permit(principal, action, resource); forbid(principal, action == Action::"read", resource is Login) when { resource.who == "hidden" };',
+    });
+    if (installed.status >= 300) throw new Error(installed.text);
+    await put(
+      [
+        { id: 'a', who: 'hidden', fails: 9 },
+        { id: 'b', who: 'shown', fails: 9 },
+      ],
+      ann.as,
+    );
+    await judged();
+    expect(await keys(ann.as)).toEqual(['b']);
+  });
+});
+
+test('alerts and the cursor behind them are one append: a start judges what was not judged, and nothing again', async () => {
+  const disk = new MemoryDisk();
+  const settings = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/data', SERVICE_KEK: 'ab'.repeat(32) };
+  const first = await StoreWorld.open(settings, { disk });
+  await first.call('POST', '/types', login);
+  await first.call('POST', '/rules', { ...many, dedupe_by: ['who'] });
+  await first.call('POST', '/ingest?object_type=Login', [{ id: 'a', who: 'x', fails: 9 }]);
+  await first.service.rules.settle();
+  await first.call('POST', '/ingest?object_type=Login', [{ id: 'b', who: 'x', fails: 9 }]);
+  await first.close();
+  const second = await StoreWorld.open(settings, { disk });
+  await second.service.rules.settle();
+  expect(await second.rows('SELECT "count" FROM Alert AS OF CURRENT')).toEqual([{ count: 2 }]);
+  let runs = 0;
+  for await (const { body } of second.service.log.read(0)) if (body.kind === 'run') runs++;
+  expect(runs).toBe(2);
+  await second.close();
+});
