@@ -34,6 +34,7 @@ import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
 import { rotation } from './measures/rotation.ts';
+import { sigma } from './measures/sigma.ts';
 import { startUp } from './measures/start.ts';
 import { subjects } from './measures/subjects.ts';
 import { tenants } from './measures/tenants.ts';
@@ -82,6 +83,7 @@ const measures: Readonly<Record<string, Measure>> = {
   transactions,
   'agent-memory': agentMemory,
   graph,
+  sigma,
 };
 
 /** What is chosen by one name. */

@@ -5,6 +5,7 @@
  *   npm run quality -- cranfield [--data <folder>]        ANNALS_DATA_DIR, or ../shared/data, by default
  *   npm run quality -- memory [--seed 1]                  both halves; the second is the one that counts
  *   npm run quality -- fusion [--seed 1] [--data <folder>] what likeness by hashing is worth beside words, by its weight
+ *   npm run quality -- sigma                            150 Sigma rules, an event each on which it fires, and one on which not
  *   npm run quality -- names [--seed 1]                   pairs of names, both halves, and a list of 20,000 names
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
@@ -16,6 +17,7 @@ import { measured } from './measure.ts';
 import { weights, worthOnCollection, worthOnConversations, type Worth } from './fusion.ts';
 import { recallMeasured } from './memory.ts';
 import { listFigures, pairFigures } from './names.ts';
+import { sigmaFigures } from './sigma.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -24,6 +26,7 @@ const { values: options, positionals } = parseArgs({
 const name = positionals[0] ?? 'cranfield';
 if (name === 'memory') process.exit(await memory(Number(options.seed)));
 if (name === 'names') process.exit(names(Number(options.seed)));
+if (name === 'sigma') process.exit(sigma());
 if (name === 'fusion') process.exit(await fusion(Number(options.seed)));
 const collection = collectionIn(options.data ?? dataFolder, name);
 if (collection === null) {
@@ -66,6 +69,18 @@ function names(seed: number): number {
   );
   console.log(JSON.stringify({ heldOut, list }));
   return heldOut.f1 >= 0.7 && list.recallAt1 >= 0.95 ? 0 : 1;
+}
+
+/** Shares that rules of others have to reach, too: accepted, fired, and false fires. */
+function sigma(): number {
+  const figures = sigmaFigures();
+  const { rules, accepted, refused, fired, mustFire, falseFires, mustNotFire } = figures;
+  for (const reason of refused) console.log(`refused: ${reason}`);
+  console.log(
+    `${accepted} of ${rules} rules accepted, ${fired} of ${mustFire} fire, ${falseFires} of ${mustNotFire} fire falsely`,
+  );
+  console.log(JSON.stringify(figures));
+  return accepted >= 0.99 * rules && fired >= 0.97 * mustFire && falseFires <= 0.001 * mustNotFire ? 0 : 1;
 }
 
 /** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */
