@@ -3,6 +3,7 @@ import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from '../governance/search/text-query.ts';
+import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
 import type { Session as CatalogueSession } from './virtual/session.ts';
 import type {
   DefaultTime,
@@ -241,6 +242,11 @@ export interface PlannerDoor extends PlannerContract {
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;
+  /**
+   * Reads documents of Sigma rules, one after the other in turns: each is accepted or refused with a place and a reason.
+   * Placeholders are the caller's lookup tables; correlations refer to documents of this call, or to the caller's rules.
+   */
+  readSigma(snapshot: GovernedSnapshot, documents: readonly string[], signal?: AbortSignal): Promise<readonly ParsedSigma[]>;
   /**
    * Several questions on one snapshot, in one invocation, with one access record. Without a `verb` one question is recorded
    * as itself; what has one is recorded by its words, and lists its questions below.

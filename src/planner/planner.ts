@@ -37,6 +37,8 @@ import { Sketches } from './plans/sketches.ts';
 import { shownColumns } from './plans/output-origins.ts';
 import { Plans, type ReadyPlan } from './plans/plans.ts';
 import { TurnQueue } from './run/turn-queue.ts';
+import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
+import { readSigmaRules } from './standing/sigma/read-rules.ts';
 import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
 import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
@@ -169,6 +171,19 @@ export class Planner implements PlannerDoor {
 
   async lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer> {
     return lookUpInTurns(invocation, request, { boundsOf: defaultBounds, yieldTurn: this.turns(signal) });
+  }
+
+  readSigma(snapshot: GovernedSnapshot, documents: readonly string[], signal?: AbortSignal): Promise<readonly ParsedSigma[]> {
+    const { path } = snapshot.caller;
+    return readSigmaRules(documents, {
+      placeholders: (name) => this.#standing?.lookups.keys(path, name) ?? null,
+      standing: snapshot
+        .rules()
+        .flatMap(({ definition, owner }) =>
+          owner === path && definition.kind === 'detection' && definition.language === 'sigma' ? [definition.condition] : [],
+        ),
+      yieldTurn: this.turns(signal),
+    });
   }
 
   turns(signal?: AbortSignal): () => Promise<void> {

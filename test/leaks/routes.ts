@@ -416,6 +416,11 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       json({ name: 'hidden', condition_sql: 'SELECT nothing FROM Deal' }),
     ],
   },
+  'POST /rules/sigma': {
+    probes: ['hidden rule', 'nobody-has-this'].map((rule) =>
+      json({ rules: [{ title: 'hidden', correlation: { type: 'temporal', rules: [rule], 'group-by': ['a'], timespan: '1m' } }] }),
+    ),
+  },
   'GET /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
   'PUT /rules/:id': {
     probes: [

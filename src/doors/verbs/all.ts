@@ -15,7 +15,7 @@ import { nlQuery } from './nl-query.ts';
 import { eraseSubject, getAuditTrail, jobStatus, listJobs, metrics, serverHealth } from './operations.ts';
 import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
-import { createRule, listRules } from './rules.ts';
+import { createRule, importSigmaRules, listRules } from './rules.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
 import { suggestExtensions } from './suggest-extensions.ts';
 import type { Verb } from './verb.ts';
@@ -71,6 +71,7 @@ export const verbs: readonly Verb[] = [
   getAuditTrail,
   createRule,
   listRules,
+  importSigmaRules,
   listJobs,
   jobStatus,
   serverHealth,

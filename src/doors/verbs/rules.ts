@@ -1,6 +1,7 @@
 /** Rules as tools. Source: specification, "Tools". */
 import { z } from 'zod';
 import { describeRule, putRule, ruleInput, ruleView } from '../rules.ts';
+import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../sigma-import.ts';
 import { verb } from './verb.ts';
 
 export const createRule = verb({
@@ -37,4 +38,21 @@ export const listRules = verb({
     const rules = invocation.snapshot().rules();
     return { rules: rules.slice(0, limit).map(describeRule), total: rules.length };
   },
+});
+
+export const importSigmaRules = verb({
+  name: 'import_sigma',
+  description:
+    'Import Sigma rules: each accepted one raises an Alert for rows of object_type that match it; a refused one is listed with the place and the reason. Importing the same rules again changes nothing.',
+  input: z.object({ ...sigmaInput, object_type: sigmaType }),
+  output: sigmaReply,
+  action: 'schema',
+  units: 1,
+  purpose: 'required',
+  bucket: 'write',
+  tool: { title: 'Import Sigma rules', readOnly: false, idempotent: true },
+  contents: ['rules'],
+  example: { rules: 'title: a Sigma rule\nlogsource: {}\ndetection: {s: {user: root}, condition: s}' },
+  run: async ({ invocation, parts }, { rules, object_type: objectType }) =>
+    importSigma(invocation, parts.planner, { rules, objectType }),
 });

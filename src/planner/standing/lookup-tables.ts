@@ -99,6 +99,10 @@ export class LookupTables {
 
   /** The table that a caller of this path means by a name. */
   table(path: string | null, name: string): LookupTable | undefined {
+    return this.#nearest(path, name);
+  }
+
+  #nearest(path: string | null, name: string): Table | undefined {
     let nearest: { readonly owner: string | null; readonly table: Table } | undefined;
     for (const [owner, owned] of this.#tables) {
       const table = owned.get(name);
@@ -106,6 +110,11 @@ export class LookupTables {
       if (nearest === undefined || (owner ?? '').length > (nearest.owner ?? '').length) nearest = { owner, table };
     }
     return nearest?.table;
+  }
+
+  /** Keys of the table that a caller of this path means by a name; null where there is none. */
+  keys(path: string | null, name: string): readonly string[] | null {
+    return this.#nearest(path, name)?.keys() ?? null;
   }
 
   /** Tables by name; of equal names the nearer owner's first. */
@@ -188,6 +197,10 @@ class Table implements LookupTable {
         this.#failure = error instanceof ServiceError ? error.message : 'the file could not be read';
       }
     }
+  }
+
+  keys(): readonly string[] {
+    return [...this.#rows.keys()];
   }
 
   rowsSaying(sought: ScanTarget): number {

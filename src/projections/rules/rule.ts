@@ -85,8 +85,9 @@ export function checkDefinition(definition: RuleDefinition): void {
     if (parseKeep(definition.keep) === null) refuse('keep is newest, longest, most_frequent or source:<the name of a source>');
     return;
   }
-  if (definition.condition.length === 0 || definition.condition.length > conditionMax)
-    refuse(`the condition of a rule has 1 to ${conditionMax} characters`);
+  const most = definition.language === 'sigma' ? sigmaMax : conditionMax;
+  if (definition.condition.length === 0 || definition.condition.length > most)
+    refuse(`the condition of a rule has 1 to ${most} characters`);
   if (definition.dedupe_by.length > dedupeMax) refuse(`dedupe_by names at most ${dedupeMax} columns`);
   for (const [name, value] of [
     ['window_secs', definition.window_secs],
@@ -97,4 +98,6 @@ export function checkDefinition(definition: RuleDefinition): void {
 }
 
 const conditionMax = 65_536;
+/** Lists of hashes and drivers are long. */
+const sigmaMax = 262_144;
 const dedupeMax = 16;

@@ -198,6 +198,7 @@ export class DoorWorld {
         this.questions.push(request);
         return this.answer(request, invocation);
       },
+      readSigma: async () => [],
     };
   }
 

@@ -63,7 +63,6 @@ const missing = new Set(
     'find_in_social_corpus get_domain_summary resolve_entity_identity ' +
     'ingest_media ' +
     'get_case_summary add_case_note similar_multimodal schedule_job list_workflows run_workflow workflow_status ' +
-    'import_sigma ' +
     'investigate_entity find_threats search_video_frames face_match'
   ).split(' '),
 );

@@ -1,12 +1,27 @@
 /** /rules: rules that raise alerts, and rules by which rows are fused. Source: specification, "Other HTTP routes". */
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
+import { ServiceError } from '../../../errors.ts';
 import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../rules.ts';
+import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../../sigma-import.ts';
+import type { FastifyRequest } from '../context.ts';
+import { parseJsonBody } from '../json-body.ts';
 import { reply, route, type Route } from '../route.ts';
 import { submitNamed } from '../invoke.ts';
 
 const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
+/** The import as JSON, or YAML as it is. */
+function readSigmaBody(given: Buffer, { headers }: FastifyRequest): unknown {
+  if (!isUtf8(given)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
+  const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
+  const isJson = type === 'application/json' || /^\s*\{\s*"rules"/.test(given.toString('latin1', 0, 64));
+  return isJson ? parseJsonBody(given) : { rules: given.toString() };
+}
+
 const params = z.object({ id: z.string() });
 const tags = ['rules'];
+/** Thousands of rules in one import. */
+const sigmaBytesMax = 16 << 20;
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
 const example = { name: 'a new rule', condition_sql: 'a statement' };
@@ -27,6 +42,28 @@ export const ruleRoutes: readonly Route[] = [
       const { rule, changed } = await putRule(invocation, context, given);
       return reply(changed ? 201 : 200, describeRule(rule));
     },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/rules/sigma',
+    ...changing,
+    summary: 'Import Sigma rules',
+    description: 'YAML, of several documents too, or `{"rules": […]}`. Good ones stay; a refused one says where and why.',
+    tags,
+    query: z.object({ object_type: sigmaType }),
+    body: z.strictObject({ ...sigmaInput, purpose: z.string().optional().describe('stated by every run of the rules') }),
+    reads: readSigmaBody,
+    bodyBytesMax: sigmaBytesMax,
+    consumes: ['application/json', 'application/yaml'],
+    purposeIn: 'body',
+    replies: { 200: sigmaReply },
+    example: {
+      body: 'title: a Sigma rule\nlogsource: {}\ndetection: {s: {user: root}, condition: s}',
+      headers: { 'content-type': 'application/yaml' },
+    },
+    run: async (invocation, { query, body: given, context }) =>
+      importSigma(invocation, context.planner, { rules: given.rules, objectType: query.object_type }),
   }),
 
   route({

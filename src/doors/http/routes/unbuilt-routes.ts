@@ -7,7 +7,6 @@ type Row = readonly [methods: readonly RouteMethod[], ...paths: readonly string[
 /** Source: specification, "Endpoints". */
 const dataRows: readonly Row[] = [
   [['POST'], '/ingest/media'],
-  [['POST'], '/rules/sigma'],
   [['GET'], '/cluster/nodes', '/cluster/topology'],
   [['POST'], '/cluster/rebalance', '/cluster/drain/:node'],
 ];

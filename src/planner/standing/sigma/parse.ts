@@ -22,8 +22,8 @@ export type Parsed =
 
 /** The documents of a text; those without content are left out. Markers stand at the beginning of a line, and nowhere else. */
 export function splitDocuments(text: string): readonly string[] {
-  const documents = text.split(/^(?=---(?:\s|$))/m);
-  return documents.filter((document) => /^(?!---\s*$|\.\.\.\s*$|\s*#|\s*$|%)/m.test(document));
+  const documents = text.split(/^(?=---(?:\s|$))/m).map((document) => `${document.replace(/^---[^\S\n]*\n/, '').trim()}\n`);
+  return documents.filter((document) => /^(?!---$|\.\.\.[^\S\n]*$|[^\S\n]*#|[^\S\n]*$|%)/m.test(document));
 }
 
 /** Reads one document: the work of one turn. */

@@ -88,3 +88,47 @@ describe('a rule', () => {
     expect(rules).toEqual([{ id: made.json['id'], name: 'e', field: 'who', keep: { source: 'crm' } }]);
   });
 });
+
+describe('Sigma rules', () => {
+  const sigma = (title: string, id: string, detection: string): string =>
+    `title: ${title}\nid: ${id}\nlogsource: {product: windows}\ndetection: ${detection}\nlevel: high\n`;
+  const call = (body: unknown, type = 'application/json') =>
+    world.call('POST', '/rules/sigma?object_type=Login', body, { 'content-type': type });
+  const [first, second] = ['{s: {who|endswith: admin}, condition: s}', '{s: {fails|gte: 3}, condition: s}'];
+
+  test('are imported one by one: good ones stay, the others say where and why', async () => {
+    const bad = sigma('three', 'c3', "{s: {who|re: '(?=a)b'}, condition: s}");
+    const text = ['# rules\n', sigma('one', 'a1', first), sigma('two', 'b2', second), bad].join('---\n');
+    const made = await call(text, 'application/yaml');
+    expect([made.status, made.json['imported'], made.json['rejected']]).toEqual([200, 2, 1]);
+    expect(made.json['results']).toMatchObject([
+      { id: 'a1', title: 'one', status: 'imported', rule_id: expect.stringMatching(/^sigma-/) },
+      { id: 'b2', status: 'imported' },
+      { id: 'c3', title: 'three', status: 'rejected', rule_id: null, error: { code: 'REL_INVALID', path: 'detection.s.who|re' } },
+    ]);
+    const changed = sigma('two', 'b2', first);
+    const again = await call({ rules: [sigma('one', 'a1', first), changed, { title: 'two', logsource: {}, detection: 0 }] });
+    const { imported, updated, unchanged, rejected } = again.json;
+    expect([imported, updated, unchanged, rejected]).toEqual([0, 1, 1, 1]);
+    const listed = (await world.call('GET', '/rules')).json['rules'] as Record<string, unknown>[];
+    const shown = listed.filter(({ language }) => language === 'sigma');
+    expect(shown.map(({ name, version, severity, object_type: type }) => [name, version, severity, type])).toEqual([
+      ['one', 1, 'high', 'Login'],
+      ['two', 2, 'high', 'Login'],
+    ]);
+    expect(shown[1]!['condition_sql']).toBe(changed);
+  });
+
+  test('of one title have names of their own; correlations refer to rules that stand', async () => {
+    const correlation = (rule: string): string =>
+      `title: many\ncorrelation: {type: event_count, rules: [${rule}], group-by: [who], timespan: 5m, condition: {gte: 3}}`;
+    const made = await call({ rules: [sigma('one', 'd4', second), correlation('a1'), correlation('nobody')] });
+    expect(made.json['results']).toMatchObject([
+      { status: 'imported' },
+      { status: 'imported' },
+      { status: 'rejected', error: { path: 'correlation.rules', detail: 'there is no rule "nobody"' } },
+    ]);
+    const names = ((await world.call('GET', '/rules')).json['rules'] as { name: string }[]).map(({ name }) => name);
+    expect(names.filter((name) => name.startsWith('one'))).toEqual(['one', expect.stringMatching(/^one \(sigma-/)]);
+  });
+});

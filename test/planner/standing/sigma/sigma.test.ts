@@ -115,7 +115,7 @@ test('150 rules over 300 events: fire where they must, and as a naive reading of
     falseFires: 0,
     mustNotFire: 150,
   });
-  const rules = readRules(ruleTexts().join(''));
+  const rules = readRules(ruleTexts().join('---\n'));
   const events = labelledEvents().map(({ event }) => event);
   // JSON columns make one text of what another event has as text there, so that events are judged one by one, too.
   const pairs = naivePairs(rules, events);

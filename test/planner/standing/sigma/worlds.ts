@@ -131,7 +131,12 @@ function passes(test: FieldTest, texts: readonly string[], event: Event): boolea
       return texts.some((text) => regex.test(test.cased ? text : foldCase(text)));
     }
     case 'regex': {
-      const regex = new RegExp(test.source, `${test.flags}u`);
+      // Flags at the beginning are RE2's way to write what the modifiers say, too.
+      const inline = /^\(\?([ims]+)\)/.exec(test.source);
+      const regex = new RegExp(
+        test.source.slice(inline?.[0].length ?? 0),
+        [...new Set(`${test.flags}${inline?.[1] ?? ''}u`)].join(''),
+      );
       return texts.some((text) => regex.test(text));
     }
     case 'network':
