@@ -109,6 +109,7 @@ export type ErrorReason =
   | 'named-twice'
   | 'alias-twice'
   | 'several-keys'
+  | 'relation-exists'
   | 'no-such-column-here'
   | 'parameter-count'
   | 'no-such-parameter'

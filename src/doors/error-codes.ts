@@ -95,6 +95,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'named-twice': '42701',
   'alias-twice': '42712',
   'several-keys': '42P16',
+  'relation-exists': '42P07',
   'no-such-column-here': '42P10',
   'parameter-count': '08P01',
   'no-such-parameter': '42P02',

@@ -98,6 +98,9 @@ export type ControlWhat =
   | 'branch'
   | 'register-lookup'
   | 'drop-lookup'
+  | 'create-view'
+  | 'replace-view'
+  | 'drop-view'
   | 'create-materialized-view'
   | 'drop-materialized-view'
   | 'watch'
@@ -177,7 +180,13 @@ export interface Select {
 }
 
 export type ProjectionItem =
-  | { readonly kind: 'star'; readonly table: string | null; readonly place: Location }
+  | {
+      readonly kind: 'star';
+      readonly table: string | null;
+      /** Columns of these names are not among its columns; absent: all are. */
+      readonly without?: readonly string[];
+      readonly place: Location;
+    }
   | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly place: Location };
 
 export type Source =

@@ -237,7 +237,10 @@ export interface CreateView {
   readonly kind: 'create-view';
   readonly name: string;
   readonly sql: string;
+  /** For how long an answer may be kept; 0 of a plain view, whose query is asked each time. */
   readonly refreshSecs: number;
+  /** A plain view of the name gives way. */
+  readonly replaces?: true;
 }
 
 /** Drops a view of the caller's path: REL_NOT_FOUND where that path has no such view, even if another path has one. */

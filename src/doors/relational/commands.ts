@@ -195,7 +195,7 @@ export function commandOf(statement: string): Command {
       if (tables.has(second)) return { kind: 'create-table', ...createTableOf(said) };
       break;
     case 'DROP':
-      if (second !== 'MATERIALIZED' && second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
+      if (second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
       break;
     case 'MERGE':
       if (second === 'INTO') throw refused('MERGE INTO is not implemented: use INSERT … ON CONFLICT');
@@ -223,10 +223,17 @@ export function commandOf(statement: string): Command {
     text,
     mayWrite,
     verb: verb === 'WITH' ? 'SELECT' : verb,
-    tag: second === 'MATERIALIZED' && words[2] === 'VIEW' ? `${first} MATERIALIZED VIEW` : null,
+    tag: viewTag(words),
     returns: /\bRETURNING\b/i.test(text),
     spreads: spreadsIn(text),
   };
+}
+
+/** The tag of a statement that makes a view; null of any other. */
+function viewTag([first, ...words]: readonly string[]): string | null {
+  if (first !== 'CREATE') return null;
+  if (words[0] === 'MATERIALIZED' && words[1] === 'VIEW') return 'CREATE MATERIALIZED VIEW';
+  return words[0] === 'VIEW' || (words[0] === 'OR' && words[2] === 'VIEW') ? 'CREATE VIEW' : null;
 }
 
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */

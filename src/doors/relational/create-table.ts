@@ -1,13 +1,16 @@
 /** CREATE TABLE as the registration of a type: parts that could not be kept are refused, not ignored. */
 import { ServiceError } from '../../errors.ts';
 import type { PropertyDefinition } from '../../log/entries/entry.ts';
-import type { ColumnType } from '../../log/values/value.ts';
+import { type ColumnType, systemColumns } from '../../log/values/value.ts';
+import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
 import { Tokens } from './tokens.ts';
 
 export interface CreateTable {
   readonly ifNotExists: boolean;
   readonly command: RegisterType;
+  /** The query behind AS, whose columns the table gets and whose rows it is filled with; null without one. */
+  readonly query: string | null;
   /** Notices about parts that are kept otherwise than written. */
   readonly notices: readonly string[];
 }
@@ -42,12 +45,29 @@ export function createTableOf(text: string): CreateTable {
   tokens.expect('TABLE');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
   const table = new Table(tokens, tokens.tableName());
-  if (tokens.skip('AS')) throw refusal('CREATE TABLE AS is not implemented: create the table, then INSERT … SELECT');
+  if (tokens.skip('AS')) {
+    // Spaces in place of what stands before it, so that its errors have their places in the statement.
+    const { from } = tokens.next;
+    const query = text.slice(0, from).replaceAll(/[^\n]/g, ' ') + text.slice(from);
+    return { ifNotExists, command: table.command(), query, notices: [] };
+  }
   tokens.list(() => table.item());
   if (tokens.skip('WITH')) tokens.within();
   if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refusal('tables neither inherit nor have partitions');
   tokens.expectEnd();
-  return { ifNotExists, command: table.command(), notices: [...table.notices] };
+  return { ifNotExists, command: table.command(), query: null, notices: [...table.notices] };
+}
+
+/** The table of a query with these columns, but for those that the store gives to each row. */
+export function filledTable(command: RegisterType, columns: readonly OutputColumn[]): RegisterType {
+  const properties: Record<string, PropertyDefinition> = {};
+  for (const { name: own, label: name = own, type } of columns) {
+    if (name !== 'id' && Object.hasOwn(systemColumns, name)) continue;
+    if (Object.hasOwn(properties, name))
+      throw new ServiceError('REL_INVALID', `column ${JSON.stringify(name)} is named twice`, { reason: 'named-twice' });
+    properties[name] = { type, dims: 0, required: false, masked: false, indexed: false, subject: false };
+  }
+  return { ...command, properties };
 }
 
 class Table {
@@ -135,7 +155,7 @@ class Table {
       if (detail !== undefined) throw refusal(detail);
       throw new ServiceError('REL_INVALID', `there is no type ${JSON.stringify(name.toLowerCase())}`, { reason: 'no-such-type' });
     }
-    if (name === 'DOUBLE') tokens.expect('PRECISION');
+    if (name === 'DOUBLE') tokens.skip('PRECISION');
     if (name === 'CHARACTER') tokens.skip('VARYING');
     const size = tokens.next.text === '(' ? tokens.within() : null;
     if (

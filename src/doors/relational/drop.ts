@@ -1,11 +1,14 @@
 /** DROP of any object: little can be dropped, and absent objects are reported as Postgres does. */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import { nearestView } from '../../planner/languages/views.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 import { Tokens } from './tokens.ts';
 
 export interface Drop {
   readonly what: Droppable;
+  /** DROP MATERIALIZED VIEW. */
+  readonly isMaterialized: boolean;
   readonly ifExists: boolean;
   readonly names: readonly DroppedName[];
   readonly tag: string;
@@ -45,20 +48,24 @@ export type Droppable = keyof typeof kinds;
 export interface Standing {
   readonly isTable: (name: string) => boolean;
   readonly isView: (name: string) => boolean;
+  /** Absent: it is no view. */
+  readonly isMaterialized: (name: string) => boolean | undefined;
 }
 
 export function dropOf(said: string): Drop {
   const tokens = new Tokens(said);
   tokens.expect('DROP');
+  const isMaterialized = tokens.skip('MATERIALIZED');
   const what = (Object.keys(kinds) as Droppable[]).find((kind) => tokens.skip(kind));
-  if (what === undefined) throw notDropped(tokens);
+  if (what === undefined || (isMaterialized && what !== 'VIEW')) throw notDropped(tokens);
   if (what === 'INDEX') tokens.skip('CONCURRENTLY');
   const ifExists = tokens.skip('IF', 'EXISTS');
   const names = [nameOf(tokens, what)];
   while (tokens.skip(',')) names.push(nameOf(tokens, what));
   if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
   tokens.expectEnd();
-  return { what, ifExists, names, tag: `DROP ${what === 'USER' ? 'ROLE' : what}` };
+  const tag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${what === 'USER' ? 'ROLE' : what}`;
+  return { what, isMaterialized, ifExists, names, tag };
 }
 
 const others: ReadonlySet<string> = new Set(
@@ -78,6 +85,10 @@ export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' 
   return {
     isTable: (name) => catalog.type(name) !== undefined,
     isView: (wanted) => views.some(({ name }) => name === wanted),
+    isMaterialized: (name) => {
+      const view = nearestView(views, name);
+      return view && view.refreshSecs > 0;
+    },
   };
 }
 
@@ -92,17 +103,22 @@ function nameOf(tokens: Tokens, what: Droppable): DroppedName {
   return second === null ? { schema: null, name: first } : { schema: first, name: second };
 }
 
-/** The notice about an absent object. Throws where the object exists, or where its absence is an error. */
-export function droppedNotice({ what, ifExists }: Drop, { schema, name }: DroppedName, standing: Standing): string {
+/** The notice about an absent object; null of a view that is to be dropped. Throws where another object exists, or where absence is an error. */
+export function droppedNotice(
+  { what, isMaterialized, ifExists }: Drop,
+  { schema, name }: DroppedName,
+  standing: Standing,
+): string | null {
   const { called, sqlstate }: Kind = kinds[what];
   const inSchema = schema === null || schema === 'public';
+  if (what === 'VIEW' && inSchema && standing.isMaterialized(name) === isMaterialized) return null;
   if (inSchema) refuseThere(what, name, standing);
   const missing = inSchema ? `${called} ${JSON.stringify(name)}` : `schema ${JSON.stringify(schema)}`;
   if (ifExists) return `${missing} does not exist, skipping`;
   throw new ProtocolRefusal(inSchema ? sqlstate : '3F000', 'REL_NOT_FOUND', `${missing} does not exist`);
 }
 
-function refuseThere(what: Droppable, name: string, { isTable, isView }: Standing): void {
+function refuseThere(what: Droppable, name: string, { isTable, isView, isMaterialized }: Standing): void {
   const quoted = JSON.stringify(name);
   const keptError = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
   switch (what) {
@@ -130,6 +146,6 @@ function refuseThere(what: Droppable, name: string, { isTable, isView }: Standin
       return;
   }
   if (!isTable(name) && !isView(name)) return;
-  const hint = isView(name) ? ': DROP MATERIALIZED VIEW ends it' : '';
+  const hint = isView(name) ? `: DROP ${isMaterialized(name) === true ? 'MATERIALIZED VIEW' : 'VIEW'} ends it` : '';
   throw new ProtocolRefusal('42809', 'REL_INVALID', `${quoted} is no ${kinds[what].called}${hint}`);
 }

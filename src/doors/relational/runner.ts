@@ -20,6 +20,7 @@ import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/catalogue-contents.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
 import { checkIndexed } from './create-index.ts';
+import { filledTable } from './create-table.ts';
 import { droppedNotice, standingIn } from './drop.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
@@ -310,21 +311,41 @@ export class Runner {
     this.#origins.set(columns, origins);
   }
 
-  async #createTable({ ifNotExists, command, notices }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {
-    const { replies } = this.#parts;
+  async #createTable({
+    ifNotExists,
+    command,
+    query,
+    notices,
+  }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {
+    const { planner, replies } = this.#parts;
     if (this.#status === 'T') replies.notice('a table is created at once: ROLLBACK leaves it', '01000', 'WARNING');
     const { name } = command;
+    // Errors of the query come before the table does.
+    const filled = query === null ? command : filledTable(command, await this.#columnsOf(query));
     const isThere = await this.#enter('schema', true, async (invocation) => {
       invocation.describe({ template: 'CREATE TABLE', objectType: name });
       if (invocation.snapshot().catalog.type(name) !== undefined) return true;
-      await invocation.submit(command, { sync: this.options().sync });
+      await invocation.submit(filled, { sync: this.options().sync });
       return false;
     });
     if (isThere && !ifNotExists)
       throw new ProtocolRefusal('42P07', 'REL_CONFLICT', `the type ${JSON.stringify(name)} is there already`);
     for (const notice of isThere ? [`the type ${JSON.stringify(name)} is there already, skipping`] : notices)
       replies.notice(notice);
-    replies.complete('CREATE TABLE');
+    if (query === null || isThere) return replies.complete('CREATE TABLE');
+    const sql = `INSERT INTO "${name.replaceAll('"', '""')}" ${query}`;
+    const { written } = await this.#withTimeout(() =>
+      this.#enter('query', true, (invocation) => planner.execute(invocation, { sql, ...this.options() })),
+    );
+    replies.complete(`SELECT ${written?.inserted ?? 0}`);
+  }
+
+  async #columnsOf(sql: string): Promise<readonly OutputColumn[]> {
+    const { planner } = this.#parts;
+    const { columns } = await this.#enter('query', false, (invocation) =>
+      planner.describe(invocation, { sql, ...this.options() }),
+    );
+    return columns;
   }
 
   async #createIndex({ table, columns }: Extract<Command, { readonly kind: 'create-index' }>): Promise<void> {
@@ -351,13 +372,19 @@ export class Runner {
   }
 
   async #drop(command: Extract<Command, { readonly kind: 'drop' }>): Promise<void> {
-    const { replies } = this.#parts;
+    const { planner, replies } = this.#parts;
     const notices = await this.#enter('inspect', false, async (invocation) => {
       invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
       const standing = standingIn(invocation.snapshot());
       return command.names.map((name) => droppedNotice(command, name, standing));
     });
-    for (const notice of notices) replies.notice(notice);
+    for (const [i, notice] of notices.entries()) {
+      if (notice !== null) replies.notice(notice);
+      else {
+        const sql = `${command.tag} "${command.names[i]!.name.replaceAll('"', '""')}"`;
+        await this.#enter('schema', true, (invocation) => planner.execute(invocation, { sql, ...this.options() }));
+      }
+    }
     replies.complete(command.tag);
   }
 

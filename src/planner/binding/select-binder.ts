@@ -551,7 +551,10 @@ class SelectBinder {
       const label = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
       return [{ name: item.alias ?? nameOf(item.expression, position), bound, ...label }];
     }
-    const columns = this.#scope.star(item.table, item.place).map((each) => ({ ...each, label: each.name }));
+    const columns = this.#scope
+      .star(item.table, item.place)
+      .filter(({ name }) => item.without?.includes(name) !== true)
+      .map((each) => ({ ...each, label: each.name }));
     if (context !== this.#rows)
       throw errorAt('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
     for (const { bound } of columns) this.#checkDistinct(bound, item);

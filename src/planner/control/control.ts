@@ -5,7 +5,7 @@ import { eraseSubject } from './erasure-control.ts';
 import { fuseIdentities, splitIdentities } from './identity-control.ts';
 import { explainReplay } from './replay.ts';
 import { dropLookup, registerLookup } from './lookup-control.ts';
-import { createMaterializedView, dropMaterializedView } from './view-control.ts';
+import { createMaterializedView, createView, dropMaterializedView, dropView, replaceView } from './view-control.ts';
 import { watch } from './watch-control.ts';
 import type { Answer } from '../planner-contract.ts';
 import type { ControlWhat } from '../statement.ts';
@@ -20,6 +20,9 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   branch: forkBranch,
   'register-lookup': registerLookup,
   'drop-lookup': dropLookup,
+  'create-view': createView,
+  'replace-view': replaceView,
+  'drop-view': dropView,
   'create-materialized-view': createMaterializedView,
   'drop-materialized-view': dropMaterializedView,
   watch,

@@ -1,4 +1,4 @@
-/** CREATE and DROP MATERIALIZED VIEW as statements. */
+/** CREATE and DROP of views as statements: those whose answers are kept for a while, and plain ones, which are asked each time. */
 import { smallAnswer } from '../run/answers.ts';
 import { bindQuery } from '../binding/binder.ts';
 import { viewNamed } from '../languages/views.ts';
@@ -11,12 +11,28 @@ import { checkViewQuery } from '../standing/view-definition.ts';
 /** Source: specification, "Operator table": a background refresh every 60 s. */
 const refreshSecsDefault = 60;
 
-export async function createMaterializedView(request: ControlRequest): Promise<Answer> {
+export function createMaterializedView(request: ControlRequest): Promise<Answer> {
+  const seconds = request.statement.options.find(({ name }) => name === 'SECONDS');
+  const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(request.literals[seconds.value.slot]);
+  if (refreshSecs === 0) throw errorAt('REL_INVALID', 'REFRESH INCREMENTAL EVERY takes 1 or more seconds', seconds!.value.place);
+  return create(request, { refreshSecs, isRefreshed: seconds !== undefined });
+}
+
+export function createView(request: ControlRequest): Promise<Answer> {
+  return create(request, { refreshSecs: 0 });
+}
+
+export function replaceView(request: ControlRequest): Promise<Answer> {
+  return create(request, { refreshSecs: 0, replaces: true });
+}
+
+async function create(
+  request: ControlRequest,
+  { refreshSecs, isRefreshed = false, replaces = false }: { refreshSecs: number; isRefreshed?: boolean; replaces?: boolean },
+): Promise<Answer> {
   const { standing, statement, literals, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'CREATE MATERIALIZED VIEW is not served here', statement.place);
-  const { query, names, options } = statement;
-  const seconds = options.find(({ name }) => name === 'SECONDS');
-  const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(literals[seconds.value.slot]);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.place);
+  const { query, names } = statement;
   checkViewQuery(query!);
   invocation.describe({ action: 'schema', objectType: names[0]! });
   const snapshot = invocation.snapshot();
@@ -30,8 +46,14 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
     masksOf: (type) => snapshot.masksOf(type),
     lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
   });
-  const sql = querySource(lexStatement(request.text()), seconds !== undefined);
-  const outcome = await invocation.submit({ kind: 'create-view', name: names[0]!, sql, refreshSecs });
+  const sql = querySource(lexStatement(request.text()), isRefreshed);
+  const outcome = await invocation.submit({
+    kind: 'create-view',
+    name: names[0]!,
+    sql,
+    refreshSecs,
+    ...(replaces && { replaces }),
+  });
   return smallAnswer(
     [
       { name: 'view', type: 'string' },
@@ -43,13 +65,26 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
   );
 }
 
+export function dropMaterializedView(request: ControlRequest): Promise<Answer> {
+  return drop(request, { isPlain: false });
+}
+
+export function dropView(request: ControlRequest): Promise<Answer> {
+  return drop(request, { isPlain: true });
+}
+
 /** Its cached answers go with it, on the branch where it is dropped. */
-export async function dropMaterializedView(request: ControlRequest): Promise<Answer> {
+async function drop(request: ControlRequest, { isPlain }: { isPlain: boolean }): Promise<Answer> {
   const { standing, statement, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'DROP MATERIALIZED VIEW is not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.place);
   const name = statement.names[0]!;
   invocation.describe({ action: 'schema', objectType: name });
-  const { instant, branchId, caller } = invocation.snapshot();
+  const { instant, branchId, caller, views } = invocation.snapshot();
+  const view = views.find((each) => each.name === name && each.owner === caller.path);
+  if (view !== undefined && isPlain !== (view.refreshSecs === 0)) {
+    const right = isPlain ? 'DROP MATERIALIZED VIEW' : 'DROP VIEW';
+    throw errorAt('REL_INVALID', `${JSON.stringify(name)} is a view of the other kind: ${right} ends it`, statement.place);
+  }
   await invocation.submit({ kind: 'drop-view', name });
   standing.views.drop({ name, owner: caller.path, branchId });
   return smallAnswer(

@@ -18,7 +18,7 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
   const { place } = cursor;
   const key = cursor.key();
   const second = cursor.key(1);
-  if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'LOOKUP')) return readDrop(cursor, purpose);
+  if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'VIEW' || second === 'LOOKUP')) return readDrop(cursor, purpose);
   if (writeVerbs.has(key)) return { kind: 'write', verb: key, place };
   switch (key) {
     case 'CREATE':
@@ -88,11 +88,19 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { place } = cursor;
   const what = cursor.key(1);
   if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, place };
+  const replaces = what === 'OR' && cursor.key(2) === 'REPLACE' && cursor.key(3) === 'VIEW';
+  if (what === 'VIEW' || replaces) {
+    for (let words = replaces ? 4 : 2; words > 0; words--) cursor.next();
+    const names = [cursor.name('the name of the view')];
+    if (cursor.key() === '(') throw cursor.notImplemented('a list of columns behind the name of a view: name them by AS');
+    cursor.expect('AS');
+    return control(replaces ? 'replace-view' : 'create-view', place, purpose, { names, query: readWholeQuery(cursor) });
+  }
   if (what !== 'MATERIALIZED') {
-    const named = ['INDEX', 'TYPE', 'SCHEMA', 'VIEW'].find((each) => each === what);
+    const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === what);
     if (named || what === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
     cursor.next();
-    throw cursor.expectedError('TABLE, EXTENSION or MATERIALIZED VIEW');
+    throw cursor.expectedError('TABLE, EXTENSION, VIEW or MATERIALIZED VIEW');
   }
   cursor.next();
   cursor.next();
@@ -110,16 +118,16 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
   return control('create-materialized-view', place, purpose, { names, query, options });
 }
 
-/** DROP MATERIALIZED VIEW name, DROP LOOKUP name. */
+/** DROP [MATERIALIZED] VIEW name, DROP LOOKUP name. */
 function readDrop(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { place } = cursor;
   cursor.next();
   if (cursor.accept('LOOKUP')) {
     return control('drop-lookup', place, purpose, { names: [cursor.name('the name of the lookup table')] });
   }
-  cursor.next();
+  const what = cursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
   cursor.expect('VIEW');
-  return control('drop-materialized-view', place, purpose, { names: [cursor.name('the name of the view')] });
+  return control(what, place, purpose, { names: [cursor.name('the name of the view')] });
 }
 
 /** BRANCH name FROM source: names bare or in quotes of either kind. */

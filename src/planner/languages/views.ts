@@ -4,11 +4,11 @@ import { parseLexed } from './sql-parser.ts';
 import type { ViewRecord } from '../../projections/access-paths.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
 
-/** A view's own AS OF gives way to that of the statement. */
+/** Its text was understood where it was made, which may have been on a door of the wide dialect. A view's own AS OF gives way to that of the statement. */
 export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefinition | undefined {
   const nearest = nearestView(views, name);
   if (!nearest) return undefined;
-  const { statement, parameters } = parseLexed(lexStatement(nearest.sql));
+  const { statement, parameters } = parseLexed(lexStatement(nearest.sql), 'wide');
   return statement.kind === 'query' ? { query: statement.query, literals: parameters } : undefined;
 }
 

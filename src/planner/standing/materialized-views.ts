@@ -96,7 +96,7 @@ export class MaterializedViews {
     const view = this.#only(query, snapshot);
     if (view === null || snapshot.isPrivate) return null;
     const parsed = this.#parse(view);
-    if (!parsed.cacheable || this.#closing.signal.aborted) return null;
+    if (!parsed.cacheable || view.refreshSecs === 0 || this.#closing.signal.aborted) return null;
     const key = `${view.position}\u0000${snapshot.grantKey}`;
     const reader = { caller: snapshot.caller, purpose: snapshot.purpose };
     const entry = this.#entries.get(key);

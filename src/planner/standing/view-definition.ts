@@ -28,7 +28,7 @@ export interface ParsedView extends ViewDefinition {
 }
 
 export function parseView(sql: string): ParsedView {
-  const { statement, parameters } = parseLexed(lexStatement(sql));
+  const { statement, parameters } = parseLexed(lexStatement(sql), 'wide');
   if (statement.kind !== 'query') throw new ServiceError('REL_INVALID', 'a view is a SELECT');
   const { query } = statement;
   const cacheable = !somewhere(query, ({ kind, name }) => kind === 'call' && name === 'LOOKUP');

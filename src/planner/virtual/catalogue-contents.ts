@@ -26,8 +26,8 @@ export interface TableColumn {
 export interface Table {
   readonly oid: number;
   readonly name: string;
-  /** r: a type; m: a materialized view. */
-  readonly kind: 'r' | 'm';
+  /** r: a type; v: a view; m: a materialized one. */
+  readonly kind: 'r' | 'v' | 'm';
   /** Null: columns of views were not requested. */
   readonly columns: readonly TableColumn[] | null;
   /** How many columns it has. */
@@ -153,11 +153,11 @@ function* knownTables(
     if (splitTypeName(definition.name) === null) yield new TypeTable(oids.assign(definition.name), definition, offers, instants);
   for (const name of viewNames) {
     let columns: readonly TableColumn[] | null = null;
-    const { sql } = nearestView(views, name)!;
+    const { sql, refreshSecs } = nearestView(views, name)!;
     yield {
       oid: oids.assign(name),
       name,
-      kind: 'm',
+      kind: refreshSecs === 0 ? 'v' : 'm',
       get columns() {
         if (viewColumns === null) return null;
         return (columns ??= viewColumns(name).map((column, i) => columnOf(column, i + 1, instants, undefined, false)));

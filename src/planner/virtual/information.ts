@@ -14,6 +14,8 @@ import { detailsOf, elementOf, wireOf } from './types.ts';
 
 const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
 const isTable = ({ kind }: Table): boolean => kind === 'r';
+/** Materialized views are none of the standard's: this schema does not list them. */
+const isListed = ({ kind }: Table): boolean => kind !== 'm';
 
 function tableName(table: Table, { session }: CatalogueContents): Cells {
   return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
@@ -23,7 +25,6 @@ function constraintName({ name }: Constraint, { session }: CatalogueContents): C
   return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: name };
 }
 
-/** Materialized views are none of the standard's: this schema does not list them. */
 const constraints = (table: Table, facts: CatalogueContents): readonly Constraint[] =>
   isTable(table) ? constraintsOf(table, facts) : [];
 
@@ -74,8 +75,9 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   'information_schema.tables': {
     names: { table_name: 'name' },
     *ofTable(table, facts) {
-      if (isTable(table))
-        yield { ...tableName(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
+      if (!isListed(table)) return;
+      const [type, isInsertable] = isTable(table) ? ['BASE TABLE', 'YES'] : ['VIEW', 'NO'];
+      yield { ...tableName(table, facts), table_type: type, is_insertable_into: isInsertable, is_typed: 'NO' };
     },
     *ofRelation({ schema, name }, { session }) {
       yield {
@@ -88,9 +90,18 @@ export const informationRows: Readonly<Record<string, Maker>> = {
       };
     },
   },
+  'information_schema.views': {
+    names: { table_name: 'name' },
+    *ofTable(table, facts) {
+      if (table.kind !== 'v') return;
+      const updates = { is_updatable: 'NO', is_insertable_into: 'NO', is_trigger_updatable: 'NO', is_trigger_deletable: 'NO' };
+      const own = { view_definition: table.sql, check_option: 'NONE', is_trigger_insertable_into: 'NO' };
+      yield { ...tableName(table, facts), ...own, ...updates };
+    },
+  },
   'information_schema.columns': {
     names: { table_name: 'name' },
-    ofTable: (table, facts) => (isTable(table) ? columnsOf(table, facts) : []),
+    ofTable: (table, facts) => (isListed(table) ? columnsOf(table, facts) : []),
     ofRelation: ownColumns,
   },
   'information_schema.table_constraints': {

@@ -357,6 +357,12 @@ const makers: Readonly<Record<string, Maker>> = {
       if (relkindOf(schema) === 'r') yield { schemaname: schema, tablename: name };
     },
   },
+  'pg_catalog.pg_views': {
+    names: { viewname: 'name' },
+    *ofTable({ kind, name, sql }) {
+      if (kind === 'v') yield { schemaname: 'public', viewname: name, viewowner: owner.name, definition: sql };
+    },
+  },
   'pg_catalog.pg_matviews': {
     names: { matviewname: 'name' },
     *ofTable({ kind, name, sql }) {

@@ -14,7 +14,7 @@ import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement 
 import { FoundRows } from './read-rows.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
-import { conflictingRows, deletedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 
 export interface DescribeWrite {
@@ -61,9 +61,8 @@ class Types {
   }
 
   ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
-    const { source } = statement;
     const conflict = statement.conflict?.do === 'update' ? withoutOwnKey(statement.conflict, definition) : null;
-    const { root } = this.#bound(source);
+    const { root } = this.#bound(insertedRows(statement, definition));
     const { columns: given } = root;
     const columns = insertedColumns(statement, definition, given.length);
     for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[i], column));

@@ -2,7 +2,8 @@
  * The queries of a write: the rows that it changes with the values that it sets, and, for ON CONFLICT, the existing rows. They
  * run as any query does; names that begin with a NUL are reserved, since no text can contain them.
  */
-import type { ColumnType } from '../../log/values/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type {
   ColumnRef,
   CommonTable,
@@ -11,10 +12,18 @@ import type {
   Location,
   ProjectionItem,
   Query,
+  QueryBody,
   Select,
   Source,
 } from '../statement.ts';
-import type { Conflict, DeleteStatement, UpdateStatement, WriteStatement, WriteTarget } from '../write-statement.ts';
+import type {
+  Conflict,
+  DeleteStatement,
+  InsertStatement,
+  UpdateStatement,
+  WriteStatement,
+  WriteTarget,
+} from '../write-statement.ts';
 import { columnRefsIn, withColumns } from './column-refs.ts';
 
 /** Columns of other tables that RETURNING names. */
@@ -26,6 +35,29 @@ const rowColumn = '\0row';
 
 /** By statement: a repeated one has the same query. */
 const updating = new WeakMap<UpdateStatement, { withoutPath: Query | null; withPath: Query | null }>();
+
+const inserting = new WeakMap<InsertStatement, { readonly without: string; readonly query: Query }>();
+
+/**
+ * The rows of an INSERT. Where it names no columns, `*` brings those that the target has along, not the store's own ones of each
+ * row, so that `INSERT INTO a SELECT * FROM b` copies rows between types of the same columns.
+ */
+export function insertedRows(statement: InsertStatement, { properties }: TypeDefinition): Query {
+  const { columns, source } = statement;
+  if (columns !== null) return source;
+  const without = Object.keys(systemColumns).filter((name) => !Object.hasOwn(properties, name));
+  const key = without.join();
+  let known = inserting.get(statement);
+  if (known?.without !== key)
+    inserting.set(statement, (known = { without: key, query: { ...source, body: starsWithout(source.body, without) } }));
+  return known.query;
+}
+
+function starsWithout(body: QueryBody, without: readonly string[]): QueryBody {
+  if (body.kind !== 'select')
+    return { ...body, left: starsWithout(body.left, without), right: starsWithout(body.right, without) };
+  return { ...body, projection: body.projection.map((item) => (item.kind === 'star' ? { ...item, without } : item)) };
+}
 
 /**
  * Key of each row, bounds of each where a portion of its time is written, then the values of SET, then the columns of other

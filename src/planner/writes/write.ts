@@ -32,7 +32,7 @@ import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, Write
 import { FoundRows, vectorOf } from './read-rows.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type PortionOf, portionOf } from './portion.ts';
-import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { refusedRow } from './refused-row.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 import { cellsFor } from './column-cells.ts';
@@ -121,11 +121,11 @@ class Write {
   }
 
   async #insert(statement: InsertStatement): Promise<Executed> {
-    const { conflict, source } = statement;
+    const { conflict } = statement;
     if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
     const found = new FoundRows(false, this.#rowsMax);
     let columns: readonly TargetColumn[] = [];
-    const answer = await this.#read(source, 'source', found, {
+    const answer = await this.#read(insertedRows(statement, this.#definition), 'source', found, {
       onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
     });
     const all = found.numbers();

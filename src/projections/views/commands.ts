@@ -1,4 +1,4 @@
-/** CREATE and DROP MATERIALIZED VIEW to entries. */
+/** CREATE and DROP of views to entries. */
 import { ServiceError } from '../../errors.ts';
 import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
@@ -8,6 +8,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 
 const refreshSecsMax = 31_536_000;
 const viewsMax = 1_000;
+const exists = { reason: 'relation-exists' } as const;
 
 /** `views` are those of the branch. A view and a type of one tenant never share a name; another path's views stay hidden. */
 export function decideCreateView(
@@ -17,20 +18,22 @@ export function decideCreateView(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { name, sql, refreshSecs } = command;
+  const { name, sql, refreshSecs, replaces = false } = command;
   checkIdentifier(name, 'the name of a view');
   checkText(sql, 'the query of a view');
-  if (!Number.isInteger(refreshSecs) || refreshSecs < 1 || refreshSecs > refreshSecsMax) {
+  if (!Number.isInteger(refreshSecs) || refreshSecs < 0 || refreshSecs > refreshSecsMax) {
     throw new ServiceError('REL_INVALID', `REFRESH INCREMENTAL EVERY takes 1 to ${refreshSecsMax} seconds`);
   }
-  if (catalog.type(name) !== undefined) throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a type`);
+  if (catalog.type(name) !== undefined) throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a type`, exists);
   const own = views.filter(({ owner }) => owner === context.entry.path);
   const existing = own.find((view) => view.name === name);
   if (existing !== undefined) {
     if (existing.sql === sql && existing.refreshSecs === refreshSecs) return decideOne('create-view', name, [], next);
-    throw new ServiceError('REL_CONFLICT', `the view ${JSON.stringify(name)} exists with another definition`);
+    if (!replaces || existing.refreshSecs !== 0)
+      throw new ServiceError('REL_CONFLICT', `the view ${JSON.stringify(name)} exists with another definition`, exists);
+  } else if (own.length >= viewsMax) {
+    throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
   }
-  if (own.length >= viewsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
   return decideOne('create-view', name, [{ context: context.entry, body: { kind: 'view', name, sql, refreshSecs } }], next);
 }
 
@@ -38,7 +41,7 @@ export function decideCreateView(
 export function refuseNameOfView(name: string, views: readonly ViewRecord[], { entry }: DecideContext): void {
   const tenant = tenantOf(entry.path);
   if (views.some((view) => view.name === name && tenantOf(view.owner) === tenant)) {
-    throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a view: drop it first, or choose another name`);
+    throw new ServiceError('REL_CONFLICT', `${JSON.stringify(name)} is a view: drop it first, or choose another name`, exists);
   }
 }
 

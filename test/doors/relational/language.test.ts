@@ -53,6 +53,75 @@ test.each([
   expect(rows.flat().map(String).join(' ')).toBe(values);
 });
 
+test('a table is made of a query and filled, and rows go from table to table by their own columns', async () => {
+  const rowsOf = async (text: string): Promise<string> => {
+    const { rows } = await client.query({ text, rowMode: 'array' });
+    return rows.flat().map(String).join(' ');
+  };
+  expect(await client.query('CREATE TABLE Made AS SELECT n, count(*), min(s) AS least FROM A GROUP BY n')).toMatchObject({
+    command: 'SELECT',
+    rowCount: 3,
+  });
+  expect(await rowsOf('SELECT n, count, least FROM Made ORDER BY n NULLS LAST')).toBe('1 3 a 2 1 null null 2 a');
+  // What the store gives to each row stays behind; what is named comes along.
+  await client.query('CREATE TABLE AllOfA AS SELECT * FROM A');
+  await client.query('CREATE TABLE A2 (id int PRIMARY KEY, n int, s text)');
+  expect((await client.query('INSERT INTO A2 SELECT * FROM A WHERE n = 1')).rowCount).toBe(3);
+  expect(
+    (await client.query('INSERT INTO A2 SELECT x.* FROM A x WHERE n = 2 UNION ALL SELECT * FROM A WHERE id = 5')).rowCount,
+  ).toBe(2);
+  for (const [table, ids] of [
+    ['AllOfA', '1 2 3 4 5 6'],
+    ['A2', '1 2 3 4 5'],
+  ])
+    expect(await rowsOf(`SELECT t.id FROM ${table} t JOIN A ON A.id = t.id AND A.n IS NOT DISTINCT FROM t.n ORDER BY 1`)).toBe(
+      ids,
+    );
+  expect((await client.query('CREATE TABLE IF NOT EXISTS Made AS SELECT 1 AS x')).command).toBe('CREATE');
+  for (const [text, state] of [
+    ['CREATE TABLE Made AS SELECT 1 AS x', '42P07'],
+    ['CREATE TABLE NotMade AS SELECT nope FROM A', '42703'],
+    ['SELECT * FROM NotMade', '42P01'],
+    ['CREATE TABLE NotMade AS SELECT n, n FROM A', '42701'],
+  ] as const)
+    expect(await stateOf(client.query(text)), text).toBe(state);
+  await expect(client.query('CREATE TABLE NotMade AS SELECT nope FROM A')).rejects.toMatchObject({ position: '32' });
+});
+
+test('a view is asked each time, replaced and dropped; catalogues tell it from a materialized one', async () => {
+  const sums = async (): Promise<unknown> => (await client.query('SELECT n, k FROM PerN ORDER BY n NULLS LAST')).rows;
+  expect((await client.query('CREATE VIEW PerN AS SELECT n, count(*)::int AS k FROM B GROUP BY n')).command).toBe('CREATE');
+  expect(await sums()).toMatchObject([{ k: '2' }, { k: '1' }, { k: '1' }]);
+  await client.query('INSERT INTO B (id, n) VALUES (9, 3)');
+  expect(await sums()).toMatchObject([{ k: '2' }, { k: '2' }, { k: '1' }]);
+  expect(await stateOf(client.query('CREATE VIEW PerN AS SELECT 1 AS n'))).toBe('42P07');
+  await client.query("CREATE OR REPLACE VIEW PerN AS SELECT n, max(id)::text || '!' AS k FROM B GROUP BY n");
+  expect(await sums()).toMatchObject([{ k: '2!' }, { k: '9!' }, { k: '4!' }]);
+  await client.query('CREATE MATERIALIZED VIEW MatN AS SELECT n FROM B');
+  const kinds = await client.query("SELECT relname, relkind FROM pg_class WHERE relname IN ('PerN', 'MatN') ORDER BY 1");
+  expect(kinds.rows).toEqual([
+    { relname: 'MatN', relkind: 'm' },
+    { relname: 'PerN', relkind: 'v' },
+  ]);
+  const listed = await client.query(
+    "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = 'public'",
+  );
+  expect(listed.rows).toEqual([{ table_name: 'PerN', view_definition: expect.stringContaining("|| '!' AS k") }]);
+  for (const [text, state] of [
+    ['DROP TABLE PerN', '42809'],
+    ['DROP MATERIALIZED VIEW PerN', '42809'],
+    ['DROP VIEW MatN', '42809'],
+    ['CREATE OR REPLACE VIEW MatN AS SELECT 1 AS n', '42P07'],
+    ['CREATE VIEW Other (p) AS SELECT 1', '0A000'],
+  ] as const)
+    expect(await stateOf(client.query(text)), text).toBe(state);
+  expect((await client.query('DROP VIEW PerN')).command).toBe('DROP');
+  await client.query('DROP MATERIALIZED VIEW IF EXISTS MatN, NoView');
+  expect(await stateOf(client.query('SELECT * FROM PerN'))).toBe('42P01');
+  expect(await stateOf(client.query('DROP VIEW PerN'))).toBe('42P01');
+  await client.query('DELETE FROM B WHERE id = 9');
+});
+
 test.each([
   ['SELECT id FROM A LIMIT 1 FETCH FIRST 2 ROWS ONLY', '42601'],
   ['SELECT id FROM A ORDER BY id FETCH FIRST 2 ROWS WITH TIES', '0A000'],

@@ -203,7 +203,6 @@ describe('writes are recognised', () => {
     ['DELETE FROM T', 'DELETE'],
     ['MERGE INTO T USING U', 'MERGE'],
     ['DROP TABLE T', 'DROP'],
-    ['DROP VIEW v', 'DROP'],
     ['TRUNCATE T', 'TRUNCATE'],
     ['CREATE TABLE T (a text)', 'CREATE TABLE'],
     ['CREATE EXTENSION vector', 'CREATE EXTENSION'],
