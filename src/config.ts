@@ -190,6 +190,7 @@ export const settingsTable = {
   SERVICE_QUERY_MEMORY_MB: integer(512, 1, 1_048_576, 'memory that one query may hold, MiB'),
   SERVICE_MAX_INFLIGHT_QUERIES: integer(10, 1, 1_000_000, 'queries at once per tenant'),
   SERVICE_MAX_RUNNING_QUERIES: integer(32, 1, 1_000_000, 'queries at once in the whole store; others wait'),
+  SERVICE_JOBS_MAX_PARALLEL: integer(2, 1, 1_000, 'runs of scheduled jobs at once; others wait'),
   SERVICE_QUERY_QUEUE_MAX: integer(256, 0, 1_000_000, 'queries that wait, in each of three lines by priority'),
   SERVICE_INGEST_QUEUE_MB: integer(256, 1, 1_048_576, 'rows taken in and not acknowledged yet, MiB; others wait or come again'),
   SERVICE_QUERY_QUOTA: integer(10_000, 1, 1e15, 'cost units per principal and period'),

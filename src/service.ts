@@ -19,6 +19,8 @@ import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
 import { tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
+import { JobDesk } from './governance/jobs/job-desk.ts';
+import { JobScheduler } from './governance/jobs/scheduler.ts';
 import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
@@ -42,9 +44,12 @@ import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
+import { performJobs } from './planner/standing/jobs/perform.ts';
 import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
+import type { Json } from './log/values/canonical-json.ts';
+import { tenantOf } from './log/values/value.ts';
 import type { ColumnMemory } from './log/values/column-memory.ts';
 import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
 import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
@@ -125,6 +130,9 @@ export class Service {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly rules: RuleJudge;
+  /** Runs scheduled jobs. */
+  readonly scheduler: JobScheduler;
+  readonly jobDesk: JobDesk;
   readonly views: MaterializedViews;
   readonly erasures: ErasureDesk;
   readonly embeddings: EmbeddingDesk;
@@ -227,6 +235,21 @@ export class Service {
       absentCaller: (owner) => this.authenticator.absentCaller(owner),
       yieldTurn: this.#chore,
     });
+    const beginning = (path: string | null): bigint => projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n;
+    this.scheduler = new JobScheduler({
+      gate: this.gate,
+      clock,
+      ids,
+      runner: this.jobs,
+      jobs: projections.jobs,
+      beginning,
+      absentCaller: (owner) => this.authenticator.absentCaller(owner),
+      perform: performJobs({ planner, chores: this.#chores() }),
+      warn: parts.say,
+      parallelMax: settings.SERVICE_JOBS_MAX_PARALLEL,
+    });
+    const { scheduler, jobs: runner } = this;
+    this.jobDesk = new JobDesk({ jobs: projections.jobs, scheduler, runner, clock, ids, beginning });
     this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
       gate: this.gate,
@@ -309,6 +332,20 @@ export class Service {
     this.projections.rows.beginIndexes();
   }
 
+  /** Work of the store's own that a job may do. */
+  #chores(): Readonly<Record<string, (signal: AbortSignal) => Promise<Json>>> {
+    return {
+      compaction: async (signal) => {
+        const done = await this.columns?.compact({ signal });
+        return { segments: done?.segments ?? 0 };
+      },
+      reindex: async (signal) => {
+        const done = await this.projections.rows.renewIndexes(null, { signal });
+        return { indexes: done?.indexes ?? 0 };
+      },
+    };
+  }
+
   async #enterKeys(): Promise<void> {
     const { rows } = this.projections;
     const total = rows.entering;
@@ -341,6 +378,7 @@ export class Service {
     const sayFailed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
     const { log, projections } = this;
     log.onVisible(() => this.rules.look());
+    log.onVisible(() => this.scheduler.look());
     this.rules.look();
     const onRemoved = (): Promise<void> => this.bodies.round();
     const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
@@ -349,6 +387,7 @@ export class Service {
     erasing.run(signal).catch(sayFailed);
     redacting.run(signal).catch(sayFailed);
     this.embeddings.run(signal).catch(sayFailed);
+    this.scheduler.run(signal).catch(sayFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(sayFailed);
   }

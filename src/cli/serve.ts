@@ -142,6 +142,7 @@ export async function openHttpDoor(
     lookups: service.lookups,
     erasures: service.erasures,
     jobs: service.jobs,
+    schedule: service.jobDesk,
     authenticator: service.authenticator,
     system: {
       version: service.version,

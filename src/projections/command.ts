@@ -470,7 +470,7 @@ export interface EndRule {
   readonly id: string;
 }
 
-/** REL_CONFLICT where a job of the path is called the same and has not ended. */
+/** The same definition under a name is a no-op until that job has ended; another one is REL_CONFLICT. */
 export interface PutJob {
   readonly kind: 'put-job';
   readonly id: string;

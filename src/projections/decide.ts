@@ -1,6 +1,6 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
 import type { NextPosition } from '../log/log-store.ts';
-import { mainBranch } from '../log/entries/entry.ts';
+import { mainBranch, positionsOf } from '../log/entries/entry.ts';
 import { tenantOf } from '../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
@@ -33,6 +33,8 @@ import type { RuleRecord } from './rules/rule.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
+import { alertProperties } from './catalog/builtin-types.ts';
+import { MadeTypes } from './catalog/made-types.ts';
 import { decideBatch } from './rows/writes/batch.ts';
 import { sourceSealing } from './rows/checks/source-seals.ts';
 import { decideDelete, decidePut, decideRemove, deleteSteps, putSteps } from './rows/writes/commands.ts';
@@ -152,9 +154,32 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'put-job': (command, { jobs }, context, next) => decidePutJob(command, jobs, context, next),
   'change-job': (command, { jobs }, context, next) => decideChangeJob(command, jobs, context, next),
   'record-run': (command, state, context, next) =>
-    decideRun(command, state.jobs, (alerts) => decidePut(alerts, ...onBranch(state, context), context, next), context, next),
+    decideRun(command, state.jobs, (alerts) => decideAlerts(alerts, ...onBranch(state, context), context, next), context, next),
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
+
+/** Their type comes with the first of them. */
+function decideAlerts(
+  alerts: PutRows,
+  catalog: CatalogReader,
+  rows: BranchRows,
+  context: DecideContext,
+  next: NextPosition,
+): Decision {
+  const name = alerts.type;
+  if (catalog.type(name) !== undefined) return decidePut(alerts, catalog, rows, context, next);
+  const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
+  const { drafts } = decideRegister(register, catalog, rows, context, next);
+  const made = new MadeTypes(catalog);
+  let { position, time } = next;
+  for (const { body } of drafts) {
+    if (body.kind === 'type') made.add(body.definition);
+    position += positionsOf(body);
+    time += BigInt(positionsOf(body));
+  }
+  const put = decidePut(alerts, made, rows, context, { position, time });
+  return { ...put, drafts: [...drafts, ...put.drafts] };
+}
 
 /** A type that comes with its first row, and one that comes with its first edge, take no name of a view. */
 function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: CurrentState, context: DecideContext): void {

@@ -208,6 +208,13 @@ export const differences: readonly Difference[] = [
         object_type: 'Deal',
       };
       stage.ids.set('hidden rule', jsonOf(await stage.must('POST', '/rules', headers, JSON.stringify(rule)))['id'] as string);
+      const job = {
+        name: canaries.text(victim, 'a job'),
+        run: { sql: 'SELECT id FROM Deal' },
+        cron: '0 0 1 1 *',
+        run_now: false,
+      };
+      stage.ids.set('hidden job', jsonOf(await stage.must('POST', '/jobs', headers, JSON.stringify(job)))['job_id'] as string);
       const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit') });
       stage.ids.set('hidden exhibit', jsonOf(await stage.must('POST', '/exhibits', headers, title))['exhibit_id'] as string);
       await stage.ask(`WATCH PURPOSE 'test' SELECT id FROM Deal WHERE note = '${canaries.text(victim, 'a watch')}'`, 'initech');

@@ -432,6 +432,22 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
   },
   'DELETE /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
 
+  'POST /jobs': {
+    probes: [
+      json({ name: 'hidden', run: { sql: 'SELECT nothing FROM Vault' } }),
+      { body: (stage: Stage) => JSON.stringify({ name: 'hidden', run: { rules: [stage.ids.get('hidden rule') ?? 'none'] } }) },
+      {
+        body: (stage) =>
+          JSON.stringify({ name: 'hidden', run: { sql: 'SELECT 1' }, after: stage.ids.get('hidden job') ?? 'none' }),
+      },
+    ],
+  },
+  ...Object.fromEntries(
+    ['run', 'pause', 'resume', 'cancel'].map((act) => [
+      `POST /jobs/:id/${act}`,
+      { probes: [{ path: (stage: Stage) => `/jobs/${stage.ids.get('hidden job') ?? 'none'}/${act}` }, to(`/jobs/none/${act}`)] },
+    ]),
+  ),
   'GET /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
   'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
 

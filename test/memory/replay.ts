@@ -61,7 +61,7 @@ class World {
 
   async call(name: string, input: object): Promise<Record<string, unknown>> {
     const { service } = this;
-    const { planner, clock, ids, jobs, yieldTurn } = service;
+    const { planner, clock, ids, jobs, jobDesk: schedule, yieldTurn } = service;
     const system = { version: 'test' } as VerbDependencies['system'];
     const metrics = { registry: { metrics: async () => '' } };
     const parts: VerbDependencies = {
@@ -69,6 +69,7 @@ class World {
       clock,
       ids,
       jobs,
+      schedule,
       yieldTurn,
       system,
       metrics,

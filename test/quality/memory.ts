@@ -31,6 +31,7 @@ export async function recallMeasured(half: 1 | 2, seed: number): Promise<MemoryF
       clock: service.clock,
       ids: service.ids,
       jobs: service.jobs,
+      schedule: service.jobDesk,
       yieldTurn: service.yieldTurn,
       system: { version: 'test' } as VerbDependencies['system'],
       metrics: { registry: { metrics: async () => '' } },

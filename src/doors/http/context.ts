@@ -17,6 +17,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
+import type { JobDesk } from '../../governance/jobs/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
@@ -65,6 +66,7 @@ export interface HttpDoorOptions {
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly jobs: JobRunner;
+  readonly schedule: JobDesk;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

@@ -69,7 +69,7 @@ const needs: ReadonlyMap<string, string> = new Map(
     'cases and their notes': 'get_case_summary add_case_note',
     'the functions of its domain': 'find_in_social_corpus get_domain_summary find_threats',
     'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',
-    'schedules and workflows': 'schedule_job list_workflows run_workflow workflow_status',
+    workflows: 'list_workflows run_workflow workflow_status',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );
 

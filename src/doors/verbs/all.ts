@@ -12,7 +12,8 @@ import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, r
 import { findConnections, getEntityProfile, getTimeline, lookupIdentity } from './entity.ts';
 import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
-import { eraseSubject, getAuditTrail, jobStatus, listJobs, metrics, serverHealth } from './operations.ts';
+import { jobStatus, listJobs, scheduleJobVerb } from './jobs.ts';
+import { eraseSubject, getAuditTrail, metrics, serverHealth } from './operations.ts';
 import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { createRule, importSigmaRules, listRules } from './rules.ts';
@@ -72,6 +73,7 @@ export const verbs: readonly Verb[] = [
   createRule,
   listRules,
   importSigmaRules,
+  scheduleJobVerb,
   listJobs,
   jobStatus,
   serverHealth,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
 import { rowsOf } from './rows.ts';
-import { nanosecondsOut, verb } from './verb.ts';
+import { verb } from './verb.ts';
 
 export const serverHealth = verb({
   name: 'server_health',
@@ -34,58 +34,6 @@ export const metrics = verb({
     // As for GET /metrics: the figures cover all tenants.
     if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store need a token without a tenant');
     return { metrics: await parts.metrics.registry.metrics() };
-  },
-});
-
-const job = z.object({
-  id: z.string(),
-  kind: z.string(),
-  about: z.string().nullable(),
-  state: z.string(),
-  done: z.int(),
-  total: z.int().nullable(),
-});
-
-export const listJobs = verb({
-  name: 'list_jobs',
-  description: 'Long work that you, or whom you administer, asked for: under way and ended, the newest first.',
-  input: z.object({ limit: z.int().min(1).max(1_000).default(100) }),
-  output: z.object({ jobs: z.array(job), total: z.int() }),
-  action: 'inspect',
-  units: 0,
-  purpose: 'required',
-  bucket: 'read',
-  tool: { title: 'Jobs', readOnly: true },
-  example: {},
-  run: async ({ parts: { jobs }, invocation: { caller } }, { limit }) => {
-    const listed = jobs.list(caller);
-    return {
-      jobs: listed.slice(0, limit).map(({ id, kind, about, state, done, total }) => ({ id, kind, about, state, done, total })),
-      total: listed.length,
-    };
-  },
-});
-
-export const jobStatus = verb({
-  name: 'job_status',
-  description: 'How far one piece of long work is, by its id: an ingest task, a backup, an export. list_jobs tells the ids.',
-  input: z.object({ id: z.string().min(1).max(1_024).describe('of the job, or of the task that it works on') }),
-  output: job.extend({
-    queued_at: nanosecondsOut,
-    started_at: nanosecondsOut.nullable(),
-    finished_at: nanosecondsOut.nullable(),
-    error: z.string().nullable().describe('code of what it failed with'),
-  }),
-  action: 'inspect',
-  units: 0,
-  purpose: 'required',
-  bucket: 'read',
-  tool: { title: 'Job', readOnly: true },
-  example: { id: 'a job' },
-  run: async ({ parts: { jobs }, invocation: { caller } }, { id: asked }) => {
-    const { id, kind, about, state, done, total, queuedAt, startedAt, finishedAt, code } = jobs.find(asked, caller);
-    const times = { queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt };
-    return { id, kind, about, state, done, total, ...times, error: code };
   },
 });
 

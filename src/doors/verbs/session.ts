@@ -7,6 +7,7 @@
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Clock, Ids } from '../../clock.ts';
 import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../governance/gate-contract.ts';
+import type { JobDesk } from '../../governance/jobs/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
@@ -28,6 +29,7 @@ export interface VerbDependencies {
   readonly ids: Ids;
   readonly embedder: Embedder | null;
   readonly jobs: JobRunner;
+  readonly schedule: JobDesk;
   readonly system: SystemDesk;
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly yieldTurn: () => Promise<void>;

@@ -9,7 +9,16 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
-export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'reindex' | 'rebuild' | 'graph' | 'embedding';
+export type JobKind =
+  | 'scheduled'
+  | 'ingest'
+  | 'backup'
+  | 'restore'
+  | 'compaction'
+  | 'reindex'
+  | 'rebuild'
+  | 'graph'
+  | 'embedding';
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
 export type JobUnit = 'rows' | 'bytes' | 'segments' | 'indexes' | 'tables' | 'edges';
 

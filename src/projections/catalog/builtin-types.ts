@@ -29,6 +29,20 @@ export const alertType = 'Alert';
 /** Where a tenant has a type of its own that is called so. */
 export const otherAlertType = 'RuleAlert';
 
+/** Columns of alerts; the type is registered with the first one. */
+export const alertProperties: Readonly<Record<string, PropertyDefinition>> = {
+  rule_id: property('string'),
+  rule_version: property('integer'),
+  run_id: property('string'),
+  severity: property('string'),
+  title: property('string'),
+  status: property('string'),
+  matched_type: property('string'),
+  matched_pk: property('string'),
+  matched_system_from: property('timestamp'),
+  count: property('integer'),
+};
+
 /** In codepoint order of their names. Open: their writers may bring further columns. */
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),

@@ -2,6 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { type EntryContext, positionsOf } from '../../log/entries/entry.ts';
 import type { NextPosition } from '../../log/log-store.ts';
+import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { checkText, tenantOf } from '../../log/values/value.ts';
 import type { ChangeJob, PutJob, RecordRun } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
@@ -21,13 +22,14 @@ export function decidePutJob(
   checkText(definition.name, 'the name of a job');
   if (definition.name.length === 0 || definition.name.length > nameMax)
     throw new ServiceError('REL_INVALID', `the name of a job has 1 to ${nameMax} characters`);
-  let own = 0;
-  for (const job of jobs.all()) {
-    if (job.path !== context.entry.path || job.state === 'ended') continue;
-    own++;
-    if (job.definition.name === definition.name) throw new ServiceError('REL_CONFLICT', 'a job of this name is scheduled');
+  const own = jobs.named(context.entry.path);
+  const named = jobs.job(own.get(definition.name) ?? '');
+  if (named !== undefined) {
+    if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
+      return decideOne('put-job', named.id, [], next);
+    throw new ServiceError('REL_CONFLICT', 'a job of this name is scheduled with another definition');
   }
-  if (own >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
+  if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
   const body = encodeJob({ change: 'made', id, definition, owner });
   return decideOne('put-job', id, [{ context: context.entry, body }], next);
 }

@@ -27,6 +27,8 @@ export interface JobDefinition {
   readonly after: string | null;
   /** Runs that were missed are made up for by one, by all of them, or by none. */
   readonly catch_up: 'one' | 'all' | 'none';
+  /** The first run is due when the job is made. */
+  readonly run_now: boolean;
   readonly timeout_secs: number;
   /** The purpose that its runs state. */
   readonly purpose: string | null;

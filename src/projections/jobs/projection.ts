@@ -21,6 +21,8 @@ export class Jobs implements Projection {
   readonly name = 'jobs';
   readonly formatVersion = 1;
   #jobs = new Map<string, JobRecord>();
+  /** Jobs that have not ended, by path: their ids by name. */
+  #names = new Map<string | null, Map<string, string>>();
   #judged = new Map<string, bigint>();
   #epoch = -1;
 
@@ -31,6 +33,11 @@ export class Jobs implements Projection {
 
   job(id: string): JobRecord | undefined {
     return this.#jobs.get(id);
+  }
+
+  /** Ids of the jobs of a path that have not ended, by name. */
+  named(path: string | null): ReadonlyMap<string, string> {
+    return this.#names.get(path) ?? none;
   }
 
   /** In the order in which they were made, ended ones included. */
@@ -57,6 +64,7 @@ export class Jobs implements Projection {
       for (const [id, job] of this.#jobs) {
         if (!mentions.has(job.position)) continue;
         this.#jobs.delete(id);
+        this.#unname(job);
         this.#epoch = position;
       }
     }
@@ -69,7 +77,7 @@ export class Jobs implements Projection {
     this.#epoch = position;
     if (change.change === 'made') {
       const { id, definition, owner } = change;
-      this.#jobs.set(id, {
+      this.#set({
         id,
         definition,
         owner: { principal: context.principal, credential: owner.credential, token: owner.token },
@@ -93,7 +101,20 @@ export class Jobs implements Projection {
     const state = change.change === 'resumed' ? 'scheduled' : change.change;
     // Runs that were due while it was paused are not made up for.
     const lastDue = change.change === 'resumed' ? time : before.lastDue;
+    if (state === 'ended') this.#unname(before);
     this.#jobs.set(change.id, { ...before, state, reason: change.reason, lastDue });
+  }
+
+  #set(job: JobRecord): void {
+    this.#jobs.set(job.id, job);
+    if (job.state === 'ended') return;
+    const names = this.#names.get(job.path) ?? new Map<string, string>();
+    this.#names.set(job.path, names.set(job.definition.name, job.id));
+  }
+
+  #unname({ id, path, definition }: JobRecord): void {
+    const names = this.#names.get(path);
+    if (names?.get(definition.name) === id) names.delete(definition.name);
   }
 
   #applyRun(run: RunRecord, position: number): void {
@@ -124,13 +145,15 @@ export class Jobs implements Projection {
     const bytes = source.section('jobs');
     assert(bytes, 'a checkpoint of jobs has them');
     const { jobs, judged, epoch } = deserialize(bytes) as Saved;
-    this.#jobs = new Map(jobs.map((job) => [job.id, job]));
+    this.reset();
+    for (const job of jobs) this.#set(job);
     this.#judged = new Map(judged);
     this.#epoch = epoch;
   }
 
   reset(): void {
     this.#jobs = new Map();
+    this.#names = new Map();
     this.#judged = new Map();
     this.#epoch = -1;
   }
@@ -142,3 +165,5 @@ export class Jobs implements Projection {
     return hash.hex();
   }
 }
+
+const none: ReadonlyMap<string, string> = new Map();

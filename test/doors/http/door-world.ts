@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
+import type { JobDesk } from '../../../src/governance/jobs/job-desk.ts';
 import { JobRunner } from '../../../src/governance/jobs/job-runner.ts';
 import { readDocument } from '../../../src/doors/rich-text/chunks.ts';
 import { createHttpDoor, type HttpDoor } from '../../../src/doors/http/server.ts';
@@ -66,6 +67,18 @@ const backupOfNothing = {
   size_bytes: 2,
   digest_tree_size: null,
 };
+/** No job is scheduled here, and none can be. */
+const noSchedule = {
+  list: () => [],
+  find: () => null,
+  next: () => null,
+  progress: () => null,
+  make: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no jobs here')),
+  run: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such job')),
+  change: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such job')),
+  cancel: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such job')),
+} as unknown as JobDesk;
+
 const noSuchBackup = () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such backup'));
 
 export const openType = (name: string): TypeDefinition => ({
@@ -111,6 +124,7 @@ export class DoorWorld {
       },
       gate: this.#gate(),
       jobs: new JobRunner({ now: () => clock.now(), newId: () => 'job' }),
+      schedule: noSchedule,
       planner: this.#planner(),
       embedder: null,
       translator: null,

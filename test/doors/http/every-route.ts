@@ -41,6 +41,7 @@ export interface Prepared {
   readonly backup: string;
   /** One to change, one to end. */
   readonly rules: readonly [string, string];
+  readonly scheduled: string;
 }
 
 /** What a route does beside answering. */
@@ -72,7 +73,7 @@ const facts: readonly (readonly [route: string, Facts])[] = [
     { shows: true },
     `
 POST /mcp/tools/call|POST /query|POST /query/stream|POST /query/arrow|GET /sparql|POST /sparql|POST /graphql|GET /export
-GET /rules|GET /rules/:id|GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
+GET /rules|GET /rules/:id|GET /jobs|GET /admin/jobs|GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
 GET /tenants|GET /tenants/me|GET /tenants/:id|GET /tenants/:id/members|GET /tenants/:id/members/:pid
 GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/tenants/:id`,
   ),
@@ -89,7 +90,7 @@ POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/
 GET /tenants|POST /tenants|DELETE /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota`,
   ),
   ...each({ endless: true }, 'GET /watch/stream'),
-  ...each({ goesOn: true }, 'POST /rag/ingest'),
+  ...each({ goesOn: true }, 'POST /rag/ingest|POST /jobs|POST /jobs/:id/run'),
 ];
 
 function askedBy({ path }: Route, name: string, sent: Asked['sent']): Asked {
@@ -133,6 +134,7 @@ function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
     'an agreement': one.agreement,
     'a backup': one.backup,
     'a policy': 'p0',
+    'a scheduled job': one.scheduled,
     'a rule': one.rules[route.startsWith('DELETE') ? 1 : 0],
   };
 }
@@ -231,6 +233,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   const rule = async (name: string) =>
     (await must('POST', '/rules', { name, condition_sql: `SELECT id FROM Vault WHERE secret = '${canary}-'`, enabled: false }))
       .json['id'] as string;
+  const scheduled = await must('POST', '/jobs', { name: canary, run: { sql: select }, cron: '0 0 1 1 *', run_now: false });
   const rules = [await rule('one'), await rule('two')] as const;
   const begin = async () => (await must('POST', '/tx')).json['id'] as string;
   const entries = await must('GET', '/audit/entries');
@@ -250,6 +253,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     agreement: agreement.json['id'] as string,
     backup: backup.json['backup'] as string,
     rules,
+    scheduled: scheduled.json['job_id'] as string,
   };
 }
 

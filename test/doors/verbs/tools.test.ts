@@ -62,7 +62,7 @@ const missing = new Set(
   (
     'find_in_social_corpus get_domain_summary resolve_entity_identity ' +
     'ingest_media ' +
-    'get_case_summary add_case_note similar_multimodal schedule_job list_workflows run_workflow workflow_status ' +
+    'get_case_summary add_case_note similar_multimodal list_workflows run_workflow workflow_status ' +
     'investigate_entity find_threats search_video_frames face_match'
   ).split(' '),
 );

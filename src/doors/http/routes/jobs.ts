@@ -1,32 +1,23 @@
 /**
- * GET /jobs, GET and DELETE /jobs/:id, and the same below /admin: long work under way and ended. A caller sees its own, an administrator that of the tenant, and
- * who runs the store all of it. Source: specification, "Other HTTP routes".
+ * /jobs, and the same below /admin: scheduled jobs and their runs, and long work that was asked for once. A caller sees its own, an
+ * administrator that of the tenant, and who runs the store all of it. Source: specification, "Other HTTP routes".
  */
 import { z } from 'zod';
-import type { JobView } from '../../../governance/jobs/job-runner.ts';
+import {
+  describeScheduled,
+  describeWork,
+  findJobView,
+  jobInput,
+  jobView,
+  listJobViews,
+  scheduledReply,
+  scheduleJob,
+} from '../../jobs.ts';
 import { reply, route, type Route } from '../route.ts';
-import { nanoseconds } from '../schemas.ts';
-
-const job = z
-  .object({
-    id: z.string(),
-    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph', 'embedding']),
-    about: z.string().nullable().describe('the type, or the backup'),
-    state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']),
-    unit: z.enum(['rows', 'bytes', 'segments', 'indexes', 'tables', 'edges']),
-    done: z.int(),
-    total: z.int().nullable().describe('null while it is not known'),
-    principal: z.string(),
-    organization: z.string().nullable(),
-    queued_at: nanoseconds,
-    started_at: nanoseconds.nullable(),
-    finished_at: nanoseconds.nullable(),
-    error: z.string().nullable().describe('the code that a failed one ended in'),
-  })
-  .meta({ id: 'Job' });
 
 const tags = ['system'];
 const params = z.object({ id: z.string() });
+const body = z.strictObject({ ...jobInput, purpose: z.string().optional().describe('stated by every run') });
 
 const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
   const base = access === 'admin' ? '/admin/jobs' : '/jobs';
@@ -37,13 +28,14 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       method: 'GET',
       path: base,
       ...reading,
-      summary: 'Jobs under way and ended, the newest first; kept until the next start',
+      summary:
+        'Scheduled jobs, and long work under way and ended, the newest first; what was asked for once is kept until the next start',
       tags,
-      replies: { 200: z.object({ jobs: z.array(job) }) },
-      run: async (invocation, { context: { jobs } }) => {
-        const listed = jobs.list(invocation.caller).map(describeJob);
+      replies: { 200: z.object({ jobs: z.array(jobView), total: z.int() }) },
+      run: async (invocation, { context }) => {
+        const listed = listJobViews(context, invocation.caller);
         invocation.describe({ rowCount: listed.length });
-        return { jobs: listed };
+        return { jobs: listed, total: listed.length };
       },
     }),
 
@@ -54,31 +46,75 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       summary: 'How far a job is',
       tags,
       params,
-      replies: { 200: job },
+      replies: { 200: jobView },
       example: { params: { id: 'a task' } },
-      run: async ({ caller }, { params, context: { jobs } }) => describeJob(jobs.find(params.id, caller)),
+      run: async ({ caller }, { params: { id }, context }) => findJobView(context, id, caller),
     }),
 
     route({
       method: 'DELETE',
       path: `${base}/:id`,
       ...changing,
-      summary: 'Cancel a job: it ends as soon as it can, and what it has done by then stays; 409 where it has ended',
+      summary:
+        'End a scheduled job, or cancel work: it ends as soon as it can, and what it has done by then stays; 409 where it has ended',
       tags,
       params,
-      replies: { 202: job },
+      replies: { 202: jobView },
       example: { params: { id: 'a job' } },
-      run: async (invocation, { params, context: { jobs } }) => {
-        invocation.describe({ template: 'cancel ?', literals: [params.id] });
-        return reply(202, describeJob(jobs.cancel(params.id, invocation.caller)));
+      run: async (invocation, { params: { id }, context: { jobs, schedule } }) => {
+        const { caller } = invocation;
+        if (schedule.find(id, caller) !== null)
+          return reply(202, describeScheduled(schedule, await schedule.change(invocation, id, 'ended'), caller));
+        invocation.describe({ template: 'cancel ?', literals: [id] });
+        return reply(202, describeWork(jobs.cancel(id, caller)));
       },
     }),
   ];
 };
 
-export const jobRoutes = jobRoutesOf('token');
-export const adminJobRoutes = jobRoutesOf('admin');
+const scheduling = { access: 'token', action: 'schema', bucket: 'write' } as const;
 
-function describeJob({ path, queuedAt, startedAt, finishedAt, code, ...job }: JobView) {
-  return { ...job, organization: path, queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt, error: code };
-}
+const acts = [
+  ['run', 'Run a scheduled job now, beside its schedule'],
+  ['pause', 'Pause a scheduled job: runs that are due meanwhile are not made up for'],
+  ['resume', 'Schedule a job that was paused'],
+  ['cancel', 'Cancel the run of a scheduled job that is under way'],
+] as const;
+
+export const jobRoutes: readonly Route[] = [
+  ...jobRoutesOf('token'),
+  route({
+    method: 'POST',
+    path: '/jobs',
+    ...scheduling,
+    summary: 'Schedule a job: a first run that is due at once is waited for, ten seconds at most',
+    tags,
+    body,
+    purposeIn: 'body',
+    replies: { 201: scheduledReply },
+    example: { body: { name: 'a new job', run: { sql: 'a statement' }, interval_secs: 3600 } },
+    run: async (invocation, { body: given, context }) => reply(201, await scheduleJob(invocation, context, given)),
+  }),
+  ...acts.map(([act, summary]) =>
+    route({
+      method: 'POST',
+      path: `/jobs/:id/${act}`,
+      ...scheduling,
+      summary,
+      tags,
+      params,
+      replies: { 200: jobView },
+      example: { params: { id: 'a scheduled job' } },
+      run: async (invocation, { params: { id }, context: { schedule } }) => {
+        const job =
+          act === 'run'
+            ? await schedule.run(invocation, id)
+            : act === 'cancel'
+              ? await schedule.cancel(invocation, id)
+              : await schedule.change(invocation, id, act === 'pause' ? 'paused' : 'resumed');
+        return describeScheduled(schedule, job, invocation.caller);
+      },
+    }),
+  ),
+];
+export const adminJobRoutes = jobRoutesOf('admin');

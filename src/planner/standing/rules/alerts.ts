@@ -65,7 +65,7 @@ const plain = (cell: Cell): Json =>
 /** The type that alerts of a tenant are rows of: a type of its own that is called so and is for something else stays what it is. */
 export function alertTypeIn(catalog: Pick<CatalogReader, 'type'>): string {
   const own = catalog.type(alertType);
-  return own === undefined || own.properties['matched_system_from'] !== undefined ? alertType : otherAlertType;
+  return own === undefined || own.properties['rule_version'] !== undefined ? alertType : otherAlertType;
 }
 
 const columns: Readonly<Record<string, readonly [ColumnType, (alert: Alert, run: string) => Cell]>> = {
@@ -102,7 +102,7 @@ export function putAlerts(type: string, alerts: readonly Alert[], counted: Reado
     type,
     rows,
     atomic: true,
-    createType: true,
+    createType: false,
     provenance: { source: 'rules', method: 'detection', confidence: 1, derivedFrom: null },
     ...(counted.size > 0 && { patch: new Map(Object.keys(columns).map((name) => [name, isNew])) }),
   };

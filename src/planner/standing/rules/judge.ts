@@ -18,17 +18,16 @@ import type { Caller } from '../../../governance/caller.ts';
 import { sees } from '../../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
-import { type Cell, tenantOf } from '../../../log/values/value.ts';
-import { cellAt } from '../../../log/values/vector-builder.ts';
+import { tenantOf } from '../../../log/values/value.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';
 import type { RunRecord } from '../../../projections/jobs/job.ts';
 import type { DetectionDefinition, RuleVersion } from '../../../projections/rules/rule.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { changesAfter } from '../change-set.ts';
-import { snapshotInvocation } from '../snapshot-invocation.ts';
-import { type Alert, alertsOf, alertTypeIn, putAlerts } from './alerts.ts';
-import { quoted, readCondition } from './condition.ts';
-import { type RowMatcher, type RuleMatches, sqlMatcher } from './matcher.ts';
+import { putAlerts } from './alerts.ts';
+import { readCondition } from './condition.ts';
+import { type RowMatcher, sqlMatcher } from './matcher.ts';
+import { raise } from './query-rules.ts';
 
 export interface RuleJudgeDependencies {
   readonly gate: GateContract;
@@ -231,7 +230,8 @@ export class RuleJudge {
     if (!changes.complete) group.isDue = true;
     const erased = snapshot.erasing([type]);
     const found = changes.versions.length === 0 ? [] : await matcher.judge(changes, type, () => this.#turn());
-    const alerts = await this.#alertsIn(found, caller, snapshot, changes.end);
+    const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches }));
+    const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
     if (erased()) {
       group.isDue = true;
@@ -276,33 +276,6 @@ export class RuleJudge {
     return group.matcher.made;
   }
 
-  /** `counted`: those that count up one that stands. */
-  async #alertsIn(
-    found: readonly RuleMatches[],
-    caller: Caller,
-    snapshot: GovernedSnapshot,
-    instant: bigint,
-  ): Promise<{ readonly type: string; readonly all: readonly Alert[]; readonly counted: ReadonlyMap<string, bigint> }> {
-    const type = alertTypeIn(snapshot.catalog);
-    const all = found.flatMap(({ rule, matches }) => [...alertsOf(rule.record, matches, instant).values()]);
-    const grouped = all.filter(({ rule }) => (rule.definition as DetectionDefinition).dedupe_by.length > 0).map(({ id }) => id);
-    const counted = new Map<string, bigint>();
-    if (grouped.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted };
-    for (let from = 0; from < grouped.length; from += keysAtOnce) {
-      const keys = grouped.slice(from, from + keysAtOnce);
-      const sql = `SELECT _pk, "count" FROM ${quoted(type)} WHERE _pk IN (${keys.map((key) => `'${key}'`).join(', ')})`;
-      const { batches } = await this.#parts.planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current' });
-      for (const batch of batches) {
-        for (let i = 0; i < batch.count; i++) {
-          const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
-          const [key, count] = batch.columns.map((column, at): Cell => cellAt(column, at === 0 ? 'string' : 'integer', row));
-          counted.set(key as string, BigInt((count ?? 0) as bigint));
-        }
-      }
-    }
-    return { type, all, counted };
-  }
-
   #fail(rule: string, error: unknown): void {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
     this.#failures.set(rule, { rule, code: known.code, detail: known.message });
@@ -322,8 +295,6 @@ export class RuleJudge {
     }
   }
 }
-
-const keysAtOnce = 500;
 
 /** The type whose commits a rule is judged on; null: it is judged at intervals, or what it says has become unreadable. */
 function typeJudged(definition: DetectionDefinition): string | null {

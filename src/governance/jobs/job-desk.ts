@@ -1,0 +1,124 @@
+/** Scheduled jobs as callers make, see and change them: their own, an administrator those of the tenant, who runs the store all of them. */
+import type { Clock, Ids } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { JobDefinition, JobRecord } from '../../projections/jobs/job.ts';
+import type { Caller } from '../caller.ts';
+import type { Invocation } from '../gate-contract.ts';
+import { isShownTo, type JobRunner, type JobView } from './job-runner.ts';
+import { checkSchedule } from './schedule.ts';
+import type { JobScheduler } from './scheduler.ts';
+
+export interface JobDeskDependencies {
+  readonly jobs: { all(): Iterable<JobRecord>; job(id: string): JobRecord | undefined };
+  readonly scheduler: JobScheduler;
+  readonly runner: JobRunner;
+  readonly clock: Clock;
+  readonly ids: Pick<Ids, 'next'>;
+  readonly beginning: (path: string | null) => bigint;
+}
+
+/** How long whoever asks for a run waits for it. */
+const awaitedMs = 10_000;
+
+export class JobDesk {
+  readonly #parts: JobDeskDependencies;
+
+  constructor(parts: JobDeskDependencies) {
+    this.#parts = parts;
+  }
+
+  /** The newest first. */
+  list(caller: Caller): readonly JobRecord[] {
+    return [...this.#parts.jobs.all()].filter((job) => this.#isShown(job, caller)).reverse();
+  }
+
+  /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see; null: it is no scheduled job. */
+  find(id: string, caller: Caller): JobRecord | null {
+    const job = this.#parts.jobs.job(id);
+    return job === undefined || !this.#isShown(job, caller) ? null : job;
+  }
+
+  /** Nanosecond of the next run; null: none is due. */
+  next(id: string): bigint | null {
+    return this.#parts.scheduler.next(id);
+  }
+
+  /** The run that is under way in this process. */
+  progress({ open }: JobRecord, caller: Caller): JobView | null {
+    if (open === null) return null;
+    return this.#parts.runner.list(caller).find(({ id }) => id === open.id) ?? null;
+  }
+
+  /** Makes a job; its first run, where that is due at once, is waited for a while. */
+  async make(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
+    checkSchedule(definition);
+    const { jobs, ids, scheduler } = this.#parts;
+    const { after } = definition;
+    if (after !== null && this.find(after, invocation.caller) === null)
+      throw new ServiceError('REL_NOT_FOUND', 'after: there is no such job');
+    invocation.describe({ template: 'job ?', literals: [definition.name] });
+    const owner = { credential: 'none', token: null } as const;
+    const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
+    const id = made.ids[0]!;
+    scheduler.tick();
+    await this.#awaitRun(id);
+    return jobs.job(id)!;
+  }
+
+  /** `run`: now, beside its schedule. */
+  async run(invocation: Invocation, id: string): Promise<JobRecord> {
+    const job = this.#requireJob(id, invocation.caller);
+    if (job.state === 'ended') throw new ServiceError('REL_CONFLICT', 'the job has ended');
+    invocation.describe({ template: 'run job ?', literals: [id] });
+    invocation.checkInspects();
+    void this.#parts.scheduler.runNow(job);
+    await this.#awaitRun(id);
+    return this.#parts.jobs.job(id)!;
+  }
+
+  async change(invocation: Invocation, id: string, change: 'paused' | 'resumed' | 'ended'): Promise<JobRecord> {
+    this.#requireJob(id, invocation.caller);
+    invocation.describe({ template: `${change} job ?`, literals: [id] });
+    await invocation.submit({ kind: 'change-job', id, change, reason: null }, { sync: true });
+    if (change === 'ended') this.#cancel(id, invocation.caller);
+    this.#parts.scheduler.look();
+    return this.#parts.jobs.job(id)!;
+  }
+
+  /** Ends the run that is under way, if any, within a second; effects of it are there whole, or not at all. */
+  async cancel(invocation: Invocation, id: string): Promise<JobRecord> {
+    this.#requireJob(id, invocation.caller);
+    invocation.describe({ template: 'cancel job ?', literals: [id] });
+    invocation.checkInspects();
+    if (this.#cancel(id, invocation.caller)) await this.#awaitRun(id);
+    return this.#parts.jobs.job(id)!;
+  }
+
+  #cancel(id: string, caller: Caller): boolean {
+    const { open } = this.#parts.jobs.job(id)!;
+    const view = open === null ? undefined : this.#parts.runner.list(caller).find((each) => each.id === open.id);
+    if (view === undefined || view.finishedAt !== null) return false;
+    this.#parts.runner.cancel(view.id, caller);
+    return true;
+  }
+
+  async #awaitRun(id: string): Promise<void> {
+    const run = this.#parts.scheduler.underWay(id);
+    if (run === undefined) return;
+    const over = new AbortController();
+    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, over.signal)]);
+    over.abort();
+  }
+
+  #requireJob(id: string, caller: Caller): JobRecord {
+    const job = this.find(id, caller);
+    if (job === null) throw new ServiceError('REL_NOT_FOUND', 'no such job');
+    return job;
+  }
+
+  #isShown({ owner, path, made }: JobRecord, caller: Caller): boolean {
+    if (made < this.#parts.beginning(path)) return false;
+    // The path tells tenants apart.
+    return isShownTo(caller, { principal: owner.principal, credential: owner.credential, tenant: caller.tenant, path });
+  }
+}

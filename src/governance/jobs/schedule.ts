@@ -1,0 +1,92 @@
+/** When runs of jobs are due. Pure: instants in nanoseconds, clocks of time zones by croner. */
+import { Cron } from 'croner';
+import { ServiceError } from '../../errors.ts';
+import type { JobDefinition, JobRecord } from '../../projections/jobs/job.ts';
+
+const nsPerMs = 1_000_000n;
+const nsPerSec = 1_000_000_000n;
+
+/** A run that begins later than this after it was due is late: it sees what is there when it begins. */
+export const lateNs = 5n * nsPerSec;
+/** Most runs that are made up for at once. */
+const missedMax = 100_000;
+
+export interface Due {
+  /** When it was due. */
+  readonly instant: bigint;
+  /** Runs before it that did not take place. */
+  readonly missed: number;
+}
+
+/** Throws REL_INVALID for a definition that no clock can follow. */
+export function checkSchedule({ cron, time_zone: zone, interval_secs: interval, at, after }: JobDefinition): void {
+  const given = [cron, interval, at, after].filter((each) => each !== null).length;
+  if (given > 1) throw new ServiceError('REL_INVALID', 'a job has one of interval_secs, cron, at and after');
+  if (cron === null && zone !== null) throw new ServiceError('REL_INVALID', 'time_zone is the zone of cron');
+  if (cron === null) return;
+  try {
+    cronOf(cron, zone);
+  } catch (error) {
+    throw new ServiceError('REL_INVALID', `cron: ${error instanceof Error ? error.message : 'it can not be read'}`);
+  }
+}
+
+/** The next instant at which a run is due; null: none is. `doneAt`: when a run of the job of this id was done last. */
+export function nextDue(job: JobRecord, doneAt: (id: string) => bigint | null): bigint | null {
+  const { definition, state, open, last, lastDue, made } = job;
+  if (state !== 'scheduled' || open !== null) return null;
+  if (definition.run_now && last === null) return made;
+  if (definition.at !== null) return last === null || lastDue < BigInt(definition.at) ? BigInt(definition.at) : null;
+  if (definition.after !== null) {
+    const done = doneAt(definition.after);
+    return done !== null && done > lastDue ? done : null;
+  }
+  return following(definition, lastDue);
+}
+
+/** The run to begin now; null: none is due. Runs that were missed are made up for as the job says. */
+export function dueAt(job: JobRecord, now: bigint, doneAt: (id: string) => bigint | null): Due | null {
+  const first = nextDue(job, doneAt);
+  if (first === null || first > now) return null;
+  const { definition } = job;
+  if (definition.catch_up === 'all') return { instant: first, missed: 0 };
+  let [instant, passed] = [first, 0];
+  for (let next = following(definition, instant); next !== null && next <= now && passed < missedMax; ) {
+    instant = next;
+    passed++;
+    next = following(definition, instant);
+  }
+  if (definition.catch_up === 'none' && now - instant > lateNs) return null;
+  return { instant, missed: passed };
+}
+
+/** The first due instant after this one, of a job whose runs before it are passed over. */
+export function dueAfter(job: JobRecord, now: bigint): bigint | null {
+  let next = following(job.definition, job.lastDue);
+  for (let steps = 0; next !== null && next <= now && steps < missedMax; steps++) next = following(job.definition, next);
+  return next;
+}
+
+/** The due instant after another one. */
+function following({ interval_secs: interval, cron, time_zone: zone }: JobDefinition, after: bigint): bigint | null {
+  if (interval !== null) return after + BigInt(interval) * nsPerSec;
+  if (cron === null) return null;
+  const next = cronOf(cron, zone).nextRun(new Date(Number(after / nsPerMs)));
+  return next === null ? null : BigInt(next.getTime()) * nsPerMs;
+}
+
+const crons = new Map<string, Cron>();
+const cronsMax = 1_024;
+
+function cronOf(expression: string, zone: string | null): Cron {
+  const key = `${zone ?? ''} ${expression}`;
+  let found = crons.get(key);
+  if (found === undefined) {
+    if (crons.size >= cronsMax) crons.clear();
+    found = new Cron(expression, { paused: true, timezone: zone ?? 'UTC' });
+    // A zone that does not exist is found out when it is used.
+    found.nextRun(new Date(0));
+    crons.set(key, found);
+  }
+  return found;
+}

@@ -1,0 +1,297 @@
+/**
+ * Runs jobs by the clock. The log is the queue: definitions, runs begun and runs ended are entries, so that a start knows which runs were
+ * cut off. Progress is memory.
+ *
+ *   due -> run `running` on record -> work, in an invocation of the owner as it is now -> effects + run `done`, one append
+ *
+ * Invariants:
+ * - One run of a job at a time. A run is begun at least once; its effects are there once, with the entry that ends it.
+ * - A run that was cut off begins again, at most five times in all.
+ * - An owner that has lost its rights has no runs: the job is paused, and says why.
+ */
+import type { Clock, Ids } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import { canonicalJson } from '../../log/values/canonical-json.ts';
+import type { PutRows } from '../../projections/command.ts';
+import { attemptsMax, type JobRecord, type RunRecord } from '../../projections/jobs/job.ts';
+import type { AbsentOwner } from '../authentication/authenticator.ts';
+import { type Caller, tenantlessCaller } from '../caller.ts';
+import type { GateContract, Invocation } from '../gate-contract.ts';
+import type { JobLane, JobRunner, JobWork } from './job-runner.ts';
+import { dueAfter, dueAt, lateNs, nextDue } from './schedule.ts';
+
+/** The effects of a run. */
+export interface JobEffect {
+  readonly alerts: PutRows | null;
+  readonly result: Json;
+}
+
+/** The work of a run, which the composition root provides. */
+export type PerformJob = (
+  job: JobRecord,
+  work: {
+    readonly invocation: Invocation;
+    readonly caller: Caller;
+    readonly run: string;
+    /** Nanoseconds: its `now()` and basis. */
+    readonly instant: bigint;
+    readonly signal: AbortSignal;
+    readonly progress: JobWork['progress'];
+  },
+) => Promise<JobEffect>;
+
+export interface JobSchedulerDependencies {
+  readonly gate: Pick<GateContract, 'invoke'>;
+  readonly clock: Clock;
+  readonly ids: Pick<Ids, 'next'>;
+  readonly runner: Pick<JobRunner, 'start'>;
+  readonly jobs: { readonly epoch: number; all(): Iterable<JobRecord>; job(id: string): JobRecord | undefined };
+  /** Nanosecond from which a tenant is the one that it is. */
+  readonly beginning: (path: string | null) => bigint;
+  /** Throws REL_ACL where the owner has lost its rights. */
+  readonly absentCaller: (owner: AbsentOwner) => Caller;
+  readonly perform: PerformJob;
+  /** One line for the operator. */
+  readonly warn: (line: string) => void;
+  /** SERVICE_JOBS_MAX_PARALLEL. */
+  readonly parallelMax: number;
+}
+
+interface Timed {
+  readonly record: JobRecord;
+  readonly due: bigint | null;
+}
+
+/** The loop looks at the clock this often at least: it may be set. */
+const tickMsMax = 30_000;
+const caretaker = tenantlessCaller('annals', 'operator', 'internal');
+
+export class JobScheduler {
+  readonly #parts: JobSchedulerDependencies;
+  readonly #lane: JobLane;
+  /** By job; computed again only where its record is another one. */
+  readonly #timed = new Map<string, Timed>();
+  readonly #running = new Map<string, Promise<void>>();
+  #epoch: number | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(parts: JobSchedulerDependencies) {
+    this.#parts = parts;
+    this.#lane = { runningMax: parts.parallelMax };
+  }
+
+  /** Until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    while (!signal.aborted) {
+      const next = this.tick();
+      const ms = next === null ? tickMsMax : Number((next - clock.now()) / 1_000_000n) + 1;
+      const woken = new AbortController();
+      this.#wake = () => woken.abort();
+      await clock.sleep(Math.max(0, Math.min(ms, tickMsMax)), AbortSignal.any([signal, woken.signal]));
+      this.#wake = null;
+    }
+  }
+
+  /** A job was made, or a run has ended: the loop looks now. */
+  look(): void {
+    if (this.#parts.jobs.epoch !== this.#epoch) this.#wake?.();
+  }
+
+  /** When the next run of a job is due; null: none is. */
+  next(id: string): bigint | null {
+    const job = this.#parts.jobs.job(id);
+    return job === undefined ? null : nextDue(job, (other) => this.#doneAt(other));
+  }
+
+  /** Begins what is due. Returns the next instant at which something is; null: nothing is. */
+  tick(): bigint | null {
+    const { jobs, clock, beginning } = this.#parts;
+    const now = clock.now();
+    const doneAt = (id: string): bigint | null => this.#doneAt(id);
+    if (jobs.epoch !== this.#epoch) {
+      this.#epoch = jobs.epoch;
+      for (const record of jobs.all()) {
+        if (record.definition.after === null && this.#timed.get(record.id)?.record === record) continue;
+        this.#timed.set(record.id, { record, due: nextDue(record, doneAt) });
+      }
+    }
+    let next: bigint | null = null;
+    for (const { record, due } of this.#timed.values()) {
+      const { id, open, state, path, made } = record;
+      if (this.#running.has(id)) continue;
+      if (open === null && (due === null || due > now)) {
+        if (due !== null && (next === null || due < next)) next = due;
+        continue;
+      }
+      if (state !== 'scheduled' && open === null) continue;
+      if (made < beginning(path)) continue;
+      // A run that an earlier process began: this one does not run it.
+      if (open !== null) {
+        void this.#begin(record, { ...open, attempt: open.attempt + (open.state === 'running' ? 1 : 0) });
+        continue;
+      }
+      const found = dueAt(record, now, doneAt);
+      if (found !== null) {
+        void this.#begin(record, this.#runOf(record, found.instant, found.missed, now));
+        continue;
+      }
+      const later = dueAfter(record, now);
+      this.#timed.set(id, { record, due: later });
+      if (later !== null && (next === null || later < next)) next = later;
+    }
+    return next;
+  }
+
+  /** Begins a run now, beside those that are due. REL_CONFLICT while one is under way. */
+  runNow(job: JobRecord): Promise<void> {
+    if (job.open !== null || this.#running.has(job.id)) throw new ServiceError('REL_CONFLICT', 'a run of the job is under way');
+    const now = this.#parts.clock.now();
+    return this.#begin(job, this.#runOf(job, now, 0, now));
+  }
+
+  /** The run of a job that is under way in this process; undefined where none is. */
+  underWay(id: string): Promise<void> | undefined {
+    return this.#running.get(id);
+  }
+
+  /** Begins what is due, and resolves when no run is under way and none is due. */
+  async settle(): Promise<void> {
+    for (this.tick(); this.#running.size > 0; this.tick()) await Promise.all(this.#running.values());
+  }
+
+  #doneAt(id: string): bigint | null {
+    const last = this.#parts.jobs.job(id)?.last ?? null;
+    return last === null || last.state !== 'done' ? null : BigInt(last.basis);
+  }
+
+  #runOf({ id }: JobRecord, due: bigint, missed: number, now: bigint): RunRecord {
+    return {
+      id: this.#parts.ids.next(),
+      job: id,
+      group: null,
+      state: 'running',
+      attempt: 1,
+      due: String(due),
+      // It replays to the same: a run in time sees what was there when it was due.
+      basis: String(now - due > lateNs ? now : due),
+      alerts: 0,
+      reason: null,
+      missed,
+      result: null,
+    };
+  }
+
+  #begin(job: JobRecord, run: RunRecord): Promise<void> {
+    const work = this.#run(job, run)
+      .catch((error: unknown) => {
+        // A drain: the run is on record as begun, and the next start begins it again.
+        if (error instanceof ServiceError) return;
+        this.#parts.warn(
+          `the job ${job.id} has failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        );
+      })
+      .finally(() => {
+        this.#running.delete(job.id);
+        this.#epoch = null;
+        this.#wake?.();
+      });
+    this.#running.set(job.id, work);
+    return work;
+  }
+
+  async #run(job: JobRecord, run: RunRecord): Promise<void> {
+    if (run.attempt > attemptsMax) return this.#record({ ...run, state: 'failed', reason: 'too_many_attempts' });
+    let caller: Caller;
+    try {
+      caller = this.#parts.absentCaller({ ...job.owner, path: job.path, branch: job.branch });
+    } catch (error) {
+      return this.#lostRights(job, run, error);
+    }
+    await this.#record(run);
+    const timeout = new AbortController();
+    const over = new AbortController();
+    const waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, over.signal).then(() => {
+      if (!over.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
+    });
+    let failed: unknown = null;
+    try {
+      const { ended } = this.#parts.runner.start(
+        {
+          id: run.id,
+          kind: 'scheduled',
+          about: job.definition.name,
+          unit: 'rows',
+          lane: this.#lane,
+          onDrain: 'cancel',
+          run: ({ signal, progress }) => this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress),
+        },
+        caller,
+      );
+      await ended;
+    } catch (error) {
+      failed = error;
+    } finally {
+      over.abort();
+    }
+    await waits;
+    if (failed === null) return;
+    if (timeout.signal.aborted) return this.#record({ ...run, state: 'failed', reason: 'timed_out' });
+    if (!(failed instanceof ServiceError)) {
+      await this.#record({ ...run, state: 'failed', reason: 'REL_INTERNAL' });
+      throw failed;
+    }
+    if (failed.code === 'REL_UNAVAILABLE') throw failed;
+    const state = failed.code === 'REL_CANCELLED' ? 'cancelled' : 'failed';
+    if (failed.code === 'REL_ACL' || failed.code === 'REL_TENANT_SUSPENDED') return this.#lostRights(job, run, failed);
+    return this.#record({ ...run, state, reason: failed.code });
+  }
+
+  async #perform(
+    job: JobRecord,
+    run: RunRecord,
+    caller: Caller,
+    signal: AbortSignal,
+    progress: JobWork['progress'],
+  ): Promise<void> {
+    signal.throwIfAborted();
+    const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
+    const { alerts, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
+      invocation.describe({ template: 'job ?', literals: [job.id] });
+      const effect = await this.#parts.perform(job, {
+        invocation,
+        caller,
+        run: run.id,
+        instant: BigInt(run.basis),
+        signal,
+        progress,
+      });
+      signal.throwIfAborted();
+      const raised = effect.alerts?.rows.length ?? 0;
+      if (raised > 0) {
+        const done: RunRecord = { ...run, state: 'done', alerts: raised, result: effect.result };
+        await invocation.submit({ kind: 'record-run', run: done, alerts: effect.alerts });
+      }
+      return { alerts: raised, result: effect.result };
+    });
+    if (alerts === 0) await this.#record({ ...run, state: 'done', result });
+  }
+
+  async #lostRights(job: JobRecord, run: RunRecord, error: unknown): Promise<void> {
+    const why = error instanceof ServiceError ? error.code : 'REL_ACL';
+    await this.#record({ ...run, state: 'failed', reason: why });
+    await this.#tend((invocation) => invocation.submit({ kind: 'change-job', id: job.id, change: 'paused', reason: why }));
+  }
+
+  #record(run: RunRecord): Promise<void> {
+    // Fails for a result that JSON can't say before anything is written.
+    canonicalJson(run.result);
+    return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }));
+  }
+
+  async #tend(act: (invocation: Invocation) => Promise<unknown>): Promise<void> {
+    const request = { action: 'administer', purpose: null, correlationId: this.#parts.ids.next() } as const;
+    await this.#parts.gate.invoke(caretaker, request, act);
+  }
+}

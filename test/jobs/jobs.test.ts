@@ -1,0 +1,148 @@
+/** Jobs over the whole stack: made, run, paused, cancelled, by the grants that their owner has now. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StoreWorld } from '../doors/http/store-world.ts';
+
+let world: StoreWorld;
+const login = { name: 'Login', properties: { id: 'string', who: 'string', fails: 'integer' }, primary_key: 'id' };
+const count = { sql: 'SELECT COUNT(*) AS n FROM Login' };
+
+beforeEach(async () => {
+  world = await StoreWorld.open();
+  await must('POST', '/types', login);
+});
+
+afterEach(() => world.close());
+
+async function must(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
+  const reply = await world.call(method, path, body, headers);
+  if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.text}`);
+  return reply.json;
+}
+
+const made = async (fields: object) => {
+  const { json } = await world.admin('POST', '/admin/tokens', { principal: 'ann', ...fields });
+  return { id: json['id'] as string, as: { authorization: `Bearer ${json['token'] as string}` } };
+};
+
+describe('a job', () => {
+  test('runs at once, by hand, and not while it is paused or has ended', async () => {
+    const job = await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 });
+    const path = `/jobs/${job['job_id'] as string}`;
+    expect(job).toMatchObject({ status: 'scheduled', alerts: 0, next_run: expect.any(Number) as number });
+    expect(await must('GET', path)).toMatchObject({
+      name: 'count',
+      state: 'done',
+      run_count: 1,
+      interval_secs: 3_600,
+      error: null,
+    });
+    expect(await must('POST', `${path}/run`)).toMatchObject({ run_count: 2 });
+    expect(await must('POST', `${path}/pause`)).toMatchObject({ status: 'paused', next_run: null });
+    expect(await must('POST', `${path}/resume`)).toMatchObject({ status: 'scheduled' });
+    expect((await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 }))['job_id']).toBe(job['job_id']);
+    expect((await world.call('POST', '/jobs', { name: 'count', run: count })).status).toBe(409);
+    expect((await world.call('DELETE', path)).json['status']).toBe('ended');
+    expect((await world.call('POST', `${path}/run`)).status).toBe(409);
+    expect((await must('GET', '/jobs'))['jobs']).toMatchObject([{ job_id: job['job_id'], status: 'ended' }]);
+  });
+
+  test.each([
+    ['two kinds of work', { run: { ...count, chore: 'reindex' } }, 400, 'one of'],
+    ['two schedules', { run: count, cron: '* * * * *', interval_secs: 5 }, 400, 'one of'],
+    ['a cron that means nothing', { run: count, cron: 'now and then' }, 400, 'cron'],
+    ['a zone that does not exist', { run: count, cron: '0 4 * * *', time_zone: 'Europe/Nowhere' }, 400, 'cron'],
+    ['an error of its question', { run: { sql: 'SELECT nothing FROM Login' } }, 400, '1:8'],
+    ['a rule that is not there', { run: { rules: ['none'] } }, 404, 'none'],
+    ['a workflow', { run: { workflow: 'x' } }, 501, 'workflows'],
+  ])('is refused: %s', async (_, job, status, part) => {
+    const refused = await world.call('POST', '/jobs', { name: 'x', ...job });
+    expect([refused.status, refused.json['detail']]).toEqual([status, expect.stringContaining(part)]);
+  });
+
+  test('judges rules, and raises each alert once however often it runs', async () => {
+    await must('POST', '/ingest?object_type=Login', [
+      { id: 'a', who: 'x', fails: 9 },
+      { id: 'b', who: 'x', fails: 9 },
+      { id: 'c', who: 'y', fails: 1 },
+    ]);
+    const rule = await must('POST', '/rules', {
+      name: 'twice',
+      condition_sql: 'SELECT who, COUNT(*) AS n FROM Login GROUP BY who HAVING COUNT(*) > 1',
+      object_type: 'Login',
+    });
+    const job = await must('POST', '/jobs', { name: 'nightly', run: { rules: [rule['id']] }, cron: '0 4 * * *' });
+    expect(job['alerts']).toBe(1);
+    const path = `/jobs/${job['job_id'] as string}`;
+    expect(await must('POST', `${path}/run`)).toMatchObject({ run_count: 2, total_alerts: 1 });
+    await must('POST', '/ingest?object_type=Login', [{ id: 'd', who: 'y', fails: 1 }]);
+    expect(await must('POST', `${path}/run`)).toMatchObject({ run_count: 3, total_alerts: 2 });
+    expect(await world.rows('SELECT title, matched_type FROM Alert AS OF CURRENT')).toEqual([
+      { title: 'twice', matched_type: 'Login' },
+      { title: 'twice', matched_type: 'Login' },
+    ]);
+  });
+
+  test('of others is as none; an administrator of the tenant sees it', async () => {
+    const [ann, bob, admin, globex] = [
+      await made({ tenant_id: 'acme' }),
+      await made({ tenant_id: 'acme', principal: 'bob' }),
+      await made({ tenant_id: 'acme', principal: 'eve', roles: ['tenant-admin'] }),
+      await made({ tenant_id: 'globex' }),
+    ];
+    await must('POST', '/types', login, ann.as);
+    const job = await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 }, ann.as);
+    const path = `/jobs/${job['job_id'] as string}`;
+    const statuses = async (token: { as: Record<string, string> }) => [
+      (await world.call('GET', path, undefined, token.as)).status,
+      (await world.call('POST', `${path}/run`, undefined, token.as)).status,
+      (await must('GET', '/jobs', undefined, token.as))['total'],
+    ];
+    expect(await statuses(ann)).toEqual([200, 200, 1]);
+    expect(await statuses(admin)).toEqual([200, 200, 1]);
+    for (const other of [bob, globex]) expect(await statuses(other)).toEqual([404, 404, 0]);
+    expect((await world.call('POST', '/jobs', { name: 'c', run: { chore: 'reindex' } }, ann.as)).status).toBe(201);
+    const [chore] = (await must('GET', '/jobs', undefined, ann.as))['jobs'] as Record<string, unknown>[];
+    expect(chore).toMatchObject({ name: 'c', state: 'failed', last_error: 'REL_ACL', status: 'paused' });
+  });
+
+  test('ends with the rights of its owner: the run fails, the job is paused and says why', async () => {
+    const [ann, admin] = [
+      await made({ tenant_id: 'acme' }),
+      await made({ tenant_id: 'acme', principal: 'eve', roles: ['tenant-admin'] }),
+    ];
+    await must('POST', '/types', login, ann.as);
+    const job = await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 }, ann.as);
+    await world.admin('DELETE', `/admin/tokens/${ann.id}`);
+    const path = `/jobs/${job['job_id'] as string}`;
+    await must('POST', `${path}/run`, undefined, admin.as);
+    await world.service.scheduler.settle();
+    expect(await must('GET', path, undefined, admin.as)).toMatchObject({
+      state: 'failed',
+      status: 'paused',
+      last_error: 'REL_ACL',
+    });
+    expect(world.service.projections.jobs.job(job['job_id'] as string)).toMatchObject({ runCount: 2, reason: 'REL_ACL' });
+  });
+
+  test('is cancelled while it runs, and by its time limit', async () => {
+    const rows = Array.from({ length: 2_000 }, (_, i) => ({ id: `r${i}`, who: `w${i}`, fails: i }));
+    await must('POST', '/ingest?object_type=Login', rows);
+    const sql = 'SELECT COUNT(*) AS n FROM Login a, Login b, Login c WHERE a.fails + b.fails + c.fails = 7';
+    const asked = world.call('POST', '/jobs', { name: 'long', run: { sql }, interval_secs: 3_600 });
+    let job: Record<string, unknown> | undefined;
+    while (job?.['state'] !== 'running') {
+      [job] = (await must('GET', '/jobs'))['jobs'] as Record<string, unknown>[];
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const cancelled = await must('POST', `/jobs/${job['job_id'] as string}/cancel`);
+    expect(cancelled).toMatchObject({ state: 'cancelled', run_count: 1, last_error: 'REL_CANCELLED' });
+    expect((await asked).status).toBe(201);
+    const timed = await must('POST', '/jobs', { name: 'timed', run: { sql }, interval_secs: 3_600, timeout_secs: 1 });
+    expect(await must('GET', `/jobs/${timed['job_id'] as string}`)).toMatchObject({ state: 'failed', last_error: 'timed_out' });
+  });
+});

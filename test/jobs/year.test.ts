@@ -1,0 +1,206 @@
+/** A simulated year: runs are due exactly when the clocks of their zones say, over both changes of the clock. */
+import { expect, test } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { tenantlessCaller } from '../../src/governance/caller.ts';
+import type { GateContract } from '../../src/governance/gate-contract.ts';
+import { JobRunner } from '../../src/governance/jobs/job-runner.ts';
+import { JobScheduler, type JobSchedulerDependencies } from '../../src/governance/jobs/scheduler.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
+import type { Command } from '../../src/projections/command.ts';
+import { decideChangeJob, decidePutJob, decideRun } from '../../src/projections/jobs/commands.ts';
+import type { JobDefinition } from '../../src/projections/jobs/job.ts';
+import { Jobs } from '../../src/projections/jobs/projection.ts';
+import { decideContext } from '../../src/projections/decision.ts';
+
+const nsOf = (iso: string): bigint => BigInt(Date.parse(iso)) * 1_000_000n;
+
+/** Jobs and their scheduler over a log of nothing else, and a clock that jumps to whatever is due. */
+class JobWorld {
+  readonly jobs = new Jobs();
+  now: bigint;
+  down = false;
+  readonly seen: { readonly job: string; readonly instant: bigint }[] = [];
+  scheduler: JobScheduler;
+  #position = 0;
+  #id = 0;
+
+  constructor(from: string) {
+    this.now = nsOf(from);
+    this.scheduler = this.start();
+  }
+
+  start(perform?: JobSchedulerDependencies['perform']): JobScheduler {
+    const clock: Clock = {
+      now: () => this.now,
+      monotonicMs: () => Number(this.now / 1_000_000n),
+      sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve(), { once: true })),
+    };
+    const ids = { next: () => String(++this.#id).padStart(8, '0') };
+    const gate = {
+      invoke: async (_caller: unknown, _request: unknown, run: (invocation: unknown) => Promise<unknown>) =>
+        run({ describe: () => undefined, submit: async (command: Command) => this.submit(command) }),
+    } as unknown as GateContract;
+    return (this.scheduler = new JobScheduler({
+      gate,
+      clock,
+      ids,
+      runner: new JobRunner({ now: () => this.now, newId: () => ids.next() }),
+      jobs: this.jobs,
+      beginning: () => 0n,
+      absentCaller: (owner) => ({ ...tenantlessCaller(owner.principal, 'none', 'internal') }),
+      perform:
+        perform ??
+        (async ({ definition }, { instant }) => {
+          this.seen.push({ job: definition.name, instant });
+          return { alerts: null, result: null };
+        }),
+      warn: (line) => expect.unreachable(line),
+      parallelMax: 2,
+    }));
+  }
+
+  submit(command: Command): void {
+    if (this.down) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
+    const { position, context } = { position: this.#position, context: contextOf() };
+    const next = { position, time: this.now + BigInt(position) };
+    const decision =
+      command.kind === 'put-job'
+        ? decidePutJob(command, this.jobs, context, next)
+        : command.kind === 'change-job'
+          ? decideChangeJob(command, this.jobs, context, next)
+          : command.kind === 'record-run'
+            ? decideRun(command, this.jobs, () => ({ drafts: [], outcome: {} }) as never, context, next)
+            : null;
+    for (const draft of decision!.drafts) {
+      const entry: CommittedEntry = { ...draft, leaf: this.#position, position: this.#position, positions: 1, time: this.now };
+      this.#position++;
+      this.jobs.apply(entry);
+    }
+  }
+
+  make(definition: Partial<JobDefinition> & Pick<JobDefinition, 'name'>): void {
+    this.submit({
+      kind: 'put-job',
+      id: definition.name,
+      definition: { ...plain, ...definition },
+      owner: { credential: 'none', token: null },
+    });
+  }
+
+  async until(iso: string): Promise<void> {
+    const end = nsOf(iso);
+    for (;;) {
+      await this.scheduler.settle();
+      const next = this.scheduler.tick();
+      if (next === null || next > end) break;
+      this.now = next;
+    }
+    this.now = end;
+  }
+
+  counts(): Record<string, number> {
+    return Object.fromEntries([...this.jobs.all()].map(({ definition, runCount }) => [definition.name, runCount]));
+  }
+}
+
+const plain: Omit<JobDefinition, 'name'> = {
+  run: { sql: 'SELECT 1' },
+  interval_secs: null,
+  cron: null,
+  time_zone: null,
+  at: null,
+  after: null,
+  catch_up: 'one',
+  run_now: false,
+  timeout_secs: 3_600,
+  purpose: null,
+};
+
+function contextOf() {
+  const entry = {
+    branch: 'main',
+    tenant: null,
+    path: null,
+    principal: 'ann',
+    door: 'test',
+    purpose: null,
+    correlationId: 'x',
+    policyDigest: '',
+  };
+  return decideContext(entry, { newKey: () => 'unused', tokensMax: 1 }, {});
+}
+
+test('a year of daily, hourly and cron jobs has exactly the runs that its clocks say', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  world.make({ name: 'hourly', interval_secs: 3_600 });
+  world.make({ name: 'nightly in Berlin', cron: '0 4 * * *', time_zone: 'Europe/Berlin' });
+  world.make({ name: 'in the hour that is missing', cron: '30 2 * * *', time_zone: 'Europe/Berlin' });
+  world.make({ name: 'mondays', cron: '0 9 * * 1', time_zone: 'America/New_York' });
+  world.make({ name: 'once', at: String(nsOf('2026-06-01T00:00:00Z')) });
+  world.make({ name: 'behind the mondays', after: 'mondays' });
+  await world.until('2026-12-31T23:59:59Z');
+  expect(world.counts()).toEqual({
+    hourly: 8_759,
+    'nightly in Berlin': 365,
+    'in the hour that is missing': 365,
+    mondays: 52,
+    once: 1,
+    'behind the mondays': 52,
+  });
+  const hours = new Set(
+    world.seen
+      .filter(({ job }) => job === 'nightly in Berlin')
+      .map(({ instant }) => String((instant / 3_600_000_000_000n) % 24n)),
+  );
+  // Three o'clock UTC in winter, two o'clock in summer.
+  expect(hours).toEqual(new Set(['3', '2']));
+});
+
+test('runs that were missed are made up for by one, by all, or by none', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  for (const catchUp of ['one', 'all', 'none'] as const) world.make({ name: catchUp, interval_secs: 3_600, catch_up: catchUp });
+  world.now = nsOf('2026-01-01T05:30:00Z');
+  world.start();
+  await world.until('2026-01-01T05:59:00Z');
+  expect(world.counts()).toEqual({ one: 1, all: 5, none: 0 });
+  expect(world.jobs.job('one')!.last).toMatchObject({ missed: 4, basis: String(nsOf('2026-01-01T05:30:00Z')) });
+  await world.until('2026-01-01T06:00:00Z');
+  expect(world.counts()).toEqual({ one: 2, all: 6, none: 1 });
+  expect(world.jobs.job('one')!.last!.basis).toBe(String(nsOf('2026-01-01T06:00:00Z')));
+});
+
+test('a run that was cut off begins again with the next attempt, and at most five times', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  world.make({ name: 'cut', run_now: true });
+  for (let attempt = 1; attempt <= 5; attempt++) {
+    world.down = false;
+    world.start(async () => {
+      world.down = true;
+      return { alerts: null, result: null };
+    });
+    world.scheduler.tick();
+    await world.scheduler.underWay('cut');
+    expect(world.jobs.job('cut')!.open).toMatchObject({ state: 'running', attempt });
+  }
+  world.down = false;
+  world.start();
+  world.scheduler.tick();
+  await world.scheduler.settle();
+  expect(world.jobs.job('cut')!.last).toMatchObject({ state: 'failed', reason: 'too_many_attempts' });
+});
+
+test('ten thousand waiting jobs cost a tick no look at their schedules', () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  for (let i = 0; i < 10_000; i++)
+    world.submit({
+      kind: 'put-job',
+      id: `j${i}`,
+      definition: { ...plain, name: `j${i}`, cron: '0 4 * * *', time_zone: 'Europe/Berlin' },
+      owner: { credential: 'none', token: null },
+    });
+  world.scheduler.tick();
+  const records = [...world.jobs.all()];
+  expect(world.scheduler.tick()).toBe(nsOf('2026-01-01T03:00:00Z'));
+  expect([...world.jobs.all()].every((job, i) => job === records[i])).toBe(true);
+});
