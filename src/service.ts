@@ -9,7 +9,7 @@ import { isLoopback, type Settings } from './config.ts';
 import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
 import { builtDoors } from './doors/doors.ts';
 import { ConfigError, ServiceError } from './errors.ts';
-import { Authenticator } from './governance/authentication/authenticator.ts';
+import { type AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
@@ -45,6 +45,7 @@ import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { performJobs } from './planner/standing/jobs/perform.ts';
+import { IntervalRules } from './planner/standing/rules/interval-rules.ts';
 import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
@@ -130,6 +131,7 @@ export class Service {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly rules: RuleJudge;
+  readonly intervalRules: IntervalRules;
   /** Runs scheduled jobs. */
   readonly scheduler: JobScheduler;
   readonly jobDesk: JobDesk;
@@ -224,17 +226,19 @@ export class Service {
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
-    this.rules = new RuleJudge({
+    const judging = {
       gate: this.gate,
       planner,
       clock,
       ids,
       rules: projections.rules,
-      judgedUpTo: (group) => projections.jobs.judgedUpTo(group),
-      beginning: (tenant) => projections.tenants.sinceOf(tenant)?.time ?? 0n,
-      absentCaller: (owner) => this.authenticator.absentCaller(owner),
+      judgedUpTo: (group: string) => projections.jobs.judgedUpTo(group),
+      beginning: (tenant: string | null) => projections.tenants.sinceOf(tenant)?.time ?? 0n,
+      absentCaller: (owner: AbsentOwner) => this.authenticator.absentCaller(owner),
       yieldTurn: this.#chore,
-    });
+    };
+    this.rules = new RuleJudge(judging);
+    this.intervalRules = new IntervalRules(judging);
     const beginning = (path: string | null): bigint => projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n;
     this.scheduler = new JobScheduler({
       gate: this.gate,
@@ -378,7 +382,10 @@ export class Service {
     const sayFailed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
     const { log, projections } = this;
     log.onVisible(() => this.rules.look());
-    log.onVisible(() => this.scheduler.look());
+    log.onVisible(() => {
+      this.scheduler.look();
+      this.intervalRules.look();
+    });
     this.rules.look();
     const onRemoved = (): Promise<void> => this.bodies.round();
     const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
@@ -388,6 +395,7 @@ export class Service {
     redacting.run(signal).catch(sayFailed);
     this.embeddings.run(signal).catch(sayFailed);
     this.scheduler.run(signal).catch(sayFailed);
+    this.intervalRules.run(signal).catch(sayFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(sayFailed);
   }

@@ -19,7 +19,7 @@ const waitsForTurn = new Set([
   'GET /tokens/self/audit',
   'GET /admin/tokens/audit',
 ]);
-const shared = every.filter(({ request }) => request.endless !== true && request.goesOn !== true);
+const shared = every.filter(({ request }) => request.endless !== true && request.goesOn === undefined);
 
 function headOf(one: Prepared, { route, request, admin }: Every, more: Record<string, string | number>): string {
   const [method] = route.split(' ');

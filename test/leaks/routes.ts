@@ -430,6 +430,9 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       },
     ],
   },
+  'POST /rules/:id/test': {
+    probes: [{ ...json({ from: 0, to: 1 }), path: (stage: Stage) => `/rules/${stage.ids.get('hidden rule') ?? 'none'}/test` }],
+  },
   'DELETE /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
 
   'POST /jobs': {

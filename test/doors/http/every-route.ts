@@ -54,8 +54,8 @@ interface Facts {
   readonly shows?: true;
   /** It has no end, and each delivery on it is an invocation of its own. */
   readonly endless?: true;
-  /** What it asks for is done after the answer, in an invocation of its own. */
-  readonly goesOn?: true;
+  /** What it asks for is done beside it, in so many invocations. */
+  readonly goesOn?: number;
 }
 
 export interface Asked extends Facts {
@@ -90,7 +90,9 @@ POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/
 GET /tenants|POST /tenants|DELETE /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota`,
   ),
   ...each({ endless: true }, 'GET /watch/stream'),
-  ...each({ goesOn: true }, 'POST /rag/ingest|POST /jobs|POST /jobs/:id/run'),
+  ...each({ goesOn: 1 }, 'POST /rag/ingest'),
+  // Its run is begun, done and ended.
+  ...each({ goesOn: 3 }, 'POST /jobs|POST /jobs/:id/run'),
 ];
 
 function askedBy({ path }: Route, name: string, sent: Asked['sent']): Asked {

@@ -112,7 +112,7 @@ POST /query|POST /query/stream|POST /query/arrow|POST /sparql|POST /lookup/regis
 POST /types|POST /types/:name/schema|POST /ontology/migrate|POST /v1/namespaces/:name/branch|POST /schema/branches/:name
 POST /mcp/initialize|POST /tokens/self/rotate|POST /api/v1/audit/export|POST /nl_query
 POST /memory/recall|POST /memory/associate|POST /memory/associate/batch|POST /memory/summarise|POST /memory/replay/:id
-POST /memory/quarantine/:id|POST /jobs|POST /jobs/:id/run|POST /jobs/:id/pause|POST /jobs/:id/resume|POST /jobs/:id/cancel|POST /rules|POST /rules/sigma|PUT /rules/:id
+POST /memory/quarantine/:id|POST /jobs|POST /jobs/:id/run|POST /jobs/:id/pause|POST /jobs/:id/resume|POST /jobs/:id/cancel|POST /rules|POST /rules/sigma|POST /rules/:id/test|PUT /rules/:id
 POST /tenants|PATCH /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota
 POST /tenants/:id/members|PATCH /tenants/:id/members/:pid|POST /tenants/:id/sharing|PATCH /tenants/:id/sharing/:aid
 PUT /tenants/:id/config/search|POST /api/v1/tenants|POST /api/v1/tenants/:id/suspend|POST /api/v1/tenants/:id/resume

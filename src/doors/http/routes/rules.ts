@@ -2,12 +2,14 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
+import { testPast } from '../../../planner/standing/rules/past-test.ts';
 import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../rules.ts';
 import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../../sigma-import.ts';
 import type { FastifyRequest } from '../context.ts';
 import { parseJsonBody } from '../json-body.ts';
 import { reply, route, type Route } from '../route.ts';
-import { submitNamed } from '../invoke.ts';
+import { signalOf, submitNamed } from '../invoke.ts';
+import { nanoseconds } from '../schemas.ts';
 
 const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
 /** The import as JSON, or YAML as it is. */
@@ -19,6 +21,19 @@ function readSigmaBody(given: Buffer, { headers }: FastifyRequest): unknown {
 }
 
 const params = z.object({ id: z.string() });
+const pastReply = z.object({
+  matches: z.int(),
+  alerts: z.int(),
+  first: z.array(
+    z.object({
+      id: z.string(),
+      matched_type: z.string().nullable(),
+      matched_pk: z.string().nullable(),
+      matched_system_from: nanoseconds.nullable(),
+      count: z.int(),
+    }),
+  ),
+});
 const tags = ['rules'];
 /** Thousands of rules in one import. */
 const sigmaBytesMax = 16 << 20;
@@ -106,6 +121,50 @@ export const ruleRoutes: readonly Route[] = [
     run: async (invocation, { params: { id }, body: given, context }) => {
       const { rule } = await putRule(invocation, context, given, id);
       return describeRule(rule);
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/rules/:id/test',
+    access: 'token',
+    action: 'query',
+    bucket: 'read',
+    summary: 'Judge the past by a detection rule: what it would have raised; nothing is written',
+    tags,
+    params,
+    body: z.strictObject({
+      from: z.bigint().or(z.int()).describe('nanoseconds: rows that came after it'),
+      to: z.bigint().or(z.int()).describe('nanoseconds: up to and with it'),
+      limit: z.int().min(0).max(1_000).default(100).describe('alerts listed, at most'),
+      purpose: z.string().optional(),
+    }),
+    purposeIn: 'body',
+    replies: { 200: pastReply },
+    example: { params: { id: 'a rule' }, body: { from: 0, to: 1 } },
+    run: async (invocation, { params: { id }, body: { from, to, limit }, context: { planner }, request }) => {
+      const snapshot = invocation.snapshot();
+      const rule = requireRule(invocation, id);
+      if (rule.definition.kind !== 'detection' || rule.definition.language !== 'sql')
+        throw new ServiceError('REL_UNPROCESSABLE', 'the past is judged by detection rules in SQL');
+      invocation.describe({ template: 'test rule ?', literals: [id] });
+      const { caller } = invocation;
+      const past = await testPast({ planner, caller, snapshot, signal: signalOf(request.raw.socket) }, rule, {
+        from: BigInt(from),
+        to: BigInt(to),
+      });
+      invocation.describe({ rowCount: past.matches });
+      return {
+        matches: past.matches,
+        alerts: past.alerts.length,
+        first: past.alerts.slice(0, limit).map((alert) => ({
+          id: alert.id,
+          matched_type: alert.match.type,
+          matched_pk: alert.match.key,
+          matched_system_from: alert.match.systemFrom,
+          count: alert.count,
+        })),
+      };
     },
   }),
 

@@ -114,6 +114,44 @@ describe('a rule that each row decides', () => {
   });
 });
 
+describe('a rule that no row decides', () => {
+  test('is judged at intervals, and raises each alert once; the past is judged without a trace', async () => {
+    const rule = {
+      name: 'twice',
+      condition_sql: 'SELECT who, COUNT(*) AS n FROM Login GROUP BY who HAVING COUNT(*) > 1',
+      interval_secs: 1,
+    };
+    await put([
+      { id: 'a', who: 'x' },
+      { id: 'b', who: 'x' },
+    ]);
+    const { id } = await must('POST', '/rules', rule);
+    await world.service.intervalRules.round();
+    const titles = async () => (await alerts()).map(({ title }) => title);
+    expect(await titles()).toEqual(['twice']);
+    await world.service.intervalRules.round();
+    expect(await titles()).toEqual(['twice']);
+    expect(world.service.intervalRules.failureOf(id as string)).toBe(null);
+  });
+
+  test('the past is judged by a rule as it stands, and nothing is written', async () => {
+    await put([
+      { id: 'a', fails: 9 },
+      { id: 'b', fails: 1 },
+    ]);
+    const { id } = await must('POST', '/rules', many);
+    const leaves = () => world.service.projections.jobs.epoch;
+    const before = leaves();
+    const now = world.service.clock.now();
+    const test = (from: bigint, to: bigint) =>
+      world.call('POST', `/rules/${id as string}/test`, `{"from": ${from}, "to": ${to}}`, { 'content-type': 'application/json' });
+    const past = await test(0n, now);
+    expect(past.json).toMatchObject({ matches: 1, alerts: 1, first: [{ matched_pk: 'a', count: 1 }] });
+    expect((await test(now, now)).json).toEqual({ matches: 0, alerts: 0, first: [] });
+    expect([leaves(), await alerts()]).toEqual([before, []]);
+  });
+});
+
 describe('the right of a rule', () => {
   const made = async (fields: object, headers: Record<string, string> = {}) => {
     const { json } = await world.admin('POST', '/admin/tokens', { principal: 'ann', ...fields });
