@@ -264,3 +264,21 @@ test('the offline verifier knows every kind of entry by its number', () => {
   const kinds = list.split(', ').map((quoted) => quoted.slice(1, -1));
   expect(Object.fromEntries(kinds.map((kind, i) => [kind, i + 1]))).toEqual(kindNumber);
 });
+
+test('rules and jobs of v5-automation are read as they were written', async () => {
+  const { replayed } = await openLog(worldOn(await diskOf('v5-automation')));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  expect(projections.rules.on(0)).toMatchObject([
+    { id: 'r1', version: 2, owner: 'acme/eu', author: { credential: 'token', token: 't1' }, definition: { enabled: false } },
+  ]);
+  expect(projections.rules.versions(0, 'r2')).toMatchObject([{ definition: { keep: 'source:crm' } }]);
+  expect(projections.jobs.job('j1')).toMatchObject({
+    state: 'paused',
+    reason: 'REL_ACL',
+    runCount: 1,
+    totalAlerts: 3,
+    open: null,
+  });
+  expect(projections.jobs.judgedUpTo('a'.repeat(64))).toBe(1_700_000_000_000_000_001n);
+});
