@@ -235,6 +235,7 @@ export class Service {
       judgedUpTo: (group: string) => projections.jobs.judgedUpTo(group),
       beginning: (tenant: string | null) => projections.tenants.sinceOf(tenant)?.time ?? 0n,
       absentCaller: (owner: AbsentOwner) => this.authenticator.absentCaller(owner),
+      lookups: this.lookups,
       yieldTurn: this.#chore,
     };
     this.rules = new RuleJudge(judging);

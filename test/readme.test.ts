@@ -27,6 +27,7 @@ const pages = [
     'search',
     'languages',
     'graph',
+    'sigma',
     'tenants',
     'proofs',
     'erasure',

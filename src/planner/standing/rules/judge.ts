@@ -24,10 +24,12 @@ import type { RunRecord } from '../../../projections/jobs/job.ts';
 import type { DetectionDefinition, RuleVersion } from '../../../projections/rules/rule.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { changesAfter } from '../change-set.ts';
+import type { LookupTables } from '../lookup-tables.ts';
 import { putAlerts } from './alerts.ts';
 import { readCondition } from './condition.ts';
-import { type RowMatcher, sqlMatcher } from './matcher.ts';
+import { joinMatchers, type RowMatcher, sqlMatcher } from './matcher.ts';
 import { raise } from './query-rules.ts';
+import { sigmaMatcher } from './sigma-matcher.ts';
 
 export interface RuleJudgeDependencies {
   readonly gate: GateContract;
@@ -45,6 +47,7 @@ export interface RuleJudgeDependencies {
   readonly beginning: (tenant: string | null) => bigint;
   /** Throws REL_ACL where the owner has lost its rights. */
   readonly absentCaller: (owner: AbsentOwner) => Caller;
+  readonly lookups: Pick<LookupTables, 'keys'>;
   readonly yieldTurn: () => Promise<void>;
 }
 
@@ -229,7 +232,7 @@ export class RuleJudge {
     const changes = await this.#inSlices(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
     if (!changes.complete) group.isDue = true;
     const erased = snapshot.erasing([type]);
-    const found = changes.versions.length === 0 ? [] : await matcher.judge(changes, type, () => this.#turn());
+    const found = await matcher.judge(changes, type, () => this.#turn(), snapshot);
     const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches }));
     const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
@@ -268,10 +271,21 @@ export class RuleJudge {
     const rules = standing.map(({ record, until }) => `${record.id} ${record.version} ${until ?? ''}`).join();
     const under = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion} ${rules}`;
     if (group.matcher?.under !== under) {
-      const made = await sqlMatcher(this.#parts.planner, caller, snapshot, standing, ({ record }, error) =>
-        this.#fail(record.id, error),
-      );
-      group.matcher = { under, made };
+      const onError = ({ record }: RuleVersion, error: unknown): void => this.#fail(record.id, error);
+      const { planner, lookups } = this.#parts;
+      const isSigma = ({ record: { definition } }: RuleVersion): boolean =>
+        definition.kind === 'detection' && definition.language === 'sigma';
+      const sigma = standing.filter(isSigma);
+      const sql = standing.filter((version) => !isSigma(version));
+      const parts = {
+        planner,
+        placeholders: (name: string) => lookups.keys(caller.path, name),
+        onError,
+        turn: () => this.#turn(),
+      };
+      const matchers = [await sqlMatcher(planner, caller, snapshot, sql, onError)];
+      if (sigma.length > 0) matchers.push(await sigmaMatcher(parts, caller, snapshot, group.type, sigma));
+      group.matcher = { under, made: joinMatchers(matchers) };
     }
     return group.matcher.made;
   }

@@ -20,8 +20,10 @@ export interface RuleMatches {
 export interface RowMatcher {
   /** Columns of the type that it reads. */
   readonly columns: ReadonlySet<string>;
-  /** `turn` lets others have theirs; it is called between any two pieces of some milliseconds. */
-  judge(changes: ChangeSet, type: string, turn: () => Promise<void>): Promise<readonly RuleMatches[]>;
+  /**
+   * `turn` lets others have theirs; it is called between any two pieces of some milliseconds. `snapshot` serves the rows of before, too.
+   */
+  judge(changes: ChangeSet, type: string, turn: () => Promise<void>, snapshot: GovernedSnapshot): Promise<readonly RuleMatches[]>;
 }
 
 /** Whether the version of a rule was in force when a row of that system_from came. */
@@ -50,6 +52,7 @@ export async function sqlMatcher(
   }
   const judge: RowMatcher['judge'] = async (changes, type, turn) => {
     const found: RuleMatches[] = [];
+    if (changes.versions.length === 0) return found;
     for (const { rule, sql } of asked) {
       await turn();
       try {
@@ -65,6 +68,18 @@ export async function sqlMatcher(
     return found;
   };
   return { columns, judge };
+}
+
+/** Several of them as one. */
+export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
+  return {
+    columns: new Set(matchers.flatMap(({ columns }) => [...columns])),
+    judge: async (...given) => {
+      const found: RuleMatches[] = [];
+      for (const matcher of matchers) found.push(...(await matcher.judge(...given)));
+      return found;
+    },
+  };
 }
 
 /** Rows of a `RowCondition`'s statement. */

@@ -24,6 +24,10 @@ export class LiteralIndex {
   /** The literal that ends in a state, or -1; and the next state on the way of failures where one ends, or -1. */
   readonly #ends: Int32Array;
   readonly #next: Int32Array;
+  /** The state itself where a literal ends in it, else `#next`. */
+  readonly #first: Int32Array;
+  /** Classes of ASCII, capitals as small letters. */
+  readonly #byteClasses: Uint16Array;
 
   private constructor(states: number, classes: Uint16Array, classCount: number) {
     this.#classes = classes;
@@ -31,6 +35,10 @@ export class LiteralIndex {
     this.#ends = new Int32Array(states);
     this.#next = new Int32Array(states).fill(-1);
     this.#fail = new Int32Array(states);
+    this.#first = new Int32Array(states).fill(-1);
+    this.#byteClasses = Uint16Array.from({ length: 256 }, (_, byte) =>
+      byte > 127 ? 0 : classes[byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte]!,
+    );
     let capacity = 16;
     while (capacity < states * 2) capacity *= 2;
     this.#keys = new Float64Array(capacity).fill(-1);
@@ -79,6 +87,7 @@ export class LiteralIndex {
         const fail = this.#fail[number]!;
         this.#next[number] = this.#ends[fail] === -1 ? this.#next[fail]! : fail;
       }
+      this.#first[number] = this.#ends[number] === -1 ? this.#next[number]! : number;
       if (number % stepStates === stepStates - 1) yield;
     }
     const width = this.#classCount;
@@ -94,20 +103,25 @@ export class LiteralIndex {
 
   /** Calls `found` with each literal and the index behind it, in order of their ends. */
   search(text: string, found: (literal: number, end: number) => void): void {
-    const classes = this.#classes;
-    const table = this.#table;
-    const width = this.#classCount;
-    const whole = this.#tableStates;
     let state = 0;
-    for (let i = 0; i < text.length; i++) {
-      const unit = classes[text.charCodeAt(i)]!;
-      state = unit === 0 ? 0 : state < whole ? table[state * width + unit]! : this.#step(state, unit);
-      let at = this.#ends[state] === -1 ? this.#next[state]! : state;
-      while (at !== -1) {
-        found(this.#ends[at]!, i + 1);
-        at = this.#next[at]!;
-      }
+    for (let i = 0; i < text.length; i++) state = this.#advance(state, this.#classes[text.charCodeAt(i)]!, i + 1, found);
+  }
+
+  /** The same in ASCII bytes[from..to), whatever their case: literals are in lower case. Ends count from `from`. */
+  searchBytes(bytes: Uint8Array, from: number, to: number, found: (literal: number, end: number) => void): void {
+    let state = 0;
+    for (let i = from; i < to; i++) state = this.#advance(state, this.#byteClasses[bytes[i]!]!, i + 1 - from, found);
+  }
+
+  #advance(from: number, unit: number, end: number, found: (literal: number, end: number) => void): number {
+    const state =
+      unit === 0 ? 0 : from < this.#tableStates ? this.#table[from * this.#classCount + unit]! : this.#step(from, unit);
+    let at = this.#first[state]!;
+    while (at !== -1) {
+      found(this.#ends[at]!, end);
+      at = this.#next[at]!;
     }
+    return state;
   }
 
   #step(from: number, unit: number): number {

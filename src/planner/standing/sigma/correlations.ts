@@ -1,9 +1,10 @@
 /**
  * Correlations over a stream of matches: counts of events, of different values and of rules, in windows of time and groups of
- * equal fields. The state is a function of the matches in the order in which they came, so that a replay finds the same.
+ * equal fields. What a match raises depends on the matches of its group within twice the timespan before it, and on nothing
+ * older, so that a restart finds the state again in the rows.
  *
  * - A window ends at an event and holds what lies less than `timespan` before it, wherever it begins.
- * - A group that has matched is quiet until a whole window has passed.
+ * - A match is raised where a window fits and the one of the event before it, within the timespan, does not.
  * - A row without one of the fields of `group-by` belongs to no group.
  */
 import { countMax } from './correlation-rule.ts';
@@ -31,11 +32,8 @@ interface Kept {
   readonly value: string;
 }
 
-interface Group {
-  /** In order of their instants. */
-  readonly events: Kept[];
-  quietUntil: bigint;
-}
+/** In order of their instants. */
+type Group = Kept[];
 
 /** Correlations beside the documents that they refer to. */
 export interface LinkedCorrelations {
@@ -101,6 +99,11 @@ export class Correlator {
     );
   }
 
+  /** How far back the state reaches, ns: twice the longest timespan, through all that refer to each other. */
+  get reachNs(): bigint {
+    return this.#correlations.reduce((sum, { timespanNs }) => sum + 2n * timespanNs, 0n);
+  }
+
   /** Takes one match and returns those of correlations that it completes, in order. */
   observe(event: MatchEvent): readonly MatchEvent[] {
     const events = [event];
@@ -145,7 +148,11 @@ class Running {
       }),
     );
     const most = Math.max(0, ...correlation.bounds.map(({ value }) => value));
-    this.#keptMax = correlation.type === 'event_count' ? most + 1 : countMax;
+    this.#keptMax = correlation.type === 'event_count' ? 2 * most + 4 : countMax;
+  }
+
+  get timespanNs(): bigint {
+    return this.#correlation.timespanNs;
   }
 
   observe(event: MatchEvent): MatchEvent | null {
@@ -157,16 +164,19 @@ class Running {
     const value = field === null ? '' : event.valueOf(field);
     if (value === null) return null;
     const group = this.#group(JSON.stringify(values));
-    const at = insert(group.events, { instant: event.instant, document: event.document, value });
+    const at = insert(group, { instant: event.instant, document: event.document, value });
     const completed = this.#completes(group, at);
-    if (group.events.length > this.#keptMax) group.events.shift();
+    const { timespanNs } = this.#correlation;
+    const newest = group.at(-1)!.instant;
+    let stale = Math.max(0, group.length - this.#keptMax);
+    while (group[stale]!.instant <= newest - 2n * timespanNs) stale++;
+    group.splice(0, stale);
     return completed ? { document: this.#ordinal, instant: event.instant, row: event.row, valueOf: event.valueOf } : null;
   }
 
   #group(key: string): Group {
-    let group = this.#groups.get(key);
-    if (group === undefined) group = { events: [], quietUntil: 0n };
-    else this.#groups.delete(key);
+    const group = this.#groups.get(key) ?? [];
+    this.#groups.delete(key);
     this.#groups.set(key, group);
     if (this.#groups.size > groupsMax) this.#groups.delete(this.#groups.keys().next().value!);
     return group;
@@ -175,25 +185,25 @@ class Running {
   /** Looks at the windows that the event lies in: those that end at it, and at later events that came before it. */
   #completes(group: Group, from: number): boolean {
     const { timespanNs } = this.#correlation;
-    const { events } = group;
-    const { instant } = events[from]!;
-    const newest = events.at(-1)!.instant;
-    let begin = 0;
-    for (let end = from; end < events.length && events[end]!.instant - timespanNs < instant; end++) {
-      const last = events[end]!.instant;
-      if (last < group.quietUntil) continue;
-      while (events[begin]!.instant <= last - timespanNs) begin++;
-      if (!this.#holds(events, begin, end + 1)) continue;
-      group.quietUntil = last + timespanNs;
-      return true;
+    const { instant } = group[from]!;
+    const others = group.toSpliced(from, 1);
+    const fits = (events: Group, end: number): boolean => {
+      let begin = end;
+      while (begin > 0 && events[begin - 1]!.instant > events[end]!.instant - timespanNs) begin--;
+      return this.#holds(events, begin, end + 1);
+    };
+    let isBegun = false;
+    for (let end = from; end < group.length && group[end]!.instant - timespanNs < instant; end++) {
+      // A window that fitted without this event belongs to an episode that was raised then.
+      if (end > from && fits(others, end - 1)) return false;
+      if (isBegun || !fits(group, end)) continue;
+      const hasPrevious = end > 0 && group[end - 1]!.instant > group[end]!.instant - timespanNs;
+      isBegun = !hasPrevious || !fits(group, end - 1);
     }
-    let stale = 0;
-    while (events[stale]!.instant <= newest - 2n * timespanNs) stale++;
-    events.splice(0, stale);
-    return false;
+    return isBegun;
   }
 
-  #holds(events: readonly Kept[], from: number, to: number): boolean {
+  #holds(events: Group, from: number, to: number): boolean {
     const { type, bounds } = this.#correlation;
     if (type === 'temporal_ordered') return this.#isInOrder(events, from, to);
     const count =
@@ -219,7 +229,7 @@ class Running {
     });
   }
 
-  #isInOrder(events: readonly Kept[], from: number, to: number): boolean {
+  #isInOrder(events: Group, from: number, to: number): boolean {
     let next = 0;
     for (let i = from; i < to && next < this.#sources.length; i++) if (events[i]!.document === this.#sources[next]) next++;
     return next === this.#sources.length;
@@ -227,7 +237,7 @@ class Running {
 }
 
 /** Index at which the event stands afterwards: behind those of the same instant. */
-function insert(events: Kept[], event: Kept): number {
+function insert(events: Group, event: Kept): number {
   let at = events.length;
   while (at > 0 && events[at - 1]!.instant > event.instant) at--;
   events.splice(at, 0, event);

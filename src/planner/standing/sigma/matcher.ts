@@ -4,10 +4,10 @@
  */
 import type { NamedColumn } from '../../../log/values/columns.ts';
 import { parseInstant } from '../../../log/values/timestamp.ts';
-import { anyField, type CompiledTest, compileRules, type Node, type Program } from './compile.ts';
+import { type Anchored, anyField, type CompiledTest, compileRules, type Node, type Program } from './compile.ts';
 import type { FieldTest } from './field-test.ts';
 import { foldCase } from './pattern.ts';
-import { ColumnTexts, type FieldReader, fieldReader, type Texts } from './row-texts.ts';
+import { type AsciiColumn, ColumnTexts, type FieldReader, fieldReader, type Texts } from './row-texts.ts';
 import type { LogSource, SigmaRule } from './rule.ts';
 
 /** Rows as a scan or an ingest has them: `selection[0..count)` are indexes into the columns; null means first .. first + count - 1. */
@@ -22,7 +22,7 @@ export interface JudgedRows {
 export type Matches = ReadonlyMap<number, readonly number[]>;
 
 /** Characters read and rules evaluated until others have a turn, about 2 ms. */
-const turnWork = 200_000;
+const turnWork = 100_000;
 const ruleWork = 40;
 
 interface Scan {
@@ -30,6 +30,8 @@ interface Scan {
   /** Ordinal of the field, or `anyField` for keywords alone. */
   readonly field: number;
   readonly keywords: boolean;
+  /** Set where the rows of the column are ASCII texts. */
+  readonly ascii: AsciiColumn | null;
 }
 
 export class SigmaMatcher {
@@ -89,8 +91,11 @@ export class SigmaMatcher {
     const columns = new Map(rows.columns.map((column) => [column.name, new ColumnTexts(column)]));
     this.#columns = [...columns.values()];
     this.#readers = fields.map((name) => fieldReader(columns, name));
-    const scans = this.#scans(columns);
-    const logSource = (['product', 'category', 'service'] as const).map((key) => ({ key, read: fieldReader(columns, key) }));
+    const scans = yield* this.#scans(columns, rowRange(rows));
+    const logSource = (['product', 'category', 'service'] as const).flatMap((key) => {
+      const read = fieldReader(columns, key);
+      return read === null ? [] : [{ key, read }];
+    });
     const matches = new Map<number, number[]>();
     for (let i = 0; i < rows.count; i++) {
       const row = rows.selection === null ? rows.first + i : rows.selection[i]!;
@@ -98,7 +103,7 @@ export class SigmaMatcher {
       this.#stamp++;
       this.#candidates.length = 0;
       for (const scan of scans) this.#scan(scan);
-      const source = logSource.map(({ key, read }) => ({ key, text: foldCase(read?.(row)[0] ?? '') }));
+      const source = logSource.map(({ key, read }) => ({ key, text: foldCase(read(row)[0] ?? '') }));
       for (const rule of this.#program.always) this.#evaluate(rule, source, matches);
       for (const rule of this.#candidates) this.#evaluate(rule, source, matches);
       if (this.#work > turnWork) {
@@ -109,7 +114,10 @@ export class SigmaMatcher {
     return matches;
   }
 
-  #scans(columns: ReadonlyMap<string, ColumnTexts>): readonly Scan[] {
+  *#scans(
+    columns: ReadonlyMap<string, ColumnTexts>,
+    [first, last]: readonly [number, number],
+  ): Generator<undefined, readonly Scan[], void> {
     const { fields, wholes, hasLiterals, hasKeywords } = this.#program;
     const scans: Scan[] = [];
     const covered = new Set<string>();
@@ -118,16 +126,21 @@ export class SigmaMatcher {
       if (read === null || read === undefined || (wholes[field] === null && !hasLiterals[field])) continue;
       const isPlain = columns.get(name) !== undefined && columns.get(name)!.column.type !== 'json';
       if (isPlain) covered.add(name);
-      scans.push({ read, field, keywords: isPlain && hasKeywords });
+      const ascii = isPlain ? columns.get(name)!.asciiBytes(first, last) : null;
+      if (ascii !== null) yield;
+      scans.push({ read, field, keywords: isPlain && hasKeywords, ascii });
     }
     if (!hasKeywords) return scans;
     for (const [name, column] of columns) {
-      if (!covered.has(name)) scans.push({ read: (row) => column.leaves(row), field: anyField, keywords: true });
+      if (covered.has(name)) continue;
+      yield;
+      scans.push({ read: (row) => column.leaves(row), field: anyField, keywords: true, ascii: column.asciiBytes(first, last) });
     }
     return scans;
   }
 
-  #scan({ read, field, keywords }: Scan): void {
+  #scan({ read, field, keywords, ascii }: Scan): void {
+    if (ascii !== null) return this.#scanAscii(ascii, field, keywords);
     const { wholes, hasLiterals, literals } = this.#program;
     const texts = field === anyField ? read(this.#row) : this.#textsOf(field);
     for (const text of texts) {
@@ -143,17 +156,29 @@ export class SigmaMatcher {
     }
   }
 
+  #scanAscii({ heap, offsets, nulls, lower, from }: AsciiColumn, field: number, keywords: boolean): void {
+    const { wholes, hasLiterals, literals } = this.#program;
+    const row = this.#row;
+    if (nulls?.[row] === 1) return;
+    const [begin, end] = [offsets[row]!, offsets[row + 1]!];
+    const byText = field === anyField ? null : wholes[field]!;
+    const whole = byText?.get(lower.slice(begin - from, end - from));
+    if (whole !== undefined) for (const test of whole) this.#hit(test);
+    if (!keywords && !hasLiterals[field]) return;
+    this.#work += end - begin + 16;
+    this.#length = end - begin;
+    this.#field = field;
+    this.#keywords = keywords;
+    literals.searchBytes(heap, begin, end, this.#found);
+  }
+
   readonly #found = (literal: number, end: number): void => {
     const anchored = this.#program.anchored[literal]!;
     if (this.#field !== anyField) this.#hitAll(anchored.get(this.#field), literal, end);
     if (this.#keywords) this.#hitAll(anchored.get(anyField), literal, end);
   };
 
-  #hitAll(
-    anchored: Program['anchored'][number] extends ReadonlyMap<number, infer A> ? A | undefined : never,
-    literal: number,
-    end: number,
-  ): void {
+  #hitAll(anchored: Anchored | undefined, literal: number, end: number): void {
     if (anchored === undefined) return;
     const { tests, places } = anchored;
     for (let i = 0; i < tests.length; i++) {
@@ -251,6 +276,17 @@ export class SigmaMatcher {
     }
     return this.#leaves;
   }
+}
+
+/** Rows from the first that is judged to behind the last. */
+function rowRange({ selection, first, count }: JudgedRows): readonly [number, number] {
+  if (selection === null) return [first, first + count];
+  let [least, most] = [Number.POSITIVE_INFINITY, -1];
+  for (let i = 0; i < count; i++) {
+    least = Math.min(least, selection[i]!);
+    most = Math.max(most, selection[i]!);
+  }
+  return [least, most + 1];
 }
 
 function passes(test: FieldTest, text: string): boolean {

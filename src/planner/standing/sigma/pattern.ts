@@ -67,7 +67,7 @@ export function openDashes(pieces: readonly Piece[]): readonly Piece[] {
  */
 export function foldCase(text: string): string {
   const lower = text.toLowerCase();
-  return /[ςſ]/.test(lower) ? lower.replaceAll('ς', 'σ').replaceAll('ſ', 's') : lower;
+  return lower.includes('ς') || lower.includes('ſ') ? lower.replaceAll('ς', 'σ').replaceAll('ſ', 's') : lower;
 }
 
 export function foldPieces(pieces: readonly Piece[]): readonly Piece[] {

@@ -2,6 +2,7 @@
  * Cells of rows as rules read them: the text of a cell, several of them where JSON holds a list, none where a field is absent.
  * Dotted names reach into JSON columns. NULL is absent: a column cannot tell them apart.
  */
+import { isAscii } from 'node:buffer';
 import type { NamedColumn } from '../../../log/values/columns.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
@@ -10,6 +11,16 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 export type Texts = readonly string[];
 
 const none: Texts = [];
+const asciiBytesMax = 512 * 1024;
+
+export interface AsciiColumn {
+  readonly heap: Uint8Array;
+  readonly offsets: Uint32Array;
+  readonly nulls: Uint8Array | null;
+  /** The texts in lower case, one after the other: that of a row begins at its offset less `from`. */
+  readonly lower: string;
+  readonly from: number;
+}
 
 /** Reads one column at a time. The last JSON text that was parsed is kept, since several names reach into one cell. */
 export class ColumnTexts {
@@ -19,6 +30,22 @@ export class ColumnTexts {
 
   constructor(column: NamedColumn) {
     this.column = column;
+  }
+
+  /**
+   * Bytes of a text column whose rows [first, last) are ASCII, for readers that need no strings; null for any other column. Short ones
+   * only: the look at them is part of one turn.
+   */
+  asciiBytes(first: number, last: number): AsciiColumn | null {
+    const { vector, type } = this.column;
+    if (vector.kind !== 'text' || type === 'json' || last <= first) return null;
+    const { offsets, heap, nulls } = vector;
+    const [from, to] = [offsets[first]!, offsets[last]!];
+    if (to - from > asciiBytesMax || !isAscii(heap.subarray(from, to))) return null;
+    const lower = Buffer.from(heap.buffer, heap.byteOffset + from, to - from)
+      .toString('latin1')
+      .toLowerCase();
+    return { heap, offsets, nulls, lower, from };
   }
 
   /** Texts of the cell itself. */

@@ -201,21 +201,62 @@ describe('the right of a rule', () => {
   });
 });
 
+const onDisk = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/data', SERVICE_KEK: 'ab'.repeat(32) };
+
 test('alerts and the cursor behind them are one append: a start judges what was not judged, and nothing again', async () => {
   const disk = new MemoryDisk();
-  const settings = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/data', SERVICE_KEK: 'ab'.repeat(32) };
-  const first = await StoreWorld.open(settings, { disk });
+  const first = await StoreWorld.open(onDisk, { disk });
   await first.call('POST', '/types', login);
   await first.call('POST', '/rules', { ...many, dedupe_by: ['who'] });
   await first.call('POST', '/ingest?object_type=Login', [{ id: 'a', who: 'x', fails: 9 }]);
   await first.service.rules.settle();
   await first.call('POST', '/ingest?object_type=Login', [{ id: 'b', who: 'x', fails: 9 }]);
   await first.close();
-  const second = await StoreWorld.open(settings, { disk });
+  const second = await StoreWorld.open(onDisk, { disk });
   await second.service.rules.settle();
   expect(await second.rows('SELECT "count" FROM Alert AS OF CURRENT')).toEqual([{ count: 2 }]);
   let runs = 0;
   for await (const { body } of second.service.log.read(0)) if (body.kind === 'run') runs++;
   expect(runs).toBe(2);
   await second.close();
+});
+
+describe('Sigma rules', () => {
+  const sigma = (title: string, rest: string): string => `title: ${title}\nid: ${title}\n${rest}\n`;
+  const failed = sigma(
+    'failed',
+    'logsource: {product: windows}\ndetection: {s: {fails|gte: 1, who|startswith: u}, condition: s}',
+  );
+  const burst = sigma(
+    'burst',
+    'correlation: {type: event_count, rules: [failed], group-by: [who], timespan: 1m, condition: {gte: 3}, generate: true}',
+  );
+  const at = (id: string, who: string, second: number) => ({
+    id,
+    who,
+    fails: 1,
+    valid_from: `2024-05-01T10:00:${String(second).padStart(2, '0')}Z`,
+  });
+  const of = async (title: string) =>
+    (await alerts()).flatMap((alert) => (alert['title'] === title ? [alert['matched_pk']] : []));
+
+  test('are judged together on each commit; a correlation goes on behind a restart, and is raised once an episode', async () => {
+    const disk = new MemoryDisk();
+    await world.close();
+    world = await StoreWorld.open(onDisk, { disk });
+    await must('POST', '/types', login);
+    await must('POST', '/rules', many);
+    const imported = await must('POST', '/rules/sigma?object_type=Login', { rules: [failed, burst] });
+    expect(imported['results']).toMatchObject([{ status: 'imported' }, { status: 'imported' }]);
+    await put([at('a', 'u1', 0), at('b', 'U2', 1), { id: 'c', who: 'x', fails: 9 }]);
+    await put([at('d', 'u1', 10)]);
+    await judged();
+    expect([await of('failed'), await of('burst'), await of('many fails')]).toEqual([['a', 'b', 'd'], [], ['c']]);
+    await world.close();
+    world = await StoreWorld.open(onDisk, { disk });
+    await put([at('e', 'u1', 20)]);
+    await put([at('f', 'u1', 30), at('g', 'U2', 31)]);
+    await judged();
+    expect([await of('failed'), await of('burst')]).toEqual([['a', 'b', 'd', 'e', 'f', 'g'], ['e']]);
+  });
 });
