@@ -54,6 +54,13 @@ const known = new Set([
 /** Counts the values of one rule, which modifiers may multiply. */
 export class ValueBudget {
   #left: number = bounds.values;
+  #regexLeft: number = bounds.regexLength;
+
+  spendRegex(path: string, characters: number): void {
+    this.#regexLeft -= characters;
+    if (this.#regexLeft >= 0) return;
+    throw new Refusal(path, `regular expressions of a rule have at most ${bounds.regexLength} characters`, 'REL_TOO_LARGE');
+  }
 
   spend(path: string, values: number): void {
     this.#left -= values;
@@ -235,6 +242,7 @@ class Item {
   #regex(source: string): FieldTest {
     const set = new Set(this.#modifiers.map((modifier) => regexFlags[modifier] ?? ''));
     const flags = ['i', 'm', 's'].filter((flag) => set.has(flag)).join('');
+    this.#context.budget.spendRegex(this.#context.path, source.length);
     return compileSigmaRegex(this.#context.path, source, flags);
   }
 

@@ -47,16 +47,41 @@ function readYaml(text: string): ReadonlyMap<string, unknown> {
     throw new Refusal('', `a rule has at most ${bounds.documentBytes} bytes`, 'REL_TOO_LARGE');
   }
   checkDepth(text);
-  const { parseDocument: parseYaml, LineCounter } = yaml();
+  const { parseDocument: parseYaml, isScalar: isYamlScalar, Lexer, LineCounter, visit } = yaml();
   const lineCounter = new LineCounter();
+  let lexemes = 0;
+  for (const _ of new Lexer().lex(text)) {
+    if (++lexemes > bounds.lexemes) {
+      throw new Refusal(
+        '',
+        `a rule has at most ${bounds.lexemes} lexemes of YAML, and about a fifth of that in values`,
+        'REL_TOO_LARGE',
+      );
+    }
+  }
+  const refuseAt = (offset: number, problem: string): Refusal => {
+    const { line, col } = lineCounter.linePos(offset);
+    return new Refusal('', `YAML, line ${line}, column ${col}: ${problem}`, 'REL_PARSE');
+  };
   let value: unknown;
   try {
-    const document = parseYaml(text, { intAsBigInt: true, merge: true, lineCounter, prettyErrors: false, logLevel: 'silent' });
+    const options = { intAsBigInt: true, merge: true, uniqueKeys: false, lineCounter, prettyErrors: false } as const;
+    const document = parseYaml(text, { ...options, logLevel: 'silent' });
     const [problem] = document.errors;
-    if (problem !== undefined) {
-      const { line, col } = lineCounter.linePos(problem.pos[0]);
-      throw new Refusal('', `YAML, line ${line}, column ${col}: ${problem.message}`, 'REL_PARSE');
-    }
+    if (problem !== undefined) throw refuseAt(problem.pos[0], problem.message);
+    // The library compares each key with all before it.
+    visit(document, {
+      Map(_key, map) {
+        const keys = new Set<string>();
+        for (const { key } of map.items) {
+          if (!isYamlScalar(key)) continue;
+          const name = String(key.value);
+          if (name === '<<') continue;
+          if (keys.has(name)) throw refuseAt(key.range?.[0] ?? 0, `the key ${JSON.stringify(name)} stands twice`);
+          keys.add(name);
+        }
+      },
+    });
     value = document.toJS({ mapAsMap: true, maxAliasCount: bounds.yamlAliases });
   } catch (error) {
     if (error instanceof Refusal) throw error;

@@ -28,6 +28,10 @@ export class Refusal extends Error {
 export const bounds = {
   /** Bytes of one document: parsing YAML is one turn. */
   documentBytes: 256 * 1024,
+  /** Lexemes of one document: about five for each value of a list in lines of its own. */
+  lexemes: 20_000,
+  /** Characters of all regular expressions of one rule: compiling takes longer than all else. */
+  regexLength: 4_096,
   /** Values of one rule, after placeholders and encodings have multiplied them. */
   values: 20_000,
   /** Characters of one value. */

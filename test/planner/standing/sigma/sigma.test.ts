@@ -69,7 +69,7 @@ describe('conditions', () => {
 test('what cannot be judged is refused by its name and place', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['a: [', 'REL_PARSE : YAML, line 1, column 5'],
-    ['a: 1\na: 2', 'REL_PARSE : YAML, line 2, column 1: Map keys must be unique'],
+    ['a: 1\na: 2', 'REL_PARSE : YAML, line 2, column 1: the key "a" stands twice'],
     ['- a', 'REL_INVALID : a rule is a map'],
     ['logsource: {}', 'REL_INVALID title: a rule has a title'],
     ['title: t\ndetection: {}', 'REL_INVALID logsource: a rule has a logsource'],
@@ -91,13 +91,17 @@ test('what cannot be judged is refused by its name and place', () => {
     [item("f|re: 'a++'"), 'REL_INVALID detection.s.f|re: a regular expression uses a possessive quantifier'],
     [item("f|re: 'a('"), 'REL_INVALID detection.s.f|re: a regular expression is malformed'],
     [item("f|re: '(((a{99}){99}){99}){99}'"), 'REL_INVALID detection.s.f|re: a regular expression is malformed or too large'],
+    [
+      item(`f|re: ['${'a'.repeat(2_500)}', '${'b'.repeat(2_500)}']`),
+      'REL_TOO_LARGE detection.s.f|re: regular expressions of a rule',
+    ],
     [item('f|cidr: 10.0.0/8'), 'REL_INVALID detection.s.f|cidr: "10.0.0/8" is no range of addresses'],
     [item("f|expand: '%nobody%'"), 'REL_INVALID detection.s.f|expand: there is no lookup table "nobody"'],
     [item('f|lt: x'), 'REL_INVALID detection.s.f|lt: lt compares with a number'],
     [item("f|base64: 'a*'"), 'REL_INVALID detection.s.f|base64: base64 has no form for wildcards'],
     [rule('s: [null]\ncondition: s'), 'REL_INVALID detection.s: null is the value of a field'],
     [`${rule('s: {f: a}\ncondition: s')}x: ${'['.repeat(99)}`, 'REL_TOO_LARGE : YAML nests at most 64 times'],
-    [item(`f: [${'a,'.repeat(20_001)}]`), 'REL_TOO_LARGE detection.s.f: a rule has at most 20000 values'],
+    [item(`f: [${'a,'.repeat(20_001)}]`), 'REL_TOO_LARGE : a rule has at most 20000 lexemes of YAML'],
     [`title: ${'x'.repeat(300_000)}`, 'REL_TOO_LARGE : a rule has at most 262144 bytes'],
     ['a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c]', 'REL_PARSE : YAML: Excessive alias'],
     ['title: t\nfilter: {}\nlogsource: {}', 'REL_INVALID filter: filters of Sigma 2.1'],
