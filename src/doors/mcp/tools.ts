@@ -65,7 +65,7 @@ export function readCall(name: string, given: unknown) {
 /** Tools of the specification whose capability is not built, by what they wait for. */
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'the resolution of identities': 'resolve_entity_identity investigate_entity',
+    'the resolution of identities': 'investigate_entity',
     'cases and their notes': 'get_case_summary add_case_note',
     'the functions of its domain': 'find_in_social_corpus get_domain_summary find_threats',
     'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',

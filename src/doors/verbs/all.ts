@@ -7,7 +7,15 @@ import { recall, replayRecall } from './memory/recall.ts';
 import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
 import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
-import { beneficialOwnership, geofence, reconstructWire, screenSanctions, traceCrypto, traceHawala } from './domain.ts';
+import {
+  beneficialOwnership,
+  geofence,
+  reconstructWire,
+  resolveEntityIdentity,
+  screenSanctions,
+  traceCrypto,
+  traceHawala,
+} from './domain.ts';
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
 import { findConnections, getEntityProfile, getTimeline, lookupIdentity } from './entity.ts';
 import { hybridSearch } from './hybrid.ts';
@@ -59,6 +67,7 @@ export const verbs: readonly Verb[] = [
   findScc,
   predictLinks,
   lookupIdentity,
+  resolveEntityIdentity,
   getEntityProfile,
   getTimeline,
   findConnections,

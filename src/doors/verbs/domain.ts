@@ -22,6 +22,17 @@ async function rowsOf(session: VerbSession, call: string, values: readonly Liter
 const limit = z.int().min(1).max(1_000).default(100);
 const id = z.string().min(1);
 
+export const resolveEntityIdentity = verb({
+  ...common,
+  name: 'resolve_entity_identity',
+  description:
+    'Rows of every type that are one person, company or thing, found by an identifier, a name or an id of one of them.',
+  input: z.object({ identity: id.max(1_024).describe('an identifier, a name, or the id of a row'), limit }),
+  tool: { title: 'Who it is', readOnly: true },
+  example: { identity: 'a memory' },
+  run: (session, { identity, limit: most }) => rowsOf(session, 'RESOLVE_IDENTITY($1)', [identity], most),
+});
+
 export const traceCrypto = verb({
   ...common,
   name: 'trace_crypto',

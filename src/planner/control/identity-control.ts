@@ -6,7 +6,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import { conflictWith } from '../../projections/identity/judgement-conflict.ts';
 import { errorAt } from '../error-location.ts';
-import { Clusters, rowId, standingJudgements } from '../identity/judged-clusters.ts';
+import { Clusters, newestOfPairs, rowId } from '../identity/judged-clusters.ts';
 import { hasRow, type NamedRow, rowsNamed } from '../identity/named-rows.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 import { smallAnswer } from '../run/answers.ts';
@@ -86,7 +86,7 @@ function refuseVetoed(snapshot: GovernedSnapshot, a: NamedRow, b: NamedRow, time
     if (known === undefined) seen.set(id, (known = hasRow(snapshot, row, time)));
     return known;
   };
-  const clusters = new Clusters(standingJudgements(judgements, sees));
+  const clusters = new Clusters(newestOfPairs(judgements).filter((each) => sees(each.a) && sees(each.b)));
   const veto = clusters.join(rowId(a), rowId(b));
   if (veto !== null) throw conflictWith(veto);
 }

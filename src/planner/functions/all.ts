@@ -57,7 +57,6 @@ const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'an exhibit': 'EXPLAIN_REPLAY',
     'to be a statement of its own': 'FUSE_IDENTITIES SPLIT_IDENTITIES',
-    'the resolution of identities, which is not built': 'RESOLVE_IDENTITY',
     'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );

@@ -10,15 +10,15 @@ export function rowId({ type, key }: NamedRow): string {
   return `${type}\u0000${key}`;
 }
 
-/** The newest judgement of each pair, in order. `sees`: whether a row is there for the reader. */
-export function standingJudgements(judgements: readonly Judgement[], sees: (row: NamedRow) => boolean): readonly Judgement[] {
+/** The newest judgement of each pair, in the order in which these were made. */
+export function newestOfPairs(judgements: readonly Judgement[]): readonly Judgement[] {
   const newest = new Map<string, Judgement>();
   for (const each of judgements) {
     const pair = [rowId(each.a), rowId(each.b)].sort().join('\u0001');
     newest.delete(pair);
     newest.set(pair, each);
   }
-  return [...newest.values()].filter(({ a, b }) => sees(a) && sees(b));
+  return [...newest.values()];
 }
 
 /** Groups of rows that grow together unless a veto stands between them. Rows go by id. */

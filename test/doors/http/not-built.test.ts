@@ -13,10 +13,6 @@ const root = join(import.meta.dirname, '../../..');
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
   'vectors of images, faces and voices, which nothing makes': ["SIMILAR_IMAGE('media-1')"],
-  'the resolution of identities, which is not built': [
-    "RESOLVE_IDENTITY('+49 30 1234')",
-    "SELECT * FROM RESOLVE_IDENTITY('a', MODE => 'canonical')",
-  ],
 };
 
 type Ask = (sql: string) => Promise<{ status: number; text: string }>;

@@ -60,7 +60,7 @@ const specified = (
 /** What this version has no function for yet: a tool that comes is taken out here. */
 const missing = new Set(
   (
-    'find_in_social_corpus get_domain_summary resolve_entity_identity ' +
+    'find_in_social_corpus get_domain_summary ' +
     'ingest_media ' +
     'get_case_summary add_case_note similar_multimodal list_workflows run_workflow workflow_status ' +
     'investigate_entity find_threats search_video_frames face_match'

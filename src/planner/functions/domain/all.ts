@@ -10,6 +10,7 @@ import { geofence } from './geofence.ts';
 import { hawalaTrace } from './hawala-trace.ts';
 import { influenceTier } from './influence-tier.ts';
 import { lookupIdentity } from './lookup-identity.ts';
+import { resolveIdentity } from './resolve-identity.ts';
 import { sanctionsScreen } from './sanctions-screen.ts';
 import { authenticityScore, botAmplification, inauthenticBehaviour, postingPattern } from './scorers/account-scores.ts';
 import { coordinatedAmplification } from './scorers/coordinated-amplification.ts';
@@ -22,6 +23,7 @@ import { wireReconstruction } from './wire-reconstruction.ts';
 export const domainFunctions: readonly TableFunction[] = [
   detectIdentities,
   lookupIdentity,
+  resolveIdentity,
   sanctionsScreen,
   beneficialOwnership,
   geofence,

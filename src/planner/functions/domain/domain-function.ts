@@ -171,6 +171,11 @@ export class DomainCall {
     return this.execution.services.kept.find(this.execution, [...new Set(types.map(({ type }) => type))], key, make);
   }
 
+  /** As `kept`, of what is made of the rows of one type. */
+  keptOf<T>(what: string, type: string, make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+    return this.execution.services.kept.find(this.execution, [type], what, make);
+  }
+
   /** Every type, or the one of SOURCE, of a function that reads rows of any. */
   types(): readonly TypeDefinition[] {
     const { source } = this.#bound;

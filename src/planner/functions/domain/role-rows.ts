@@ -4,7 +4,8 @@
  */
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
-import { parseZonedInstant } from '../../../log/values/timestamp.ts';
+import type { Json } from '../../../log/values/canonical-json.ts';
+import { formatInstant, parseZonedInstant } from '../../../log/values/timestamp.ts';
 import { isClosed } from '../../graph/graph-types.ts';
 import type { Steps } from '../../graph/steps.ts';
 import type { PlanColumn, ScanNode } from '../../logical-plan.ts';
@@ -71,6 +72,18 @@ export class RoleBatch {
     const parsed = jsonOf(cell);
     if (Array.isArray(parsed)) return parsed.filter((each) => typeof each === 'string');
     return [typeof parsed === 'string' ? parsed : cell];
+  }
+
+  /** A cell of any type that JSON has a form for; a whole number that it has none for as a text. */
+  json(column: string, row: number): Json {
+    const cell = this.#cell(column, row);
+    const place = this.#places.get(column);
+    if (cell === null || place === undefined || cell instanceof Float32Array) return null;
+    const { type } = this.#columns[place]!;
+    if (type === 'json' && typeof cell === 'string') return (jsonOf(cell) as Json | undefined) ?? null;
+    if (typeof cell !== 'bigint') return cell;
+    if (type === 'timestamp') return formatInstant(cell);
+    return cell >= -(2n ** 53n) && cell <= 2n ** 53n ? Number(cell) : String(cell);
   }
 
   systemFrom(row: number): bigint | null {

@@ -1,0 +1,191 @@
+/** RESOLVE_IDENTITY: clusters against naive ones of the same links, judgements and their undoing, rows that nobody sees, fusion by rules. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Caller } from '../../../../src/governance/caller.ts';
+import type { RuleDefinition } from '../../../../src/projections/rules/rule.ts';
+import { analyst, TestRandom, TestStore } from '../../../harness.ts';
+
+const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
+const person = {
+  id: 'string',
+  first_name: 'string',
+  last_name: 'string',
+  dob: 'string',
+  phone: 'string',
+  city: 'string',
+} as const;
+
+async function membersOf(store: TestStore, value: string, more = ''): Promise<string[]> {
+  return (await store.rows(`RESOLVE_IDENTITY('${value}')${more}`)).map(({ nodeId }) => String(nodeId)).sort();
+}
+
+describe('a family, a namesake and a person who is there twice', () => {
+  let store: TestStore;
+  beforeAll(async () => {
+    store = await TestStore.open('2024-01-01');
+    await store.register('Person', person, 'id');
+    await store.register('Account', { id: 'string', handle: 'string', name: 'string', phone: 'string' }, 'id');
+    const smith = { last_name: 'Smith', phone: '+44 20 7946 0018', city: 'London' };
+    await store.put('Person', [
+      { id: 'p1', first_name: 'Robert', dob: '1970-01-31', ...smith },
+      { id: 'p2', first_name: 'Bob', dob: '1970-01-31', ...smith, phone: '+442079460018' },
+      { id: 'wife', first_name: 'Anna', dob: '1992-07-03', ...smith },
+      { id: 'other', first_name: 'Robert', last_name: 'Smith', dob: '1951-11-12', phone: null, city: 'Leeds' },
+      { id: 'w', first_name: 'Wolfgang', last_name: 'Maier', dob: '1992-07-03', phone: null, city: 'Graz' },
+    ]);
+    await store.put('Account', [{ id: 'a1', handle: 'bobby', name: 'Bob Smith', phone: '0044 20 79460018' }]);
+  });
+  afterAll(() => store.close());
+
+  test('by an id, an identifier and a name', async () => {
+    for (const value of ['p1', 'p2', 'a1']) expect(await membersOf(store, value)).toEqual(['a1', 'p1', 'p2']);
+    expect(await membersOf(store, '+442079460018')).toEqual(['a1', 'p1', 'p2', 'wife']);
+    expect([await membersOf(store, 'wolfgang maier'), await membersOf(store, 'Maier, Wolfgang')]).toEqual([['w'], ['w']]);
+    expect([await membersOf(store, 'other'), await membersOf(store, 'nobody at all')]).toEqual([['other'], []]);
+  });
+
+  test('one row stands for the cluster, by its smallest id', async () => {
+    const [row, ...more] = await store.rows("RESOLVE_IDENTITY('p2', MODE => 'canonical')");
+    expect(more).toEqual([]);
+    expect([row!['nodeId'], row!['type'], JSON.parse(String(row!['members']))]).toEqual([
+      'a1',
+      'Account',
+      ['a1', 'p1', 'p2'].map((id) => ({ id, type: id === 'a1' ? 'Account' : 'Person' })),
+    ]);
+    expect(await store.column("SELECT * FROM RESOLVE_IDENTITY('p2', MODE => 'canonical', SOURCE => 'Person')")).toEqual(['p1']);
+  });
+
+  test('a fusion joins what nothing else does, and a split undoes it to the byte', async () => {
+    const before = await store.rows("RESOLVE_IDENTITY('w')");
+    store.clock.set('2024-02-01');
+    await store.rows("FUSE_IDENTITIES('w', 'p1', 'one passport')");
+    store.clock.set('2024-03-01');
+    for (const value of ['w', 'a1']) expect(await membersOf(store, value)).toEqual(['a1', 'p1', 'p2', 'w']);
+    const fused = (await store.rows("RESOLVE_IDENTITY('w')")).find(({ nodeId }) => nodeId === 'w')!;
+    expect(JSON.parse(String(fused['evidence']))).toMatchObject({ links: [{ to: 'p1', by: 'judgement', score: 1 }] });
+    await store.rows("SPLIT_IDENTITIES('p1', 'w')");
+    expect(await store.rows("RESOLVE_IDENTITY('w')")).toEqual(before);
+    store.clock.set('2024-04-01');
+    expect(await membersOf(store, 'w', " AS OF SYSTEM TIME '2024-01-15'")).toEqual(['w']);
+    expect(await membersOf(store, 'w', " AS OF SYSTEM TIME '2024-02-15'")).toEqual(['a1', 'p1', 'p2', 'w']);
+  });
+
+  test('a split parts what is alike, and stands in the way of those between', async () => {
+    await store.rows("SPLIT_IDENTITIES('p1', 'p2')");
+    const [one, other] = [await membersOf(store, 'p1'), await membersOf(store, 'p2')];
+    expect(one.includes('p2') || other.includes('p1')).toBe(false);
+    expect([...one, ...other].sort()).toEqual(['a1', 'p1', 'p2']);
+  });
+
+  test('fusion takes each field by the first rule that finds one; without rules it is refused', async () => {
+    const refused = await store.refusal("RESOLVE_IDENTITY('w', MODE => 'fuse')");
+    expect([refused.code, refused.status]).toEqual(['REL_UNPROCESSABLE', 422]);
+    await store.rows("FUSE_IDENTITIES('w', 'other')");
+    const rule = (name: string, field: string, keep: string): RuleDefinition => ({
+      kind: 'enrich',
+      name,
+      object_type: 'Person',
+      field,
+      keep,
+    });
+    for (const definition of [
+      rule('r1', 'city', 'source:registry'),
+      rule('r2', 'city', 'longest'),
+      rule('r3', 'last_name', 'newest'),
+      rule('r4', 'phone', 'most_frequent'),
+    ]) {
+      await store.invoke(analyst, 'schema', (invocation) =>
+        invocation.submit({ kind: 'put-rule', id: definition.name, definition, author: { credential: 'token', token: null } }),
+      );
+    }
+    const [row] = await store.rows("RESOLVE_IDENTITY('w', MODE => 'fuse')");
+    const fields = JSON.parse(String(row!['fields'])) as Record<
+      string,
+      { value: unknown; source: { id: string }; rule: string | null }
+    >;
+    expect(Object.entries(fields).map(([name, { value, source, rule: by }]) => [name, value, source.id, by])).toEqual([
+      ['city', 'Leeds', 'other', 'r2'],
+      ['last_name', 'Maier', 'w', 'r3'],
+    ]);
+  });
+
+  test('a hidden row joins nobody, and a masked cell says nothing', async () => {
+    const policy = (id: string, text: string) =>
+      store.service.gate.invoke(admin, { action: 'administer', purpose: null, correlationId: 'c' }, (invocation) =>
+        invocation.submit({ kind: 'put-policy', id, text }),
+      );
+    await policy('all', 'permit(principal, action, resource);');
+    await policy('unseen', 'forbid(principal, action == Action::"read", resource is Account);');
+    expect([await membersOf(store, 'p1'), await membersOf(store, 'a1'), await membersOf(store, 'bobby')]).toEqual([
+      ['p1'],
+      [],
+      [],
+    ]);
+    await policy('phones', '@mask("null") forbid(principal, action == Action::"readCell", resource == Column::"Person.phone");');
+    expect(await membersOf(store, '+442079460018')).toEqual([]);
+  });
+});
+
+/** Rows of few words, so that many are alike; judgements at random, and clusters worked out of the links by hand. */
+test.each([1, 2, 3, 4])(
+  'random rows %i: clusters are those of the links in the order of their scores, less what judgements part',
+  async (seed) => {
+    const bytes = new TestRandom(seed * 97).fill(new Uint8Array(4_096));
+    let next = 0;
+    const below = (sides: number): number => bytes[next++ % bytes.length]! % sides;
+    const of = <T>(all: readonly T[]): T => all[below(all.length)]!;
+    const store = await TestStore.open('2024-01-01');
+    await store.register('Person', person, 'id');
+    const ids = Array.from({ length: 14 }, (_, i) => `r${String(i).padStart(2, '0')}`);
+    for (const id of ids) {
+      const [first_name, last_name] = [of(['Robert', 'Bob', 'Anna', 'Anne']), of(['Smith', 'Smyth', 'Lindqvist'])];
+      await store.put('Person', [
+        {
+          id,
+          first_name,
+          last_name,
+          dob: of(['1970-01-31', '1992-07-03', null]),
+          phone: of([null, '+442079460018']),
+          city: of(['Graz', 'Leeds']),
+        },
+      ]);
+    }
+    interface Link {
+      readonly a: string;
+      readonly b: string;
+      readonly score: number;
+    }
+    const links = new Map<string, Link>();
+    for (const id of ids) {
+      for (const { nodeId, evidence } of await store.rows(`RESOLVE_IDENTITY('${id}')`)) {
+        for (const { to, score } of (JSON.parse(String(evidence)) as { links: { to: string; score: number }[] }).links) {
+          const [a, b] = [String(nodeId), to].sort() as [string, string];
+          links.set(`${a} ${b}`, { a, b, score });
+        }
+      }
+    }
+    const judged: { a: string; b: string; isOne: boolean }[] = [];
+    for (let i = 0; i < 8; i++) {
+      const [a, b, isOne] = [of(ids), of(ids), below(2) === 0];
+      if (a === b) continue;
+      try {
+        await store.rows(`${isOne ? 'FUSE' : 'SPLIT'}_IDENTITIES('${a}', '${b}')`);
+      } catch {
+        continue;
+      }
+      const same = judged.findIndex((each) => [each.a, each.b].sort().join() === [a, b].sort().join());
+      if (same >= 0) judged.splice(same, 1);
+      judged.push({ a, b, isOne });
+    }
+    const group = new Map(ids.map((id) => [id, new Set([id])]));
+    const join = (a: string, b: string): void => {
+      const both = new Set([...group.get(a)!, ...group.get(b)!]);
+      const isParted = judged.some((each) => !each.isOne && both.has(each.a) && both.has(each.b));
+      if (!isParted) for (const id of both) group.set(id, both);
+    };
+    for (const { a, b, isOne } of judged) if (isOne) join(a, b);
+    const order = [...links.values()].sort((x, y) => y.score - x.score || (`${x.a} ${x.b}` < `${y.a} ${y.b}` ? -1 : 1));
+    for (const { a, b } of order) join(a, b);
+    for (const id of ids) expect(await membersOf(store, id)).toEqual([...group.get(id)!].sort());
+    await store.close();
+  },
+);
