@@ -175,6 +175,8 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   get_entities: [{ entity_type: 'Deal', filters: { who: 'p1' } }, { entity_type: 'Dossier' }],
   aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],
   resolve_entity_identity: [{ identity: 'a1' }, { identity: 'x1' }, { identity: '+44 20 7946 0018' }, { identity: 'Bob Tomb' }],
+  investigate_entity: [{ entity_id: 'a1' }, { entity_id: 'x1' }, { entity_id: 'Bob Tomb' }],
+  find_in_social_corpus: [{ query: 'day' }],
   lookup_identity: [{ raw: 'ann@example.org' }, { raw: '+44 20 7946 0018' }],
   get_entity_profile: [{ entity_id: 'p1' }, { entity_id: 'x1' }, { entity_id: 'a1' }],
   get_timeline: [{ entity_id: 'p1' }, { entity_id: 'x1' }],

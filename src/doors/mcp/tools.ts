@@ -65,9 +65,7 @@ export function readCall(name: string, given: unknown) {
 /** Tools of the specification whose capability is not built, by what they wait for. */
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'the resolution of identities': 'investigate_entity',
-    'cases and their notes': 'get_case_summary add_case_note',
-    'the functions of its domain': 'find_in_social_corpus get_domain_summary find_threats',
+    'notes of cases that are links of exhibits': 'add_case_note',
     'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',
     workflows: 'list_workflows run_workflow workflow_status',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),

@@ -19,6 +19,7 @@ import {
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
 import { findConnections, getEntityProfile, getTimeline, lookupIdentity } from './entity.ts';
 import { hybridSearch } from './hybrid.ts';
+import { findInSocialCorpus, findThreats, getCaseSummary, getDomainSummary, investigateEntity } from './investigation.ts';
 import { nlQuery } from './nl-query.ts';
 import { jobStatus, listJobs, scheduleJobVerb } from './jobs.ts';
 import { eraseSubject, getAuditTrail, metrics, serverHealth } from './operations.ts';
@@ -68,6 +69,11 @@ export const verbs: readonly Verb[] = [
   predictLinks,
   lookupIdentity,
   resolveEntityIdentity,
+  investigateEntity,
+  getCaseSummary,
+  findThreats,
+  getDomainSummary,
+  findInSocialCorpus,
   getEntityProfile,
   getTimeline,
   findConnections,

@@ -60,10 +60,9 @@ const specified = (
 /** What this version has no function for yet: a tool that comes is taken out here. */
 const missing = new Set(
   (
-    'find_in_social_corpus get_domain_summary ' +
     'ingest_media ' +
-    'get_case_summary add_case_note similar_multimodal list_workflows run_workflow workflow_status ' +
-    'investigate_entity find_threats search_video_frames face_match'
+    'add_case_note similar_multimodal list_workflows run_workflow workflow_status ' +
+    'search_video_frames face_match'
   ).split(' '),
 );
 
@@ -114,11 +113,42 @@ describe('flat routes', () => {
       ['reconstruct_wire', { account: 'w2' }, "WIRE_RECONSTRUCTION('w2')"],
       ['trace_hawala', { seed: 'w1' }, "HAWALA_TRACE('w1')"],
       ['geofence', { lat: 51.5, lon: -0.1, radius_m: 10 }, 'GEOFENCE(51.5, -0.1, 10)'],
+      ['resolve_entity_identity', { identity: 'l1' }, "RESOLVE_IDENTITY('l1')"],
       ['screen_sanctions', { name: 'Bob Tomb', threshold: 0.5 }, "SANCTIONS_SCREEN('Bob Tomb', THRESHOLD => 0.5)"],
     ] as const) {
       const { rows } = await told(name, given);
       expect([name, rows.length > 0, rows]).toEqual([name, true, (await told('query', { sql: `SELECT * FROM ${sql}` }))['rows']]);
     }
+  });
+
+  test('a case has its notes, a domain its types, and posts are found by their words', async () => {
+    for (const [type, row] of [
+      ['Listing', { id: 'l2', name: 'Ludmila Quigley', list: 'two' }],
+      ['Case', { id: 'case-1', title: 'Harbour', subjects: ['l1'] }],
+      ['CaseNote', { id: 'n1', case_id: 'case-1', text: 'seen at the pier', author: 'ada' }],
+      ['Post', { id: 'post-1', account: 'a1', text: 'a storm is coming' }],
+    ] as const) {
+      await world.call('POST', `/ingest/auto?object_type=${type}`, [row]);
+    }
+    const summary = await told('get_case_summary', { case_id: 'case-1' });
+    expect([summary['cases'].map(({ title }: Json) => title), summary['notes'].map(({ text }: Json) => text)]).toEqual([
+      ['Harbour'],
+      ['seen at the pier'],
+    ]);
+    expect(await told('get_case_summary', { case_id: 'no case' })).toMatchObject({ cases: [], notes: [] });
+    expect((await told('get_domain_summary', { domain: 'cases' }))['types']).toEqual([
+      { role: 'case', type: 'Case', rows: 1 },
+      { role: 'case_note', type: 'CaseNote', rows: 1 },
+    ]);
+    expect((await told('find_in_social_corpus', { query: 'storm' }))['posts'].map(({ row }: Json) => row._pk)).toEqual([
+      'post-1',
+    ]);
+    const investigated = await told('investigate_entity', { entity_id: 'l2' });
+    expect([investigated['cluster'].length, investigated['entities'][0].type, investigated['listed'][0].nodeId]).toEqual([
+      1,
+      'Listing',
+      'l2',
+    ]);
   });
 
   test('errors: the envelope, and the status of each', async () => {

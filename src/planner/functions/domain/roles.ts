@@ -132,6 +132,11 @@ export function playedRoles(types: readonly TypeDefinition[]): ReadonlySet<RoleN
   return new Set(names.filter((name) => types.some((each) => plays(each, roles[name]))));
 }
 
+/** Those of the types that play a role. */
+export function rolePlayers(types: readonly TypeDefinition[], role: RoleName): readonly RoleType[] {
+  return types.filter((each) => plays(each, roles[role])).map((each) => roleType(each, role, false));
+}
+
 function plays(definition: TypeDefinition, wanted: Role): boolean {
   if (definition.role !== undefined) return definition.role === wanted.name;
   return definition.name === wanted.defaultType && fits(definition, wanted);

@@ -1,0 +1,185 @@
+/** Tools that bring several functions together on one snapshot: an entity, a case, a domain, what threatens. Source: specification, "Tool protocol (MCP)". */
+import { z } from 'zod';
+import { type RoleName, type RoleType, rolePlayers, roles } from '../../planner/functions/domain/roles.ts';
+import type { Literal } from '../../planner/statement.ts';
+import { shownRows } from './query.ts';
+import { quote } from './rows.ts';
+import type { VerbSession } from './session.ts';
+import { verb } from './verb.ts';
+
+const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;
+const shownRow = z.record(z.string(), z.unknown());
+const rowsOut = z.array(shownRow);
+const limit = z.int().min(1).max(1_000).default(100);
+
+type Shown = Record<string, unknown>;
+
+async function rowsFor(session: VerbSession, sql: string, values: readonly Literal[] = []): Promise<Shown[]> {
+  return [...shownRows(await session.answer(sql, values, 'current'))];
+}
+
+/** Types that play a role and that the caller may read. */
+function players({ snapshot }: VerbSession, role: RoleName): readonly RoleType[] {
+  return rolePlayers(
+    snapshot.catalog.types().filter(({ name }) => snapshot.offers(name)),
+    role,
+  );
+}
+
+export const investigateEntity = verb({
+  ...common,
+  name: 'investigate_entity',
+  description:
+    'A thing from all sides at one instant: its rows, the rows that are one with it, lists that name it, and its neighbours.',
+  input: z.object({ entity_id: z.string().min(1).max(1_024).describe('an id, an identifier or a name'), limit }),
+  output: z.object({
+    entity_id: z.string(),
+    cluster: rowsOut,
+    entities: z.array(z.object({ type: z.string(), row: shownRow })),
+    listed: rowsOut,
+    connections: rowsOut,
+  }),
+  units: 5,
+  tool: { title: 'Investigation', readOnly: true },
+  example: { entity_id: 'a memory' },
+  run: async (session, { entity_id: id, limit: most }) => {
+    const cluster = await rowsFor(session, `SELECT * FROM RESOLVE_IDENTITY($1) LIMIT ${most}`, [id]);
+    const entities: { type: string; row: Shown }[] = [];
+    const listed: Shown[] = [];
+    const connections: Shown[] = [];
+    const isScreened = players(session, 'listing').length > 0;
+    for (const { nodeId, type } of cluster.slice(0, membersMax)) {
+      const [key, of] = [String(nodeId), String(type)];
+      for (const row of await rowsFor(session, `SELECT * FROM ${quote(of)} WHERE _pk = $1`, [key])) {
+        entities.push({ type: of, row });
+        const name = typeof row['name'] === 'string' ? row['name'] : null;
+        if (name !== null && isScreened)
+          listed.push(...(await rowsFor(session, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${most}`, [name])));
+      }
+      connections.push(...(await rowsFor(session, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${most}`, [key])));
+    }
+    session.note({ result: { members: cluster.length } });
+    return { entity_id: id, cluster, entities, listed, connections };
+  },
+});
+
+/** Members of a cluster that are looked into. */
+const membersMax = 32;
+
+export const getCaseSummary = verb({
+  ...common,
+  name: 'get_case_summary',
+  description: 'A case with its subjects and its notes, oldest first.',
+  input: z.object({ case_id: z.string().min(1), limit }),
+  output: z.object({ case_id: z.string(), cases: rowsOut, notes: rowsOut }),
+  units: 2,
+  tool: { title: 'Case', readOnly: true },
+  example: { case_id: 'a memory' },
+  run: async (session, { case_id: id, limit: most }) => {
+    const cases: Shown[] = [];
+    const notes: Shown[] = [];
+    for (const { type } of players(session, 'case'))
+      cases.push(...(await rowsFor(session, `SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id])));
+    for (const { type, columns } of players(session, 'case_note')) {
+      const sql = `SELECT * FROM ${quote(type)} WHERE ${quote(columns.get('case_id')!)} = $1 ORDER BY system_from LIMIT ${most}`;
+      notes.push(...(await rowsFor(session, sql, [id])));
+    }
+    session.note({ result: { cases: cases.length, notes: notes.length } });
+    return { case_id: id, cases, notes };
+  },
+});
+
+export const findThreats = verb({
+  ...common,
+  name: 'find_threats',
+  description: 'What threatens now: parties that are on a list, and incidents that are open.',
+  input: z.object({ limit }),
+  output: z.object({ listed: rowsOut, screened: z.int(), truncated: z.boolean(), incidents: rowsOut }),
+  units: 5,
+  tool: { title: 'Threats', readOnly: true },
+  example: {},
+  run: async (session, { limit: most }) => {
+    const listed: Shown[] = [];
+    let screened = 0;
+    let isCut = false;
+    if (players(session, 'listing').length > 0) {
+      for (const { type, columns } of players(session, 'party')) {
+        const name = quote(columns.get('name')!);
+        const sql = `SELECT _pk, ${name} AS name FROM ${quote(type)} WHERE ${name} IS NOT NULL ORDER BY system_from DESC LIMIT ${screenedMax + 1}`;
+        const parties = await rowsFor(session, sql);
+        isCut ||= parties.length > screenedMax;
+        for (const party of parties.slice(0, screenedMax)) {
+          screened++;
+          const hits = await rowsFor(session, 'SELECT * FROM SANCTIONS_SCREEN($1) LIMIT 5', [String(party['name'])]);
+          for (const hit of hits) listed.push({ party: party['_pk'], party_type: type, ...hit });
+        }
+      }
+    }
+    const incidents =
+      players(session, 'incident').length === 0 ? [] : await rowsFor(session, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${most}`);
+    session.note({ result: { listed: listed.length, incidents: incidents.length } });
+    return { listed: listed.slice(0, most), screened, truncated: isCut || listed.length > most, incidents };
+  },
+});
+
+/** Parties of a type that are screened in one call: the newest. */
+const screenedMax = 100;
+
+const domains: Readonly<Record<string, readonly RoleName[]>> = {
+  identity: ['party', 'account', 'listing'],
+  ownership: ['party', 'ownership'],
+  money: ['transfer'],
+  places: ['sighting', 'incident', 'unit'],
+  social: ['account', 'post'],
+  cases: ['case', 'case_note'],
+};
+
+export const getDomainSummary = verb({
+  ...common,
+  name: 'get_domain_summary',
+  description:
+    'What there is of a domain: the types that play its roles, which roles nobody plays, and how many rows each type has.',
+  input: z.object({ domain: z.enum(Object.keys(domains) as [string, ...string[]]) }),
+  output: z.object({
+    domain: z.string(),
+    types: z.array(z.object({ role: z.string(), type: z.string(), rows: z.int() })),
+    missing: z.array(z.object({ role: z.string(), default_type: z.string() })),
+  }),
+  units: 2,
+  tool: { title: 'Domain', readOnly: true },
+  example: { domain: 'social' },
+  run: async (session, { domain }) => {
+    const types: { role: string; type: string; rows: number }[] = [];
+    const missing: { role: string; default_type: string }[] = [];
+    for (const role of domains[domain]!) {
+      const playing = players(session, role);
+      if (playing.length === 0) missing.push({ role, default_type: roles[role].defaultType });
+      for (const { type } of playing) {
+        const [counted] = await rowsFor(session, `SELECT COUNT(*) AS n FROM ${quote(type)}`);
+        types.push({ role, type, rows: Number(counted?.['n'] ?? 0) });
+      }
+    }
+    session.note({ result: { types: types.length } });
+    return { domain, types, missing };
+  },
+});
+
+export const findInSocialCorpus = verb({
+  ...common,
+  name: 'find_in_social_corpus',
+  description: 'Posts that say something, best first.',
+  input: z.object({ query: z.string().min(1).max(4_096), limit }),
+  output: z.object({ posts: z.array(z.object({ type: z.string(), row: shownRow })) }),
+  units: 2,
+  tool: { title: 'Posts', readOnly: true },
+  example: { query: 'words' },
+  run: async (session, { query, limit: most }) => {
+    const posts: { type: string; row: Shown }[] = [];
+    for (const { type, columns } of players(session, 'post')) {
+      const sql = `SELECT * FROM ${quote(type)} WHERE MATCH(${quote(columns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${most}`;
+      for (const row of await rowsFor(session, sql, [query])) posts.push({ type, row });
+    }
+    session.note({ result: { posts: posts.length } });
+    return { posts: posts.slice(0, most) };
+  },
+});
