@@ -13,6 +13,7 @@ import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayT
 import { extractFields, extractions } from './functions/instants.ts';
 import { anyTyped, fitted } from './functions/graph-values.ts';
 import { jsonAsText } from './functions/json.ts';
+import { shortBoolean } from './functions/text-building.ts';
 import { sameVector, vectorCast } from './functions/vectors.ts';
 import { isSame, resolveSignature, type ScalarFunction } from './functions/scalar-function.ts';
 
@@ -53,8 +54,14 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   return bindSignature(
     found,
     name,
-    // A pattern is matched against the characters of a JSON string, as by LIKE.
-    call.arguments.map(({ value }) => (found.group === 'patterns' ? jsonText(bind(value)) : bind(value))),
+    call.arguments.map(({ value }) => {
+      const operand = bind(value);
+      // A pattern is matched against the characters of a JSON string, as by LIKE.
+      if (found.group === 'patterns') return jsonText(operand);
+      return wide && operand.type === 'boolean' && outputNames.has(name)
+        ? bindSignature(shortBoolean, name, [operand], value.place)
+        : operand;
+    }),
     place,
   );
 }
@@ -73,13 +80,16 @@ function refuse(error: ServiceError): never {
   throw error;
 }
 
-/** Operators that mean something else where no array is. */
-const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY']);
+/** Functions to which PostgreSQL gives values as it shows them. */
+const outputNames: ReadonlySet<string> = new Set(['CONCAT', 'CONCAT_WS', 'FORMAT']);
 
-/** Null where no argument is an array. */
+/** Operators that mean something else where no array is. */
+const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY', 'FORMAT']);
+
+/** Null where no argument is an array, or names a thing of the catalogue. */
 function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
   const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
-  return call.name === 'ARRAY' || types.some((type) => catalogue.elementOf(type) !== null)
+  return call.name === 'ARRAY' || types.some((type) => catalogue.elementOf(type) !== null || catalogue.isReference(type))
     ? catalogueCall(call, bind, catalogue)
     : null;
 }

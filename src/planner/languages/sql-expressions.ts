@@ -285,7 +285,16 @@ function refusePhonetic(cursor: TokenCursor, operand: Expression): void {
   throw cursor.error(`${operand.name} is compared with = or != only`, operand.place);
 }
 
-const namedOperators: ReadonlySet<string> = new Set('<=> <-> <#> || -> ->> ~ ~* !~ !~* @> <@ && &'.split(' '));
+const namedOperators: ReadonlySet<string> = new Set(
+  '<=> <-> <#> || -> ->> #> #>> ~ ~* !~ !~* @> <@ && & | # << >> ^@'.split(' '),
+);
+/** Operators before their operand, and the functions that they are. */
+const prefixOperators: ReadonlyMap<string, string> = new Map([
+  ['~', '#~'],
+  ['@', 'ABS'],
+  ['|/', 'SQRT'],
+  ['||/', 'CBRT'],
+]);
 
 function readVectorDistance(cursor: TokenCursor): Expression {
   let left = readSum(cursor);
@@ -325,18 +334,31 @@ function readSum(cursor: TokenCursor): Expression {
 }
 
 function readProduct(cursor: TokenCursor): Expression {
-  let left = readSigned(cursor);
+  let left = readPower(cursor);
   for (let key = cursor.key(); key === '*' || key === '/' || key === '%'; key = cursor.key()) {
     cursor.countLink();
     const place = cursor.place;
     cursor.next();
-    left = { kind: 'binary', op: key, left, right: readSigned(cursor), place };
+    left = { kind: 'binary', op: key, left, right: readPower(cursor), place };
+  }
+  return left;
+}
+
+function readPower(cursor: TokenCursor): Expression {
+  let left = readSigned(cursor);
+  while (cursor.key() === '^') {
+    cursor.countLink();
+    const place = cursor.place;
+    const name = cursor.next().key;
+    left = { kind: 'call', name, arguments: [argument(left), argument(readSigned(cursor))], place };
   }
   return left;
 }
 
 function readSigned(cursor: TokenCursor): Expression {
   const key = cursor.key();
+  const prefix = prefixOperators.get(key);
+  if (prefix !== undefined) return readPrefix(cursor, prefix);
   if (key !== '-' && key !== '+') return readTypeSuffix(cursor, readOperand(cursor), readExpression);
   const place = cursor.place;
   cursor.next();
@@ -344,6 +366,13 @@ function readSigned(cursor: TokenCursor): Expression {
     const operand = readSigned(cursor);
     return key === '+' ? operand : { kind: 'negate', operand, place };
   });
+}
+
+/** An operator before its operand binds looser than a sum. */
+function readPrefix(cursor: TokenCursor, name: string): Expression {
+  const { place } = cursor;
+  cursor.next();
+  return cursor.nest(() => ({ kind: 'call', name, arguments: [argument(readSum(cursor))], place }));
 }
 
 function readOperand(cursor: TokenCursor): Expression {

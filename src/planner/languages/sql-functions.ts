@@ -57,7 +57,19 @@ export function readSpecialCall(
       if (byWords) {
         const { place: where } = cursor;
         if (cursor.accept('FROM')) list.push(argument(read(cursor)));
-        else throw cursor.error('SUBSTRING takes a place to begin: SUBSTRING(x FROM 1 FOR 2)', where);
+        else list.push(argument({ kind: 'constant', cell: 1n, place: where }));
+        if (cursor.accept('FOR')) list.push(argument(read(cursor)));
+      } else while (cursor.accept(',')) list.push(argument(read(cursor)));
+      cursor.expect(')');
+      return { kind: 'call', name, arguments: list, place };
+    }
+    case 'OVERLAY': {
+      cursor.expect('(');
+      const list = [argument(read(cursor))];
+      if (cursor.accept('PLACING')) {
+        list.push(argument(read(cursor)));
+        cursor.expect('FROM');
+        list.push(argument(read(cursor)));
         if (cursor.accept('FOR')) list.push(argument(read(cursor)));
       } else while (cursor.accept(',')) list.push(argument(read(cursor)));
       cursor.expect(')');

@@ -671,8 +671,9 @@ function symbolOf(code: number, next: number, third: number): string {
       if (next === minus && third === 0x3e) return '<->';
       if (next === 0x40) return '<@';
       if (next === 0x23 && third === 0x3e) return '<#>';
-      return '<';
+      return next === 0x3c ? '<<' : '<';
     case 0x3e: // >
+      if (next === 0x3e) return '>>';
       return next === 0x3d ? '>=' : '>';
     case 0x21: // !
       if (next === 0x7e) return third === star ? '!~*' : '!~';
@@ -680,11 +681,17 @@ function symbolOf(code: number, next: number, third: number): string {
     case 0x26: // &
       return next === 0x26 ? '&&' : '&';
     case 0x40: // @
-      return next === 0x3e ? '@>' : '';
+      return next === 0x3e ? '@>' : '@';
+    case 0x23: // #
+      if (next === 0x3e) return third === 0x3e ? '#>>' : '#>';
+      return '#';
+    case 0x5e: // ^
+      return next === 0x40 ? '^@' : '^';
     case 0x7e: // ~
       return next === star ? '~*' : '~';
     case 0x7c: // |
-      return next === 0x7c ? '||' : '|';
+      if (next === 0x7c) return third === 0x2f ? '||/' : '||';
+      return next === 0x2f ? '|/' : '|';
     case 0x3a: // :
       return next === 0x3a ? '::' : ':';
     case 0x3d: // =

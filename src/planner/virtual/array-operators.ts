@@ -23,7 +23,6 @@ export function operatorOf(name: string, given: readonly string[]): ArrayOperato
   if (a === undefined || b === undefined || given.length > 2) return null;
   if (name === '[]') return elementAt(a, b);
   if (name === '||') return concatenate(a, b);
-  if (name === '&') return bits(a, b);
   const [op, quantifier] = name.split(' ');
   const judge = orders[op!];
   if (judge !== undefined && quantifier !== undefined) return ofElements(judge, quantifier === 'all', a, b);
@@ -81,12 +80,6 @@ function concatenate(a: string, b: string): ArrayOperator | null {
       };
     },
   };
-}
-
-function bits(a: string, b: string): ArrayOperator | null {
-  const yields = commonOf(a, b);
-  if (yields === null || !/^int\d$/.test(yields)) return null;
-  return { yields, run: () => strict(([x, y]) => Number(BigInt(x as number) & BigInt(y as number))) };
 }
 
 function ofElements(judge: (order: number) => boolean, all: boolean, left: string, right: string): ArrayOperator | null {

@@ -25,7 +25,7 @@ export const catalogueFunctions: CatalogueFunctions = {
     const found = functionOf(name, given.length);
     const array = found?.isSet === true ? functionCall(found, given) : null;
     if (array === null) return null;
-    const wire = elementOf(array.wire)!;
+    const wire = setOfArrays(found!) ? found!.yields : elementOf(array.wire)!;
     return { array, element: { type: columnType(wire), wire } };
   },
   isSet: (name) => setFunctions.has(name),
@@ -56,9 +56,16 @@ export const catalogueFunctions: CatalogueFunctions = {
 function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {
   const takes = given.map((type, i) => argumentType(of.takes[i]!, type));
   if (!takes.every((type) => type !== null)) return null;
-  const yields = of.yields === 'element' ? elementOf(takes[0]!)! : of.yields === 'same' ? takes[0]! : of.yields;
+  const yields =
+    of.yields === 'element'
+      ? elementOf(takes[0]!)!
+      : of.yields === 'same'
+        ? takes[0]!
+        : of.yields === 'second'
+          ? takes[1]!
+          : of.yields;
   return once(`${of.name}(${String(given)})`, () =>
-    callOf(given, of.isSet ? `_${yields}` : yields, (context) => {
+    callOf(given, setOfArrays(of) ? '_text' : of.isSet ? `_${yields}` : yields, (context) => {
       const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
       return (values) => {
         const cast = values.map((value, i) => casts[i]!(value));
@@ -66,6 +73,11 @@ function functionCall(of: CatalogueFunction, given: readonly string[]): Catalogu
       };
     }),
   );
+}
+
+/** There are no arrays of arrays: a set of them is one of their texts. */
+function setOfArrays({ isSet, yields }: CatalogueFunction): boolean {
+  return isSet && yields.startsWith('_');
 }
 
 /** Types of which the reader of a cast says the first word. */

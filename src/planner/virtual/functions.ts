@@ -4,10 +4,13 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { type CatalogueContents, indexOf, type Table } from './catalogue-contents.ts';
-import { type CatalogueNames, keyWords, quotedName } from './names.ts';
+import type { CatalogueNames } from './names.ts';
+import { listKeyWords, quotedName } from '../expressions/quoted-name.ts';
+import { formatText } from '../expressions/functions/text-format.ts';
 import { procedures } from './procedures.ts';
 import { constants, indexDefinition } from './relations.ts';
-import { compare, detailsOf, elementOf, isReference, textOf, typesByOid, type Value, wireOf } from './types.ts';
+import { checkNotGlobal, findMatches, type Match, splitText } from '../expressions/functions/patterns.ts';
+import { compare, detailsOf, elementOf, isReference, quotedElement, textOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface FunctionContext {
   readonly facts: CatalogueContents;
@@ -19,7 +22,7 @@ export interface CatalogueFunction {
   /** Names of types; `any` and `anyarray` take any type. */
   readonly takes: readonly string[];
   readonly optional: number;
-  /** `element`, `same`: as the first argument says. */
+  /** `element`, `same`: as the first argument says; `second`: as the second. */
   readonly yields: string;
   readonly isSet: boolean;
   /** Fields of the records that it yields. */
@@ -64,7 +67,8 @@ function catalogueFunction(usage: string, run: Run, marks = true, takesTypes = f
   };
 }
 
-const plain = (usage: string, run: Run): CatalogueFunction => catalogueFunction(usage, run, false);
+const plain = (usage: string, run: Run, takesTypes = false): CatalogueFunction =>
+  catalogueFunction(usage, run, false, takesTypes);
 
 const tableOf = ({ facts }: FunctionContext, oid: number): Table | undefined => {
   const table = facts.tableOf(oid);
@@ -240,7 +244,7 @@ const functions: readonly CatalogueFunction[] = [
   catalogueFunction('pg_index_has_property(regclass, text) bool', nothing),
   catalogueFunction('pg_indexam_has_property(oid, text) bool', nothing),
   catalogueFunction('pg_get_keywords() setof record', () =>
-    [...keyWords].map((word) => ({
+    listKeyWords().map((word) => ({
       fields: { word, catcode: 'R', catdesc: 'reserved', barelabel: true, baredesc: 'can be bare label' },
     })),
   ),
@@ -276,7 +280,6 @@ const functions: readonly CatalogueFunction[] = [
   catalogueFunction('to_regnamespace(text) regnamespace', ({ names }, text) => names.oidOf('regnamespace', text)),
   catalogueFunction('to_regproc(text) regproc', ({ names }, text) => names.oidOf('regproc', text)),
   catalogueFunction('to_regrole(text) regrole', ({ names }, text) => names.oidOf('regrole', text)),
-  catalogueFunction('quote_ident(text) text', (_, text) => quotedName(text)),
   catalogueFunction('_pg_expandarray(anyarray) setof record', (_, values: Value[]) =>
     values.map((x, i) => ({ fields: { x, n: i + 1 } })),
   ),
@@ -296,13 +299,55 @@ const functions: readonly CatalogueFunction[] = [
   ),
   plain(
     'string_to_array(text, text, text?) _text null',
-    (_, text: string | null, by: string | null, nulls: string | null = null) => {
-      if (text === null) return null;
-      // Without a separator each character is an element.
-      const parts = text === '' ? [] : by === null ? Array.from(text) : by === '' ? [text] : text.split(by);
-      return parts.map((part) => (part === nulls ? null : part));
-    },
+    (_, text: string | null, by: string | null, nulls: string | null = null) => piecesOf(text, by, nulls),
   ),
+  plain('regexp_match(text, text, text?) _text', (_, text: string, pattern: string, flags = '') => {
+    for (const match of findMatches(text, pattern, checkNotGlobal('REGEXP_MATCH', flags))) return groupsOf(match);
+    return null;
+  }),
+  plain('regexp_matches(text, text, text?) setof _text', (_, text: string, pattern: string, flags = '') => {
+    const found: string[] = [];
+    for (const match of findMatches(text, pattern, flags)) {
+      found.push(
+        `{${groupsOf(match)
+          .map((each) => (each === null ? 'NULL' : quotedElement(each)))
+          .join(',')}}`,
+      );
+      if (!flags.includes('g')) break;
+    }
+    return found;
+  }),
+  plain('regexp_split_to_array(text, text, text?) _text', (_, text: string, pattern: string, flags = '') =>
+    splitText(text, pattern, checkNotGlobal('REGEXP_SPLIT_TO_ARRAY', flags)),
+  ),
+  plain('regexp_split_to_table(text, text, text?) setof text', (_, text: string, pattern: string, flags = '') =>
+    splitText(text, pattern, checkNotGlobal('REGEXP_SPLIT_TO_TABLE', flags)),
+  ),
+  plain(
+    'string_to_table(text, text, text?) setof text null',
+    (_, text: string | null, by: string | null, nulls: string | null = null) => piecesOf(text, by, nulls) ?? [],
+  ),
+  plain('array_append(anyarray, any) same null', (_, values: Value[] | null, each: Value) => [...(values ?? []), each]),
+  plain('array_prepend(any, anyarray) second null', (_, each: Value, values: Value[] | null) => [each, ...(values ?? [])]),
+  plain('array_cat(anyarray, anyarray) same null', (_, first: Value[] | null, second: Value[] | null) =>
+    first === null || second === null ? (first ?? second) : [...first, ...second],
+  ),
+  plain('array_remove(anyarray, any) same null', (_, values: Value[] | null, each: Value) =>
+    values === null ? null : values.filter((value) => !isSameValue(value, each)),
+  ),
+  plain('array_replace(anyarray, any, any) same null', (_, values: Value[] | null, each: Value, by: Value) =>
+    values === null ? null : values.map((value) => (isSameValue(value, each) ? by : value)),
+  ),
+  plain('array_positions(anyarray, any) _int4 null', (_, values: Value[] | null, each: Value) =>
+    values === null ? null : values.flatMap((value, i) => (isSameValue(value, each) ? [i + 1] : [])),
+  ),
+  plain('trim_array(anyarray, int4) same', (_, values: Value[], n: number) => {
+    if (n < 0 || n > values.length)
+      throw new ServiceError('REL_INVALID', 'trim_array() takes 0 to as many elements as there are');
+    return values.slice(0, values.length - n);
+  }),
+  plain('array_dims(anyarray) text', (_, values: Value[]) => (values.length > 0 ? `[1:${values.length}]` : null)),
+  plain('array_to_json(anyarray) json', ({ names }, [values]: [Value[]], [type]: string[]) => jsonOf(values, type!, names), true),
   catalogueFunction('parse_ident(text, bool?) _text', (_, text: string, strict = true) => identifiersIn(text, strict)),
   plain('array_length(anyarray, int4) int4', (_, values: Value[], dimension) =>
     dimension === 1 && values.length > 0 ? values.length : null,
@@ -335,7 +380,7 @@ const functions: readonly CatalogueFunction[] = [
     ({ names }, [pattern, ...values]: Value[], [, ...types]: string[]) =>
       pattern === null
         ? null
-        : format(
+        : formatText(
             pattern as string,
             values.map((value, i) => (value === null ? null : textOf(value, types[i]!, names))),
           ),
@@ -379,11 +424,29 @@ const functions: readonly CatalogueFunction[] = [
   plain('abs(float8) float8', (_, value) => Math.abs(value)),
 ];
 
+/** The groups of a match, or the match where its pattern has none. */
+function groupsOf(match: Match): (string | null)[] {
+  const groups = match.groups();
+  return groups.length === 0 ? [match.text] : groups;
+}
+
 function isVisible({ names, facts }: FunctionContext, oid: number): Value {
   const table = facts.tableOf(oid);
   if (table) return oid === table.oid || (table.key !== null && oid === indexOf(table)) ? true : null;
   const name = names.nameOf('regclass', oid);
   return name === null ? null : !name.startsWith('information_schema.');
+}
+
+/** Without a separator each character is a piece. */
+function piecesOf(text: string | null, by: string | null, nulls: string | null): (string | null)[] | null {
+  if (text === null) return null;
+  const parts = text === '' ? [] : by === null ? Array.from(text) : by === '' ? [text] : text.split(by);
+  return parts.map((part) => (part === nulls ? null : part));
+}
+
+/** NULL is the same as NULL. */
+function isSameValue(a: Value, b: Value): boolean {
+  return a === null || b === null ? a === b : compare(a, b) === 0;
 }
 
 /** The names of `a."B"."c"`, in lower case where they have no quotes. */
@@ -406,21 +469,6 @@ function trim(text: string, letters: string, before: boolean, behind: boolean): 
   while (before && from < to && letters.includes(text[from]!)) from++;
   while (behind && from < to && letters.includes(text[to - 1]!)) to--;
   return text.slice(from, to);
-}
-
-/** `%s` a value, `%I` a name, `%L` a literal, `%%` a percent sign. */
-export function format(pattern: string, values: readonly (string | null)[]): string {
-  let next = 0;
-  return pattern.replaceAll(/%(.)/g, (mark, kind: string) => {
-    if (kind === '%') return '%';
-    if (!'sIL'.includes(kind)) throw new ServiceError('REL_NOT_IMPLEMENTED', `format() with ${mark} is not implemented`);
-    if (next >= values.length) throw new ServiceError('REL_INVALID', 'format() is given fewer values than its text has places');
-    const value = values[next++]!;
-    if (kind === 's') return value ?? '';
-    if (kind === 'L') return value === null ? 'NULL' : `'${value.replaceAll("'", "''")}'`;
-    if (value === null) throw new ServiceError('REL_INVALID', 'format() is given NULL for a name');
-    return quotedName(value);
-  });
 }
 
 function substring(_: FunctionContext, text: string, from: number, length?: number): Value {

@@ -2,6 +2,7 @@
 import { type Constraint, constraintsOf, type CatalogueContents, indexOf, keyedName, keyName } from './catalogue-contents.ts';
 import { relationColumns } from './columns.ts';
 import { procedures } from './procedures.ts';
+import { quotedName } from '../expressions/quoted-name.ts';
 import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
 
 export const namespaces = { pg_catalog: 11, public: 2200, information_schema: 13_000 } as const;
@@ -43,19 +44,6 @@ export const relationOids: ReadonlyMap<string, number> = new Map(
   ]),
 );
 const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
-
-/** The name as SQL writes it: in quotes where it is no plain word. */
-export function quotedName(name: string): string {
-  return /^[a-z_][a-z0-9_$]*$/.test(name) && !keyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
-}
-
-export const keyWords: ReadonlySet<string> = new Set(
-  (
-    'all analyse analyze and any array as asc both case cast check collate column constraint create default desc distinct do else end ' +
-    'except false fetch for foreign from grant group having in initially intersect into lateral leading limit not null offset on only ' +
-    'or order primary references returning select some table then to trailing true union unique user using variadic when where window with'
-  ).split(' '),
-);
 
 /** The parts of a name as it is written, unquoted words in lower case; null: it is none. */
 function partsOf(text: string): { readonly name: string; readonly written: string }[] | null {

@@ -14,7 +14,8 @@ import {
 } from './catalogue-contents.ts';
 import { informationRows } from './information.ts';
 import type { Cells, Maker, OwnRelation, Row } from './row-maker.ts';
-import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
+import { quotedName } from '../expressions/quoted-name.ts';
+import { namespaces, owner, relationOids, userOid } from './names.ts';
 import { graphRows } from './graph.ts';
 import { systemRows } from './system-relations.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';

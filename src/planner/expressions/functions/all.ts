@@ -1,4 +1,5 @@
 /** Every scalar function that a text can name. */
+import { bitFunctions } from './bits.ts';
 import { choiceFunctions } from './choice.ts';
 import { documentFunctions } from './documents.ts';
 import { graphValueFunctions } from './graph-values.ts';
@@ -7,12 +8,17 @@ import { jsonFunctions } from './json.ts';
 import { numberFunctions } from './numbers.ts';
 import { patternFunctions } from './patterns.ts';
 import type { ScalarFunction } from './scalar-function.ts';
+import { textBuildingFunctions } from './text-building.ts';
 import { textFunctions } from './texts.ts';
+import { trigonometricFunctions } from './trigonometry.ts';
 import { vectorFunctions } from './vectors.ts';
 
 export const scalarFunctions: readonly ScalarFunction[] = [
   ...numberFunctions,
+  ...trigonometricFunctions,
+  ...bitFunctions,
   ...textFunctions,
+  ...textBuildingFunctions,
   ...patternFunctions,
   ...instantFunctions,
   ...jsonFunctions,

@@ -1,6 +1,6 @@
 /** Functions that choose among their arguments. COALESCE chooses before it computes, and is a node of its own. */
 import { type Cell, compareText } from '../../../log/values/value.ts';
-import { linear, type ScalarFunction } from './scalar-function.ts';
+import { linear, type ScalarFunction, type Signature } from './scalar-function.ts';
 
 function order(a: Cell, b: Cell): number {
   if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
@@ -16,6 +16,18 @@ function extreme(cells: readonly Cell[], sign: 1 | -1): Cell {
     if (best === null || order(cell, best) * sign > 0) best = cell;
   }
   return mixed && typeof best === 'bigint' ? Number(best) : best;
+}
+
+function counting(is: (cell: Cell) => boolean): Signature {
+  return {
+    takes: ['any'],
+    cost: linear,
+    repeats: true,
+    yields: 'integer',
+    evaluate: (...cells) => BigInt(cells.filter(is).length),
+    takesNull: true,
+    small: true,
+  };
 }
 
 export const choiceFunctions: readonly ScalarFunction[] = [
@@ -71,5 +83,21 @@ export const choiceFunctions: readonly ScalarFunction[] = [
         takesNull: true,
       },
     ],
+  },
+  {
+    name: 'NUM_NULLS',
+    group: 'choice',
+    usage: 'NUM_NULLS(x, ...)',
+    summary: 'How many of the values are NULL.',
+    examples: [['NUM_NULLS(1, NULL, 2)', '1']],
+    signatures: [counting((cell) => cell === null)],
+  },
+  {
+    name: 'NUM_NONNULLS',
+    group: 'choice',
+    usage: 'NUM_NONNULLS(x, ...)',
+    summary: 'How many of the values are not NULL.',
+    examples: [['NUM_NONNULLS(1, NULL, 2)', '2']],
+    signatures: [counting((cell) => cell !== null)],
   },
 ];

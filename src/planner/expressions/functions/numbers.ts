@@ -59,11 +59,47 @@ function logarithm(value: number, of: (value: number) => number): number {
   return of(value);
 }
 
+function logarithmTo(base: number, value: number): number {
+  const divisor = logarithm(base, Math.log2);
+  if (divisor === 0) throw invalid('there is no logarithm to the base of 1', 'logarithm');
+  return finite(logarithm(value, Math.log2) / divisor);
+}
+
+function commonDivisor(x: bigint, y: bigint): bigint {
+  let [a, b] = [x < 0n ? -x : x, y < 0n ? -y : y];
+  while (b !== 0n) [a, b] = [b, a % b];
+  return a;
+}
+
+function commonMultiple(x: bigint, y: bigint): bigint {
+  if (x === 0n || y === 0n) return 0n;
+  const product = (x / commonDivisor(x, y)) * y;
+  return product < 0n ? -product : product;
+}
+
+function factorial(n: bigint): bigint {
+  if (n < 0n) throw outOfRange('a negative number has no factorial');
+  if (n > 20n) throw outOfRange('integer overflow: a factorial does not fit 64 bits');
+  let product = 1n;
+  for (let each = 2n; each <= n; each++) product *= each;
+  return product;
+}
+
+function bucketOf(value: number, low: number, high: number, count: number): number {
+  if (count <= 0 || count > 2_147_483_646) throw invalid('WIDTH_BUCKET takes a number of parts above zero', 'bucket');
+  if (low === high) throw invalid('the bounds of WIDTH_BUCKET differ', 'bucket');
+  const [from, to, at] = low < high ? [low, high, value] : [-low, -high, -value];
+  if (at < from) return 0;
+  if (at >= to) return count + 1;
+  return Math.min(count, Math.floor(((at - from) / (to - from)) * count) + 1);
+}
+
 export const numberFunctions: readonly ScalarFunction[] = [
   {
     name: 'ABS',
+    also: ['@'],
     group: 'numbers',
-    usage: 'ABS(x)',
+    usage: 'ABS(x) or @ x',
     summary: 'The number without its sign.',
     examples: [
       ['ABS(-7)', '7'],
@@ -169,11 +205,14 @@ export const numberFunctions: readonly ScalarFunction[] = [
   },
   {
     name: 'POWER',
-    also: ['POW'],
+    also: ['POW', '^'],
     group: 'numbers',
-    usage: 'POWER(x, y)',
+    usage: 'POWER(x, y) or x ^ y',
     summary: 'x to the power of y, a number.',
-    examples: [['POWER(2, 10)', '1024']],
+    examples: [
+      ['POWER(2, 10)', '1024'],
+      ['-2 ^ 2', '4'],
+    ],
     signatures: [
       {
         takes: ['number', 'number'],
@@ -186,8 +225,9 @@ export const numberFunctions: readonly ScalarFunction[] = [
   },
   {
     name: 'SQRT',
+    also: ['|/'],
     group: 'numbers',
-    usage: 'SQRT(x)',
+    usage: 'SQRT(x) or |/ x',
     summary: 'The square root; of a negative number an error.',
     examples: [['SQRT(16)', '4']],
     signatures: [
@@ -196,6 +236,15 @@ export const numberFunctions: readonly ScalarFunction[] = [
         return Math.sqrt(x);
       }, true),
     ],
+  },
+  {
+    name: 'CBRT',
+    also: ['||/'],
+    group: 'numbers',
+    usage: 'CBRT(x) or ||/ x',
+    summary: 'The cube root.',
+    examples: [['CBRT(-27)', '-3']],
+    signatures: [ofNumber(Math.cbrt)],
   },
   {
     name: 'LN',
@@ -209,10 +258,22 @@ export const numberFunctions: readonly ScalarFunction[] = [
     name: 'LOG',
     also: ['LOG10'],
     group: 'numbers',
-    usage: 'LOG(x)',
-    summary: 'The logarithm to the base of 10; of zero and below an error.',
-    examples: [['LOG(1000)', '3']],
-    signatures: [ofNumber((x) => logarithm(x, Math.log10), true)],
+    usage: 'LOG([base, ]x)',
+    summary: 'The logarithm to a base, 10 by default; of zero and below an error.',
+    examples: [
+      ['LOG(1000)', '3'],
+      ['LOG(2, 64)', '6'],
+    ],
+    signatures: [
+      ofNumber((x) => logarithm(x, Math.log10), true),
+      {
+        takes: ['number', 'number'],
+        cost: quick,
+        yields: 'number',
+        evaluate: (base, x) => logarithmTo(number(base), number(x)),
+        raises: true,
+      },
+    ],
   },
   {
     name: 'EXP',
@@ -237,6 +298,94 @@ export const numberFunctions: readonly ScalarFunction[] = [
         small: true,
       },
       ofNumber(Math.sign),
+    ],
+  },
+  {
+    name: 'DIV',
+    group: 'numbers',
+    usage: 'DIV(x, y)',
+    summary: 'How often y goes into x, cut towards zero; NULL where y is 0, as with /.',
+    examples: [['DIV(-9, 4)', '-2']],
+    signatures: [
+      {
+        takes: ['integer', 'integer'],
+        cost: quick,
+        yields: 'integer',
+        evaluate: (x, y) => (integer(y) === 0n ? null : exact(integer(x) / integer(y))),
+        raises: true,
+      },
+      {
+        takes: ['number', 'number'],
+        cost: quick,
+        yields: 'number',
+        evaluate: (x, y) => (number(y) === 0 ? null : finite(Math.trunc(number(x) / number(y)))),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'GCD',
+    group: 'numbers',
+    usage: 'GCD(x, y)',
+    summary: 'The greatest integer that divides both.',
+    examples: [['GCD(1071, 462)', '21']],
+    signatures: [
+      {
+        takes: ['integer', 'integer'],
+        cost: { call: 2_000, character: 0 },
+        yields: 'integer',
+        evaluate: (x, y) => exact(commonDivisor(integer(x), integer(y))),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'LCM',
+    group: 'numbers',
+    usage: 'LCM(x, y)',
+    summary: 'The least integer above 0 that both divide; 0 where one of them is 0.',
+    examples: [['LCM(1071, 462)', '23562']],
+    signatures: [
+      {
+        takes: ['integer', 'integer'],
+        cost: { call: 2_000, character: 0 },
+        yields: 'integer',
+        evaluate: (x, y) => exact(commonMultiple(integer(x), integer(y))),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'FACTORIAL',
+    group: 'numbers',
+    usage: 'FACTORIAL(n)',
+    summary: 'The product of the integers from 1 to n, at most 20.',
+    examples: [['FACTORIAL(5)', '120']],
+    signatures: [
+      {
+        takes: ['integer'],
+        cost: { call: 1_000, character: 0 },
+        yields: 'integer',
+        evaluate: (n) => factorial(integer(n)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'WIDTH_BUCKET',
+    group: 'numbers',
+    usage: 'WIDTH_BUCKET(x, low, high, count)',
+    summary: 'Which of so many equal parts of low to high holds x, from 1; 0 below them, count + 1 above. High may be below low.',
+    examples: [['WIDTH_BUCKET(5.35, 0.024, 10.06, 5)', '3']],
+    signatures: [
+      {
+        takes: ['number', 'number', 'number', 'integer'],
+        cost: quick,
+        yields: 'integer',
+        evaluate: (x, low, high, count) => BigInt(bucketOf(number(x), number(low), number(high), number(count))),
+        raises: true,
+        small: true,
+      },
     ],
   },
 ];

@@ -8,7 +8,9 @@ import { RE2JS } from 're2js';
 import { likeMatches } from '../like.ts';
 import { compileRegex } from '../regular-expression.ts';
 import { type Cost, spend } from '../work.ts';
-import { checkLength, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import type { Cell } from '../../../log/values/value.ts';
+import { lengthOf, unitAfter } from '../code-points.ts';
+import { checkLength, integer, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 interface Compiled {
   readonly pattern: RE2JS;
@@ -92,6 +94,135 @@ function replaceMatches(of: string, pattern: string, by: string, flags: string):
   return checkLength(made + of.slice(end));
 }
 
+/** A match: where it is in code units, and its groups, null where one takes no part. */
+export interface Match {
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+  groups(): (string | null)[];
+  /** Where a group is; -1 where it takes no part. */
+  group(n: number): { readonly from: number; readonly to: number };
+}
+
+/** All matches from a code unit on, one after the other, each as it is asked for. */
+export function* findMatches(of: string, pattern: string, flags: string, start = 0): Generator<Match, void> {
+  const { pattern: regex, literal, size } = compile(pattern, flags);
+  if (literal !== '' && !of.includes(literal)) return;
+  spend(of.length * size * replaceCost);
+  const matcher = regex.matcher(of);
+  const count = regex.groupCount();
+  for (let isNext = start === 0 ? matcher.find() : matcher.find(start); isNext; isNext = matcher.find()) {
+    spend(foundCost + (of.length * size) / placesAtOnce);
+    yield {
+      from: matcher.start(),
+      to: matcher.end(),
+      text: matcher.group() ?? '',
+      groups: () => Array.from({ length: count }, (_, i) => matcher.group(i + 1)),
+      group: (n) => (n > count ? { from: -1, to: -1 } : { from: matcher.start(n), to: matcher.end(n) }),
+    };
+  }
+}
+
+/** Refuses the flag g where a function takes one match, or says how many. */
+export function checkNotGlobal(name: string, flags: string): string {
+  if (flags.includes('g')) throw invalid(`${name} does not take the flag g`);
+  return flags;
+}
+
+/** The pieces between matches; a match of nothing splits only within the text. */
+export function splitText(of: string, pattern: string, flags: string): string[] {
+  const pieces: string[] = [];
+  let from = 0;
+  for (const match of findMatches(of, pattern, flags)) {
+    if (match.to === match.from && (match.from === from || match.from >= of.length)) continue;
+    pieces.push(of.slice(from, match.from));
+    from = match.to;
+  }
+  pieces.push(of.slice(from));
+  return pieces;
+}
+
+/** The code unit where the n-th character begins. */
+function unitOfCharacter(of: string, n: bigint, name: string): number {
+  if (n <= 0n) throw invalid(`${name} begins at a character from 1 on`);
+  if (n > BigInt(of.length)) return n === BigInt(of.length) + 1n ? of.length : of.length + 1;
+  return unitAfter(of, 0, Number(n) - 1);
+}
+
+function nthMatch(of: string, pattern: string, start: Cell, n: Cell, flags: string, name: string): Match | null {
+  if (integer(n) <= 0n) throw invalid(`${name} counts matches from 1`);
+  const from = unitOfCharacter(of, integer(start), name);
+  if (from > of.length) return null;
+  let left = integer(n);
+  for (const match of findMatches(of, pattern, checkNotGlobal(name, flags), from)) if (--left === 0n) return match;
+  return null;
+}
+
+function countMatches(of: string, pattern: string, start: Cell, flags: string): bigint {
+  const from = unitOfCharacter(of, integer(start), 'REGEXP_COUNT');
+  let count = 0n;
+  if (from <= of.length) for (const _ of findMatches(of, pattern, checkNotGlobal('REGEXP_COUNT', flags), from)) count++;
+  return count;
+}
+
+function groupNumber(cell: Cell, name: string): number {
+  const group = integer(cell);
+  if (group < 0n) throw invalid(`${name} counts groups from 0, which is the match`);
+  return group > 100n ? 101 : Number(group);
+}
+
+/** Where the match, or one of its groups, begins (`end` 0) or what comes behind it begins (1), counted from 1; 0: nowhere. */
+function placeOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Cell, flags: string, group: Cell): bigint {
+  const which = integer(end);
+  if (which !== 0n && which !== 1n) throw invalid('REGEXP_INSTR says where a match begins, 0, or ends, 1');
+  const number = groupNumber(group, 'REGEXP_INSTR');
+  const match = nthMatch(of, pattern, start, n, flags, 'REGEXP_INSTR');
+  const found = match === null ? null : number === 0 ? match : match.group(number);
+  if (found === null || found.from < 0) return 0n;
+  return BigInt(lengthOf(of.slice(0, which === 0n ? found.from : found.to)) + 1);
+}
+
+function textOfMatch(of: string, pattern: string, start: Cell, n: Cell, flags: string, group: Cell): string | null {
+  const number = groupNumber(group, 'REGEXP_SUBSTR');
+  const match = nthMatch(of, pattern, start, n, flags, 'REGEXP_SUBSTR');
+  if (match === null) return null;
+  if (number === 0) return match.text;
+  const { from, to } = match.group(number);
+  return from < 0 ? null : of.slice(from, to);
+}
+
+/** SUBSTRING(x FROM 'pattern'): the first group of the first match, or the match where the pattern has none. */
+export function firstMatch(of: string, pattern: string): string | null {
+  for (const match of findMatches(of, pattern, '')) {
+    const groups = match.groups();
+    return groups.length === 0 ? match.text : groups[0]!;
+  }
+  return null;
+}
+
+/** From a character on the n-th match replaced, or all of them where n is 0. */
+function replaceFrom(of: string, pattern: string, by: string, start: Cell, n: Cell, flags: string): string {
+  const from = unitOfCharacter(of, integer(start), 'REGEXP_REPLACE');
+  const wanted = integer(n);
+  if (wanted < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
+  if (from > of.length) return of;
+  const pieces = piecesOf(by);
+  let made = '';
+  let end = 0;
+  let count = 0n;
+  for (const match of findMatches(of, pattern, flags.replaceAll('g', ''), from)) {
+    count++;
+    if (wanted !== 0n && count < wanted) continue;
+    const groups = match.groups();
+    made += of.slice(end, match.from);
+    for (const piece of pieces) made += typeof piece === 'string' ? piece : piece === 0 ? match.text : (groups[piece - 1] ?? '');
+    end = match.to;
+    checkLength(made);
+    if (wanted !== 0n) break;
+  }
+  return checkLength(made + of.slice(end));
+}
+
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
 function operator(
   name: string,
@@ -152,8 +283,9 @@ export const patternFunctions: readonly ScalarFunction[] = [
   {
     name: 'REGEXP_REPLACE',
     group: 'patterns',
-    usage: "REGEXP_REPLACE(x, 'pattern', 'by'[, 'flags'])",
-    summary: 'The first match replaced, or with the flag g all; \\1 to \\9 stand for groups, \\& for the match.',
+    usage: "REGEXP_REPLACE(x, 'pattern', 'by'[, 'flags']) or REGEXP_REPLACE(x, 'pattern', 'by', start[, n[, 'flags']])",
+    summary:
+      'The first match replaced, or with the flag g all; the n-th from a character on, or with n 0 all. \\1 to \\9 stand for groups, \\& for the match.',
     examples: [
       ["REGEXP_REPLACE('a1b2', '[0-9]', '#')", 'a#b2'],
       ["REGEXP_REPLACE('a1b2', '([0-9])', '<\\1>', 'g')", 'a<1>b<2>'],
@@ -165,6 +297,70 @@ export const patternFunctions: readonly ScalarFunction[] = [
         optional: 1,
         yields: 'string',
         evaluate: (of, pattern, by, flags = '') => replaceMatches(text(of), text(pattern), text(by), text(flags)),
+        raises: true,
+      },
+      {
+        takes: ['string', 'string', 'string', 'integer', 'integer', 'string'],
+        cost: linear,
+        optional: 2,
+        yields: 'string',
+        evaluate: (of, pattern, by, start, n = 1n, flags = '') =>
+          replaceFrom(text(of), text(pattern), text(by), start!, n, text(flags)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'REGEXP_COUNT',
+    group: 'patterns',
+    usage: "REGEXP_COUNT(x, 'pattern'[, start[, 'flags']])",
+    summary: 'How many matches there are from a character on.',
+    examples: [["REGEXP_COUNT('ABCABCAXYaxy', 'A.', 1, 'i')", '4']],
+    signatures: [
+      {
+        takes: ['string', 'string', 'integer', 'string'],
+        cost: linear,
+        optional: 2,
+        yields: 'integer',
+        evaluate: (of, pattern, start = 1n, flags = '') => countMatches(text(of), text(pattern), start, text(flags)),
+        raises: true,
+        small: true,
+      },
+    ],
+  },
+  {
+    name: 'REGEXP_INSTR',
+    group: 'patterns',
+    usage: "REGEXP_INSTR(x, 'pattern'[, start[, n[, end[, 'flags'[, group]]]]])",
+    summary: 'Where the n-th match from a character on begins, or with end 1 what comes behind it; 0 where there is none.',
+    examples: [["REGEXP_INSTR('ABCDEFGHI', 'D..', 1, 1, 1)", '7']],
+    signatures: [
+      {
+        takes: ['string', 'string', 'integer', 'integer', 'integer', 'string', 'integer'],
+        cost: linear,
+        optional: 5,
+        yields: 'integer',
+        evaluate: (of, pattern, start = 1n, n = 1n, end = 0n, flags = '', group = 0n) =>
+          placeOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
+        raises: true,
+        small: true,
+      },
+    ],
+  },
+  {
+    name: 'REGEXP_SUBSTR',
+    group: 'patterns',
+    usage: "REGEXP_SUBSTR(x, 'pattern'[, start[, n[, 'flags'[, group]]]])",
+    summary: 'The n-th match from a character on, or a group of it; NULL where there is none.',
+    examples: [["REGEXP_SUBSTR('ABCDEFGHI', '(c)(.*)', 1, 1, 'i', 2)", 'DEFGHI']],
+    signatures: [
+      {
+        takes: ['string', 'string', 'integer', 'integer', 'string', 'integer'],
+        cost: linear,
+        optional: 4,
+        yields: 'string',
+        evaluate: (of, pattern, start = 1n, n = 1n, flags = '', group = 0n) =>
+          textOfMatch(text(of), text(pattern), start, n, text(flags), group),
         raises: true,
       },
     ],

@@ -1,7 +1,9 @@
 /** Functions of text. Characters are code points, counted from 1. */
 import type { Cell } from '../../../log/values/value.ts';
 import { cellText } from './casts.ts';
+import { lengthOf, plain, unitAfter, unitsOf } from '../code-points.ts';
 import { type Cost, spend } from '../work.ts';
+import { firstMatch } from './patterns.ts';
 import {
   checkLength,
   integer,
@@ -14,29 +16,11 @@ import {
   tooLong,
 } from './scalar-function.ts';
 
-/** Half of a surrogate pair never stands alone in stored text, so only texts without any have one unit a character. */
-const plain = /^[^\ud800-\udfff]*$/;
-
-/** How many characters a text has. */
-function lengthOf(of: string): number {
-  if (plain.test(of)) return of.length;
-  let count = 0;
-  for (let at = 0; at < of.length; at++) if ((of.charCodeAt(at) & 0xfc00) !== 0xdc00) count++;
-  return count;
-}
-
 /** The characters from .. to-1 that the text has. */
 function part(of: string, from: number, to: number): string {
   if (plain.test(of)) return of.slice(from, to);
   const start = unitAfter(of, 0, from);
   return of.slice(start, unitAfter(of, start, to - from));
-}
-
-/** The place of the unit so many characters behind another. */
-function unitAfter(of: string, start: number, count: number): number {
-  let at = start;
-  for (let left = count; left > 0 && at < of.length; left--) at += unitsOf(of.codePointAt(at)!);
-  return at;
 }
 
 /** A count that no text reaches is as good as any other that none reaches. */
@@ -63,10 +47,6 @@ function trim(of: string, set: string, ends: 'both' | 'start' | 'end'): string {
     for (let point = pointBefore(of, to); to > from && dropped.has(point); point = pointBefore(of, to)) to -= unitsOf(point!);
   }
   return of.slice(from, to);
-}
-
-function unitsOf(point: number): number {
-  return point > 0xffff ? 2 : 1;
 }
 
 function pointBefore(of: string, at: number): number | undefined {
@@ -215,11 +195,13 @@ export const textFunctions: readonly ScalarFunction[] = [
     name: 'SUBSTRING',
     also: ['SUBSTR'],
     group: 'text',
-    usage: 'SUBSTRING(x, from[, length]) or SUBSTRING(x FROM from [FOR length])',
-    summary: 'So many characters from a place on; places before the first count and are empty, a negative length is none.',
+    usage: "SUBSTRING(x, from[, length]) or SUBSTRING(x [FROM from] [FOR length]) or SUBSTRING(x FROM 'pattern')",
+    summary:
+      'So many characters from a place on; places before the first count and are empty, a negative length is none. By a regular expression its first match, or of that the first group.',
     examples: [
       ["SUBSTRING('Alfred', 2, 3)", 'lfr'],
       ["SUBSTRING('Alfred' FROM 0 FOR 2)", 'A'],
+      ["SUBSTRING('Alfred' FROM 'f(.)e')", 'r'],
     ],
     signatures: [
       {
@@ -228,6 +210,13 @@ export const textFunctions: readonly ScalarFunction[] = [
         optional: 1,
         yields: 'string',
         evaluate: substring as Signature['evaluate'],
+      },
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'string',
+        evaluate: (of, pattern) => firstMatch(text(of), text(pattern)),
+        raises: true,
       },
     ],
   },
@@ -364,6 +353,7 @@ export const textFunctions: readonly ScalarFunction[] = [
   },
   {
     name: 'STARTS_WITH',
+    also: ['^@'],
     group: 'text',
     usage: 'STARTS_WITH(x, part)',
     summary: 'Whether the text begins with a part.',
