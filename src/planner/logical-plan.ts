@@ -185,6 +185,10 @@ export interface AggregateCall {
   readonly column: number | null;
   /** Input column of a second argument. */
   readonly second?: number;
+  /** Input column that says which rows a function takes to which NULL is a value. */
+  readonly when?: number;
+  /** The order of WITHIN GROUP. */
+  readonly descending?: boolean;
   readonly distinct: boolean;
   /** The type of Postgres that it yields, where cells do not say it. */
   readonly wire?: string;

@@ -457,11 +457,13 @@ export type Expression =
       readonly kind: 'aggregate';
       readonly function: AggregateName;
       readonly operand: Expression | null;
-      /** The separator of STRING_AGG. */
+      /** The separator of STRING_AGG, the share of a percentile, the x of a pair. */
       readonly second: Expression | null;
       readonly distinct: boolean;
       /** FILTER (WHERE …). */
       readonly filter: Expression | null;
+      /** The operand stands in WITHIN GROUP (ORDER BY operand DESC). */
+      readonly descending?: boolean;
       /** The order in which it meets its rows. */
       readonly orderBy?: readonly OrderItem[];
       readonly place: Location;

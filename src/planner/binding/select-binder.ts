@@ -6,7 +6,7 @@ import { vectorAsText } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
 import { wireTypeOf } from '../expressions/wire-types.ts';
-import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
+import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
 import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
@@ -443,8 +443,8 @@ class SelectBinder {
     const { literals, guards } = this.#environment;
     // Clients of Postgres are given arrays as it has them.
     const call = expression.function === 'array_agg' && this.#environment.catalogue ? 'array' : expression.function;
-    const { name, takesText = false } = aggregateFunctions[call];
-    if ((second !== null) !== takesText) {
+    const { name, second: takes, takesNull = false, isOrdered = false }: AggregateFunction = aggregateFunctions[call];
+    if ((second !== null) !== (takes !== undefined)) {
       throw errorAt('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
     }
     for (const part of [operand, second, filter]) {
@@ -460,17 +460,17 @@ class SelectBinder {
     let column: number | null = null;
     let type: ColumnType = 'integer';
     let wire: string | undefined;
+    let when: number | undefined;
     if (operand) {
       const bound = bindExpression(operand, rows);
       if (call === 'array') wire = this.#environment.catalogue!.typeNamed(`${wireTypeOf(bound)}[]`) ?? '_text';
-      else if (call === 'min' || call === 'max') wire = wireIn(bound);
+      else if (yieldsItsValues.has(call)) wire = wireIn(bound);
       read.push(bound);
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
-      if (condition && (call === 'array_agg' || call === 'array'))
-        throw errorAt('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
       const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.place) : bound;
-      column = argument(condition ? whereTrue(condition, value) : value);
+      if (condition && takesNull) when = argument(condition);
+      column = argument(condition && !takesNull ? whereTrue(condition, value) : value);
     } else if (call !== 'count') throw errorAt('REL_INVALID', `${name} needs a column`, place);
     else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
     const reads = (kind: Bound['kind']): boolean => read.some((bound) => some(bound, (each) => each.kind === kind));
@@ -485,14 +485,7 @@ class SelectBinder {
     let between: number | undefined;
     if (second) {
       const bound = bindExpression(second, rows);
-      if (bound.type !== 'string' && bound.type !== 'null') {
-        throw errorAt(
-          'REL_TYPE_MISMATCH',
-          `${name} puts text between its values, not ${bound.type}`,
-          second.place,
-          'no-such-function',
-        );
-      }
+      this.#checkSecond(name, takes, isOrdered, bound, second);
       this.#scope.refuseMasked(bound, name, second.place);
       between = argument(bound);
     }
@@ -502,6 +495,8 @@ class SelectBinder {
       column,
       distinct: isDistinct,
       ...(between === undefined ? {} : { second: between }),
+      ...(when === undefined ? {} : { when }),
+      ...(expression.descending === true && { descending: true }),
       ...(call === 'array' && wire !== undefined && { wire }),
     };
     let index = calls.findIndex(
@@ -509,10 +504,24 @@ class SelectBinder {
         each.call.function === call &&
         each.call.column === column &&
         each.call.second === between &&
+        each.call.when === when &&
+        (each.call.descending ?? false) === (expression.descending ?? false) &&
         each.call.distinct === isDistinct,
     );
     if (index < 0) index = calls.push({ call: wanted, type }) - 1;
     return { kind: 'column', index: groups + index, name: call, type, ...(wire !== undefined && { wire }) };
+  }
+
+  #checkSecond(name: string, takes: AggregateFunction['second'], isOrdered: boolean, bound: Bound, second: Expression): void {
+    const fits =
+      takes === 'any'
+        ? bound.type !== 'vector' && bound.type !== 'interval'
+        : bound.type === 'null' ||
+          (takes === 'number' ? bound.type === 'integer' || bound.type === 'number' : bound.type === takes);
+    if (!fits)
+      throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${bound.type}`, second.place, 'no-such-function');
+    if (isOrdered && some(bound, ({ kind }) => kind === 'column'))
+      throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.place, 'not-grouped');
   }
 
   /** The order of rows in which lists are made is one for all of the aggregates. */
@@ -754,5 +763,8 @@ function groupKey(index: number, expression: Expression, bound: Bound): Bound {
   const wire = wireIn(bound);
   return { kind: 'column', index, name: nameOf(expression, index), type: columnType(type), ...(wire !== undefined && { wire }) };
 }
+
+/** Aggregates of which the result is one of their values. */
+const yieldsItsValues: ReadonlySet<AggregateName> = new Set(['min', 'max', 'any_value', 'mode', 'percentile_disc']);
 
 const wireIn = (bound: Bound): string | undefined => ('wire' in bound ? bound.wire : undefined);

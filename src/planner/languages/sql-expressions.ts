@@ -5,7 +5,12 @@
  * AND and OR chains become balanced trees: both operators are associative in three-valued logic, and a thousand
  * conditions then nest ten deep instead of a thousand.
  */
-import { type AggregateName, aggregateNamed } from '../expressions/functions/aggregates.ts';
+import {
+  type AggregateFunction,
+  aggregateFunctions,
+  type AggregateName,
+  aggregateNamed,
+} from '../expressions/functions/aggregates.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
 import { matchModes } from '../../governance/search/text-query.ts';
 import type {
@@ -624,6 +629,8 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location
     throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', place, 'not-grouped');
   cursor.next();
   cursor.expect('(');
+  const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
+  if (isOrdered) return readOrdered(cursor, name, place);
   if (cursor.key() === '*') {
     if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
     cursor.next();
@@ -652,6 +659,28 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location
   cursor.expect(')');
   const filter = readFilter(cursor);
   return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), place };
+}
+
+/** MODE() and percentiles: the share in their brackets, then WITHIN GROUP (ORDER BY x). */
+function readOrdered(cursor: TokenCursor, name: AggregateName, place: Location): Expression {
+  cursor.wideOnly(name.toUpperCase());
+  const outer = cursor.aggregates;
+  cursor.aggregates = 'within';
+  const second = cursor.key() === ')' ? null : readExpression(cursor);
+  cursor.expect(')');
+  cursor.expect('WITHIN');
+  cursor.expect('GROUP');
+  cursor.expect('(');
+  cursor.expect('ORDER');
+  cursor.expect('BY');
+  const [item, more] = cursor.readOrder(cursor);
+  if (item === undefined || more !== undefined || item.collate !== 'codepoint')
+    throw cursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, place, 'no-such-function');
+  cursor.aggregates = outer;
+  cursor.expect(')');
+  const filter = readFilter(cursor);
+  const { expression: operand, descending } = item;
+  return { kind: 'aggregate', function: name, operand, second, distinct: false, filter, descending, place };
 }
 
 /** FILTER (WHERE condition) behind an aggregate. */

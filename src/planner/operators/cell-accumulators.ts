@@ -1,65 +1,84 @@
 /**
- * Aggregate functions that go over cells one by one, each with a state of its own kind by group: moments, the middle, all
- * and any, lists. Doubles are added in the order of rows.
+ * Aggregate functions that go over cells one by one, each with a state of its own kind by group: all and any,
+ * lists, and those of `moments.ts` and `ordered-values.ts`. Doubles are added in the order of rows.
  */
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { formatInstant } from '../../log/values/timestamp.ts';
-import type { Cell, ColumnType } from '../../log/values/value.ts';
+import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
-import { checkLength } from '../expressions/functions/scalar-function.ts';
+import { checkLength, invalid, textMax, tooLong } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
 import { quotedElement } from '../virtual/types.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, RowByRow } from './accumulate.ts';
+import type { Folding } from './folding.ts';
+import { momentFoldings } from './moments.ts';
+import { continuousPercentile, discretePercentile, median, mostFrequent } from './ordered-values.ts';
 import type { Batch } from './operator.ts';
 
-/** One function for all groups. `S` is the state of a group with at least one value. */
-interface Folding<S> {
-  readonly yields: ColumnType;
-  readonly takesNull?: boolean;
-  /** NULL where this is absent. */
-  readonly ofNothing?: Cell;
-  start(): S;
-  /** Returns how many bytes more it holds. */
-  take(state: S, cell: Cell, second: Cell): number;
-  finish(state: S): Cell;
+export function cellAccumulator(call: AggregateCall, column: number, types: readonly ColumnType[]): Accumulator {
+  return new CellAccumulator(
+    foldingOf(call, types[column]!, call.second === undefined ? null : types[call.second]!),
+    call,
+    column,
+    types,
+  );
 }
 
-export function cellAccumulator(call: AggregateCall, column: number, types: readonly ColumnType[]): Accumulator {
-  const make = <S>(folding: Folding<S>): Accumulator => new CellAccumulator(folding, call, column, types);
-  switch (call.function) {
+/** The function as a fold over cells of a type, and of the type of its second argument. */
+export function foldingOf(
+  { function: name, descending = false }: Pick<AggregateCall, 'function' | 'descending'>,
+  type: ColumnType,
+  second: ColumnType | null,
+  // oxlint-disable-next-line typescript/no-explicit-any -- states go from a folding to itself
+): Folding<any> {
+  switch (name) {
     case 'count':
-      return make(counted);
+      return counted;
     case 'sum':
-      return make(vectors('sum'));
     case 'avg':
-      return make(vectors('avg'));
-    case 'stddev':
-      return make(moments((m2, n) => (n < 2 ? null : Math.sqrt(m2 / (n - 1)))));
-    case 'stddev_pop':
-      return make(moments((m2, n) => Math.sqrt(m2 / n)));
-    case 'variance':
-      return make(moments((m2, n) => (n < 2 ? null : m2 / (n - 1))));
-    case 'var_pop':
-      return make(moments((m2, n) => m2 / n));
+      return vectors(name);
     case 'median':
-      return make(median);
+      return median;
+    case 'percentile_cont':
+      return continuousPercentile(descending);
+    case 'percentile_disc':
+      return discretePercentile(type, descending);
+    case 'mode':
+      return mostFrequent(type, descending);
+    case 'any_value':
+      return firstValue(type);
+    case 'bit_and':
+      return bits((a, b) => a & b);
+    case 'bit_or':
+      return bits((a, b) => a | b);
+    case 'bit_xor':
+      return bits((a, b) => a ^ b);
     case 'bool_and':
-      return make(boolean((all, each) => all && each));
+      return boolean((all, each) => all && each);
     case 'bool_or':
-      return make(boolean((any, each) => any || each));
+      return boolean((any, each) => any || each);
     case 'string_agg':
-      return make(joined);
+      return joined;
     case 'array_agg':
-      return make(listFolding(types[column]!));
+      return listFolding(type);
+    case 'json_agg':
+      return listFolding(type, ', ');
+    case 'json_object_agg':
+      return objectFolding(second!);
+    case 'jsonb_object_agg':
+      return binaryObject(second!);
     case 'array':
-      return make(elements(types[column]!));
+      return elements(type);
     case 'collect':
-      return make({ ...listFolding(types[column]!), takesNull: false, ofNothing: '[]' });
-    default:
-      throw new AssertionError(`${call.function} adds up in columns`);
+      return { ...listFolding(type), takesNull: false, ofNothing: '[]' };
+    default: {
+      const folding = momentFoldings[name];
+      if (folding === undefined) throw new AssertionError(`${name} adds up in columns`);
+      return folding;
+    }
   }
 }
 
@@ -69,6 +88,7 @@ class CellAccumulator<S> extends RowByRow {
   readonly #folding: Folding<S>;
   readonly #column: number;
   readonly #second: number | null;
+  readonly #when: number | null;
   readonly #types: readonly ColumnType[];
   readonly #states: (S | undefined)[] = [];
   readonly #met: Set<Cell>[] | null;
@@ -79,6 +99,7 @@ class CellAccumulator<S> extends RowByRow {
     this.#folding = folding;
     this.#column = column;
     this.#second = call.second ?? null;
+    this.#when = call.when ?? null;
     this.#types = types;
     this.#met = call.distinct ? [] : null;
   }
@@ -88,11 +109,13 @@ class CellAccumulator<S> extends RowByRow {
     const type = this.#types[this.#column]!;
     const second = this.#second === null ? null : batch.columns[this.#second]!;
     const { selection, first, count } = batch;
+    const when = this.#when === null ? null : batch.columns[this.#when]!;
     const takesNull = this.#folding.takesNull === true;
     for (let j = 0; j < count; j++) {
       const i = selection === null ? first + j : selection[j]!;
       const cell = cellAt(vector, type, i);
       if (cell === null && !takesNull) continue;
+      if (when !== null && cellAt(when, 'boolean', i) !== true) continue;
       const group = groups[j]!;
       if (this.#met !== null && !this.#isNew(group, cell)) continue;
       let state = this.#states[group];
@@ -158,52 +181,6 @@ function vectors(name: 'sum' | 'avg'): Folding<{ sums: Float32Array | Float64Arr
   };
 }
 
-interface Moments {
-  count: number;
-  mean: number;
-  /** Sum of squared distances from the mean. */
-  squares: number;
-}
-
-/** Each value moves the mean, so that large values that differ little lose nothing (Welford). */
-function moments(finish: (squares: number, count: number) => number | null): Folding<Moments> {
-  return {
-    yields: 'number',
-    start: () => ({ count: 0, mean: 0, squares: 0 }),
-    take: (state, cell) => {
-      const value = Number(cell);
-      const before = value - state.mean;
-      state.count++;
-      state.mean += before / state.count;
-      state.squares += before * (value - state.mean);
-      return 0;
-    },
-    finish: ({ squares, count }) => {
-      const result = finish(squares, count);
-      if (result !== null && !Number.isFinite(result)) throw numberOverflow();
-      return result;
-    },
-  };
-}
-
-const median: Folding<number[]> = {
-  yields: 'number',
-  start: () => [],
-  take: (values, cell) => {
-    values.push(Number(cell));
-    return 8;
-  },
-  finish: (values) => {
-    const sorted = Float64Array.from(values).sort();
-    const middle = sorted.length >> 1;
-    if (sorted.length % 2 === 1) return sorted[middle]! + 0;
-    const [low, high] = [sorted[middle - 1]!, sorted[middle]!];
-    // Halves first where the sum would be too large.
-    const mean = (low + high) / 2;
-    return Number.isFinite(mean) ? mean + 0 : low / 2 + high / 2;
-  },
-};
-
 function boolean(combine: (before: boolean, each: boolean) => boolean): Folding<{ value: boolean | null }> {
   return {
     yields: 'boolean',
@@ -229,14 +206,83 @@ const joined: Folding<{ text: string; size: number }> = {
   finish: ({ text }) => text,
 };
 
-function listFolding(type: ColumnType): Folding<{ text: string }> {
+/** The first value that there is. */
+function firstValue(type: ColumnType): Folding<{ value: Cell }> {
+  return {
+    yields: type,
+    start: () => ({ value: null }),
+    take: (state, cell) => {
+      if (state.value !== null) return 0;
+      state.value = cell;
+      return typeof cell === 'string' ? 2 * cell.length : 0;
+    },
+    finish: ({ value }) => value,
+  };
+}
+
+function bits(combine: (before: bigint, each: bigint) => bigint): Folding<{ value: bigint | null }> {
+  return {
+    yields: 'integer',
+    start: () => ({ value: null }),
+    take: (state, cell) => {
+      state.value = state.value === null ? (cell as bigint) : combine(state.value, cell as bigint);
+      return 0;
+    },
+    finish: ({ value }) => value,
+  };
+}
+
+/** Names with values, as PostgreSQL writes them. */
+function objectFolding(type: ColumnType): Folding<{ text: string }> {
+  return {
+    yields: 'json',
+    takesNull: true,
+    start: () => ({ text: '' }),
+    take: (state, name, value) => {
+      const item = `${memberName(name)} : ${jsonText(value, type)}`;
+      state.text += `${state.text === '' ? '' : ', '}${item}`;
+      checkLength(state.text);
+      return 2 * item.length;
+    },
+    finish: ({ text }) => `{ ${text} }`,
+  };
+}
+
+/** As jsonb has it: of members by one name the last, in the order of the lengths of their names. */
+function binaryObject(type: ColumnType): Folding<{ readonly members: Map<string, string>; size: number }> {
+  return {
+    yields: 'json',
+    takesNull: true,
+    start: () => ({ members: new Map(), size: 0 }),
+    take: (state, name, value) => {
+      const [key, item] = [memberName(name), jsonText(value, type)];
+      const known = state.members.get(key);
+      const added = item.length - (known === undefined ? -key.length - 4 : known.length);
+      state.size += added;
+      if (state.size > textMax) throw tooLong();
+      state.members.set(key, item);
+      return 2 * added;
+    },
+    finish: ({ members }) => {
+      const sorted = [...members].sort(([a], [b]) => Buffer.byteLength(a) - Buffer.byteLength(b) || compareText(a, b));
+      return `{${sorted.map(([key, item]) => `${key}: ${item}`).join(', ')}}`;
+    },
+  };
+}
+
+function memberName(name: Cell): string {
+  if (name === null) throw invalid('a name of JSON_OBJECT_AGG is not NULL');
+  return JSON.stringify(String(name));
+}
+
+function listFolding(type: ColumnType, between = ','): Folding<{ text: string }> {
   return {
     yields: 'json',
     takesNull: true,
     start: () => ({ text: '' }),
     take: (state, cell) => {
       const item = jsonText(cell, type);
-      state.text += `${state.text === '' ? '' : ','}${item}`;
+      state.text += `${state.text === '' ? '' : between}${item}`;
       checkLength(state.text);
       return 2 * item.length;
     },

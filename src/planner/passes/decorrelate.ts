@@ -264,6 +264,7 @@ function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type
       ...call,
       column: call.column === null ? null : behindKeys(call.column),
       ...(call.second === undefined ? {} : { second: behindKeys(call.second) }),
+      ...(call.when === undefined ? {} : { when: behindKeys(call.when) }),
     })),
     input: {
       kind: 'project',

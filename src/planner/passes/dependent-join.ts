@@ -304,6 +304,7 @@ class Pushing {
         ...call,
         column: call.column === null ? null : behindCells(call.column),
         ...(call.second === undefined ? {} : { second: behindCells(call.second) }),
+        ...(call.when === undefined ? {} : { when: behindCells(call.when) }),
       })),
       columns: [...node.columns.slice(0, groups), ...this.#distinct.columns, ...node.columns.slice(groups)],
     };

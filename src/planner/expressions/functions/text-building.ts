@@ -19,7 +19,7 @@ function repeat(of: string, times: bigint): string {
   return of.repeat(Number(times));
 }
 
-/** Of two characters that are alike in `from` the first counts; those without a partner in `to` go. */
+/** The first of two characters that are alike in `from` counts; those without a partner in `to` go. */
 function translate(of: string, from: string, to: string): string {
   const targets = Array.from(to);
   const partners = new Map<string, string>();

@@ -15,7 +15,7 @@ const degrees = (angle: number): number => (angle * 180) / Math.PI;
 const sine30 = Math.sin(radians(30));
 const oneLessCosine60 = 1 - Math.cos(radians(60));
 
-/** Of 0 to 90 degrees, exact at multiples of 30, as PostgreSQL's are. */
+/** For 0 to 90 degrees, exact at multiples of 30, as PostgreSQL's are. */
 const sineBelow = (x: number): number => (x <= 30 ? Math.sin(radians(x)) / sine30 / 2 : cosineUpTo60(90 - x));
 const cosineBelow = (x: number): number => (x <= 60 ? cosineUpTo60(x) : Math.sin(radians(90 - x)) / sine30 / 2);
 const cosineUpTo60 = (x: number): number => 1 - (1 - Math.cos(radians(x))) / oneLessCosine60 / 2;
