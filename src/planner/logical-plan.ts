@@ -341,6 +341,10 @@ export interface OverCall {
   readonly function: WindowFunction;
   /** Input column; null of what takes none. */
   readonly column: number | null;
+  /** Input column of the second argument of an aggregate, and of which value NTH_VALUE is. */
+  readonly second?: number;
+  /** Input column that says which rows an aggregate takes. */
+  readonly when?: number;
   /** How many rows LAG and LEAD go; null: one. */
   readonly offset: Slot | null;
   /** Input column with their result beyond the partition; null: NULL. */

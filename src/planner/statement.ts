@@ -358,11 +358,11 @@ export type WindowFunction =
   | 'lead'
   | 'first_value'
   | 'last_value'
-  | 'count'
-  | 'sum'
-  | 'avg'
-  | 'min'
-  | 'max';
+  | 'nth_value'
+  | 'ntile'
+  | 'percent_rank'
+  | 'cume_dist'
+  | AggregateName;
 
 /** Which rows of its partition a window function looks at. */
 export interface Frame {
@@ -476,6 +476,8 @@ export type Expression =
       readonly partition: readonly Expression[];
       readonly orderBy: readonly OrderItem[];
       readonly frame: Frame | null;
+      /** FILTER (WHERE …). */
+      readonly filter: Expression | null;
       readonly place: Location;
     }
   | Subselect

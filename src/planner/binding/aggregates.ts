@@ -2,7 +2,7 @@
 import type { ColumnType } from '../../log/values/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { isVector } from '../expressions/bind-call.ts';
-import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
+import { type AggregateFunction, aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
 import type { Expression } from '../statement.ts';
@@ -13,6 +13,14 @@ export function aggregateType(call: AggregateCall['function'], bound: Bound, ope
   const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
   if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
   return type;
+}
+
+export function checkSecond(name: string, takes: AggregateFunction['second'], { type }: Bound, second: Expression): void {
+  const fits =
+    takes === 'any'
+      ? type !== 'vector' && type !== 'interval'
+      : type === 'null' || (takes === 'number' ? type === 'integer' || type === 'number' : type === takes);
+  if (!fits) throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${type}`, second.place, 'no-such-function');
 }
 
 const isSum = (call: AggregateCall['function']): boolean => call === 'sum' || call === 'avg';
@@ -54,7 +62,12 @@ export function operandsOf(expression: Expression): readonly Expression[] {
     case 'row':
       return expression.items;
     case 'over':
-      return [...expression.arguments, ...expression.partition, ...expression.orderBy.map((item) => item.expression)];
+      return [
+        ...expression.arguments,
+        ...expression.partition,
+        ...expression.orderBy.map((item) => item.expression),
+        ...(expression.filter ? [expression.filter] : []),
+      ];
     case 'binary':
       return [expression.left, expression.right];
     case 'not':

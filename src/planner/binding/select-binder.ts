@@ -11,7 +11,7 @@ import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '..
 import { errorAt } from '../error-location.ts';
 import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select, Slot } from '../statement.ts';
-import { aggregateType, containsAggregate } from './aggregates.ts';
+import { aggregateType, containsAggregate, checkSecond } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, labelOf, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
@@ -275,7 +275,7 @@ class SelectBinder {
     const orderBy = this.#request.orderBy.map((item) => ({ ...item, expression: this.#itemOf(item.expression, true) }));
     this.#checkFirst(partition, orderBy);
     const numbered = { function: 'row_number', arguments: [], partition, orderBy, frame: null } as const;
-    const left = bindExpression({ kind: 'over', ...numbered, place }, this.#rows);
+    const left = bindExpression({ kind: 'over', ...numbered, filter: null, place }, this.#rows);
     const right: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
     filterLevel(this.#level, { kind: 'compare', op: '=', left, right, type: 'boolean' });
   }
@@ -368,8 +368,8 @@ class SelectBinder {
         return unknown;
       },
       over: (expression, bind) => {
-        const { arguments: operands, partition, orderBy } = expression;
-        [...operands, ...partition, ...orderBy.map((item) => item.expression)].forEach(bind);
+        const { arguments: operands, partition, orderBy, filter } = expression;
+        [...operands, ...partition, ...orderBy.map((item) => item.expression), ...(filter ? [filter] : [])].forEach(bind);
         return unknown;
       },
     };
@@ -485,7 +485,9 @@ class SelectBinder {
     let between: number | undefined;
     if (second) {
       const bound = bindExpression(second, rows);
-      this.#checkSecond(name, takes, isOrdered, bound, second);
+      checkSecond(name, takes, bound, second);
+      if (isOrdered && some(bound, ({ kind }) => kind === 'column'))
+        throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.place, 'not-grouped');
       this.#scope.refuseMasked(bound, name, second.place);
       between = argument(bound);
     }
@@ -510,18 +512,6 @@ class SelectBinder {
     );
     if (index < 0) index = calls.push({ call: wanted, type }) - 1;
     return { kind: 'column', index: groups + index, name: call, type, ...(wire !== undefined && { wire }) };
-  }
-
-  #checkSecond(name: string, takes: AggregateFunction['second'], isOrdered: boolean, bound: Bound, second: Expression): void {
-    const fits =
-      takes === 'any'
-        ? bound.type !== 'vector' && bound.type !== 'interval'
-        : bound.type === 'null' ||
-          (takes === 'number' ? bound.type === 'integer' || bound.type === 'number' : bound.type === takes);
-    if (!fits)
-      throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${bound.type}`, second.place, 'no-such-function');
-    if (isOrdered && some(bound, ({ kind }) => kind === 'column'))
-      throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.place, 'not-grouped');
   }
 
   /** The order of rows in which lists are made is one for all of the aggregates. */

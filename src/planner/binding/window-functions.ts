@@ -5,7 +5,9 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import type { OverCall, PlanNode, SortKey } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
 import type { Expression, OrderItem, Location } from '../statement.ts';
-import { aggregateType } from './aggregates.ts';
+import { type AggregateFunction, aggregateFunctions } from '../expressions/functions/aggregates.ts';
+import { wireTypeOf } from '../expressions/wire-types.ts';
+import { aggregateType, checkSecond } from './aggregates.ts';
 import type { Environment } from './environment.ts';
 import { columnType, type Output, project, throughColumns } from './outputs.ts';
 import type { Level } from './subselects.ts';
@@ -33,6 +35,9 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   };
   // All operands are bound before any becomes a column: a query among them adds columns of its own.
   const operands = over.arguments.map(bound);
+  const filter = over.filter && bound(over.filter);
+  if (filter && filter.type !== 'boolean' && filter.type !== 'null')
+    throw errorAt('REL_TYPE_MISMATCH', `FILTER takes a condition, not ${filter.type}`, over.filter!.place);
   const partition = over.partition.map(bound);
   const order = over.orderBy.map((item) => {
     const each = bound(item.expression);
@@ -43,13 +48,14 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   const width = level.node.columns.length;
   const columnOf = (each: Bound): number =>
     each.kind === 'column' ? each.index : width + computed.push({ name: '#over', bound: each }) - 1;
-  const call = callOf(over, operands, columnOf, request);
+  const whole = callOf(over, operands, columnOf, request);
+  const call: OverCall = filter ? { ...whole.call, when: columnOf(filter) } : whole.call;
   const partitions = partition.map(columnOf);
   const keys = over.orderBy.map(
     ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(order[i]!), descending, collate, nullsFirst }),
   );
   const input: PlanNode = computed.length > 0 ? project(level.node, [...throughColumns(level.node), ...computed]) : level.node;
-  const column = { name: over.function, type: call.type };
+  const column = { name: over.function, type: call.type, ...(whole.wire !== undefined && { wire: whole.wire }) };
   const index = input.columns.length;
   if (call.frame.unit === 'range' && over.frame && over.orderBy.length === 0 && over.frame.from.kind === 'current') {
     throw errorAt('REL_INVALID', `${named} needs ORDER BY for this frame`, over.frame.place);
@@ -58,12 +64,14 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   return { kind: 'column', index, ...column };
 }
 
+const isCount = ({ type }: Bound): boolean => type === 'integer' || type === 'null';
+
 function callOf(
   over: Over,
   operands: readonly Bound[],
   columnOf: (bound: Bound) => number,
   { environment }: OverRequest,
-): OverCall {
+): { readonly call: OverCall; readonly wire?: string } {
   const { function: name, place } = over;
   const named = name.toUpperCase();
   const frame: OverCall['frame'] = over.frame ?? {
@@ -80,7 +88,29 @@ function callOf(
     case 'rank':
     case 'dense_rank':
       if (operands.length > 0) wrong(`${named}()`);
-      return { ...none, function: name, type: 'integer', frame };
+      return { call: { ...none, function: name, type: 'integer', frame } };
+    case 'percent_rank':
+    case 'cume_dist':
+      if (operands.length > 0) wrong(`${named}()`);
+      return { call: { ...none, function: name, type: 'number', frame } };
+    case 'ntile': {
+      const [count, ...more] = operands;
+      if (!count || more.length > 0 || !isCount(count)) return wrong(`${named}(n)`);
+      return { call: { ...none, function: name, column: columnOf(count), type: 'integer', frame } };
+    }
+    case 'nth_value': {
+      const [value, nth, ...more] = operands;
+      if (!value || !nth || more.length > 0 || !isCount(nth)) return wrong(`${named}(x, n)`);
+      const call: OverCall = {
+        ...none,
+        function: name,
+        column: columnOf(value),
+        second: columnOf(nth),
+        type: columnType(value.type),
+        frame,
+      };
+      return { call };
+    }
     case 'lag':
     case 'lead': {
       const [value, , otherwise, ...more] = operands;
@@ -91,7 +121,7 @@ function callOf(
         throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, by.place);
       }
       const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], place);
-      return {
+      const call: OverCall = {
         function: name,
         column: columnOf(fit(value)),
         offset: by?.kind === 'literal' ? { slot: by.slot, place: by.place } : null,
@@ -99,20 +129,37 @@ function callOf(
         type: columnType(type),
         frame,
       };
+      return { call };
     }
     case 'first_value':
     case 'last_value': {
       const [value, ...more] = operands;
       if (!value || more.length > 0) return wrong(`${named}(x)`);
-      return { ...none, function: name, column: columnOf(value), type: columnType(value.type), frame };
+      return { call: { ...none, function: name, column: columnOf(value), type: columnType(value.type), frame } };
     }
     default: {
-      const [value, ...more] = operands;
-      if (more.length > 0 || (!value && name !== 'count')) return wrong(`${named}(x)`);
+      const [value, second, ...more] = operands;
+      // Clients of Postgres are given arrays as it has them.
+      const call = name === 'array_agg' && environment.catalogue ? 'array' : name;
+      const { usage, second: takes }: AggregateFunction = aggregateFunctions[call];
+      if (more.length > 0 || (!value && name !== 'count') || (second !== undefined) !== (takes !== undefined))
+        return wrong(usage);
+      if (second) checkSecond(named, takes, second, over.arguments[1]!);
       const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
       if (type === 'string' && (name === 'sum' || name === 'avg'))
         throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.place);
-      return { ...none, function: name, column: value ? columnOf(value) : null, type, frame };
+      const wire = call === 'array' ? (environment.catalogue!.typeNamed(`${wireTypeOf(value!)}[]`) ?? '_text') : undefined;
+      return {
+        call: {
+          ...none,
+          function: call,
+          column: value ? columnOf(value) : null,
+          ...(second && { second: columnOf(second) }),
+          type,
+          frame,
+        },
+        ...(wire !== undefined && { wire }),
+      };
     }
   }
 }

@@ -567,21 +567,22 @@ function readQueryArray(cursor: TokenCursor): Expression {
   return { kind: 'call', name: '_ARRAY', arguments: [argument({ kind: 'scalar-query', query: whole, place })], place };
 }
 
-const wideFunctions: ReadonlySet<string> = new Set(['COALESCE', 'ROW_NUMBER', 'RANK', 'DENSE_RANK']);
-const refusedFunctions: ReadonlySet<string> = new Set(['NTILE', 'PERCENT_RANK', 'CUME_DIST', 'NTH_VALUE']);
+const wideFunctions: ReadonlySet<string> = new Set(
+  'COALESCE ROW_NUMBER RANK DENSE_RANK NTILE PERCENT_RANK CUME_DIST NTH_VALUE'.split(' '),
+);
 const windowFunctions: ReadonlySet<string> = new Set(
-  'ROW_NUMBER RANK DENSE_RANK LAG LEAD FIRST_VALUE LAST_VALUE COUNT SUM AVG MIN MAX'.split(' '),
+  'ROW_NUMBER RANK DENSE_RANK LAG LEAD FIRST_VALUE LAST_VALUE NTILE PERCENT_RANK CUME_DIST NTH_VALUE'.split(' '),
 );
 
 function readCall(cursor: TokenCursor): Expression {
   const place = cursor.place;
   const name = cursor.token.text.toUpperCase();
   if (wideFunctions.has(name)) cursor.wideOnly(name);
-  if (refusedFunctions.has(name)) throw cursor.notImplemented(name);
   const aggregate = aggregateNamed(name);
   const isAggregate = aggregate !== undefined && cursor.aggregates !== 'functions';
-  if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && isWindowed(cursor))
-    return readWindowed(cursor, name, place);
+  const overFrames = windowFunctions.has(name) || (isAggregate && hasFrames(aggregate));
+  if (cursor.aggregates !== 'functions' && overFrames && isWindowed(cursor))
+    return readWindowed(cursor, isAggregate ? aggregate : (name.toLowerCase() as WindowFunction), place);
   if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && !isAggregate) {
     throw cursor.error(`${name} is a window function: OVER (...) stands behind it`, place, 'not-of-this-call');
   }
@@ -592,24 +593,31 @@ function readCall(cursor: TokenCursor): Expression {
   return call;
 }
 
-/** Whether OVER stands behind the closing bracket of this call. */
+/** Functions of the order of values have no frames. */
+function hasFrames(name: AggregateName): boolean {
+  const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
+  return !isOrdered && name !== 'median';
+}
+
+/** Whether OVER stands behind the closing bracket of this call, or of its FILTER. */
 function isWindowed(cursor: TokenCursor): boolean {
   let depth = 0;
   for (let ahead = 1; cursor.peek(ahead).kind !== 'end'; ahead++) {
     const key = cursor.key(ahead);
     if (key === '(') depth++;
-    else if (key === ')' && --depth === 0) return cursor.key(ahead + 1) === 'OVER' && cursor.key(ahead + 2) === '(';
+    else if (key === ')' && --depth === 0 && cursor.key(ahead + 1) !== 'FILTER')
+      return cursor.key(ahead + 1) === 'OVER' && cursor.key(ahead + 2) === '(';
   }
   return false;
 }
 
-function readWindowed(cursor: TokenCursor, name: string, place: Location): Expression {
+function readWindowed(cursor: TokenCursor, name: WindowFunction, place: Location): Expression {
   if (cursor.aggregates !== 'allowed')
     throw cursor.error('a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
   cursor.next();
   const operands: Expression[] = [];
   if (cursor.key(1) === '*') {
-    if (name !== 'COUNT') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
+    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
     cursor.next();
     cursor.next();
     cursor.expect(')');
@@ -617,9 +625,12 @@ function readWindowed(cursor: TokenCursor, name: string, place: Location): Expre
     if (cursor.key(1) === 'DISTINCT') throw cursor.notImplemented('DISTINCT in a window function');
     operands.push(...readArguments(cursor).map(({ value }) => value));
   }
+  if (cursor.key() === 'FILTER' && windowFunctions.has(name.toUpperCase()))
+    throw cursor.notImplemented(`FILTER of ${name.toUpperCase()}`);
+  const filter = readFilter(cursor);
   cursor.expect('OVER');
   const over = readOver(cursor, { read: readExpression, order: cursor.readOrder });
-  return { kind: 'over', function: name.toLowerCase() as WindowFunction, arguments: operands, ...over, place };
+  return { kind: 'over', function: name, arguments: operands, ...over, filter, place };
 }
 
 function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location): Expression {

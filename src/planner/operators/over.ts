@@ -10,6 +10,9 @@ import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import { type Cost, turnMost } from '../expressions/work.ts';
 import type { OverCall, OverNode } from '../logical-plan.ts';
 import type { WindowFunction } from '../statement.ts';
+import { ServiceError } from '../../errors.ts';
+import { aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
+import { foldingOf } from './cell-accumulators.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { type Compare, comparator } from './row-order.ts';
@@ -18,6 +21,8 @@ import { sortedRows } from './row-sort.ts';
 const outputRows = 4_096;
 const stepsPerCall = 8_192;
 const resultBytes = 16;
+/** Bytes of texts that are made before the memory for them is asked for. */
+const textsStep = 1 << 20;
 
 /**
  * Nanoseconds of a row of each function, and of a character where it is of texts. A frame that moves is gone through again: each of
@@ -31,12 +36,21 @@ export const overFunctions: Readonly<Record<WindowFunction, Cost>> = {
   lead: { call: 150, character: 2 },
   first_value: { call: 200, character: 2 },
   last_value: { call: 200, character: 2 },
-  count: { call: 150, character: 2 },
-  sum: { call: 200, character: 0 },
-  avg: { call: 200, character: 0 },
-  min: { call: 150, character: 3 },
-  max: { call: 150, character: 3 },
+  nth_value: { call: 200, character: 2 },
+  ntile: { call: 150, character: 0 },
+  percent_rank: { call: 150, character: 0 },
+  cume_dist: { call: 150, character: 0 },
+  ...aggregateCosts(),
 };
+
+/** An aggregate over a frame costs more than over a group: its cells are read one by one. */
+function aggregateCosts(): Record<AggregateName, Cost> {
+  const costs = Object.entries(aggregateFunctions).map(([name, { cost }]) => [
+    name,
+    { call: cost.call + 150, character: cost.character + 1 },
+  ]);
+  return Object.fromEntries(costs) as Record<AggregateName, Cost>;
+}
 
 /** Counts the work of a function; true: the turn is full. */
 class Spent {
@@ -61,6 +75,9 @@ export class OverOperator implements Operator {
   readonly #execution: Execution;
   readonly #rows: CollectedRows;
   #held = 0;
+  /** Bytes of the texts that frames yield, and of those that are accounted for. */
+  #texts = 0;
+  #textsHeld = 0;
   #work: Generator<undefined, void, void> | null = null;
   #columns: readonly Vector[] | null = null;
   #at = 0;
@@ -110,6 +127,12 @@ export class OverOperator implements Operator {
     this.#hold(rows * (4 + calls.length * resultBytes));
     const byPartition = partition.map((column) => ({ column, descending: false, collate: 'codepoint' }) as const);
     const order = yield* sortedRows(vectors, [...byPartition, ...keys], rows);
+    const grow = (bytes: number): void => {
+      this.#texts += bytes;
+      if (this.#texts - this.#textsHeld < textsStep) return;
+      this.#textsHeld = this.#texts;
+      this.#hold(rows * (4 + calls.length * resultBytes) + this.#texts);
+    };
     const samePartition = comparator(vectors, byPartition, rows);
     const peers = keys.length === 0 ? all : comparator(vectors, keys, rows);
     const types = this.#node.input.columns.map(({ type }) => type);
@@ -124,7 +147,7 @@ export class OverOperator implements Operator {
         end++;
         if ((end - start) % stepsPerCall === 0) yield;
       }
-      const part: Part = { order, start, end, peers, vectors, types, execution: this.#execution };
+      const part: Part = { order, start, end, peers, vectors, types, execution: this.#execution, grow };
       for (const [c, call] of calls.entries()) yield* along(part, call, results[c]!);
       start = end;
       yield;
@@ -154,6 +177,8 @@ interface Part {
   readonly vectors: readonly Vector[];
   readonly types: readonly ColumnType[];
   readonly execution: Execution;
+  /** Accounts for the bytes of a text that a frame yields. */
+  grow(bytes: number): void;
 }
 
 type Steps = Generator<undefined, void, void>;
@@ -164,6 +189,15 @@ function along(part: Part, call: OverCall, results: Cell[]): Steps {
     case 'rank':
     case 'dense_rank':
       return rank(part, call, results);
+    case 'percent_rank':
+    case 'cume_dist':
+      return share(part, call, results);
+    case 'ntile':
+      return tile(part, call, results);
+    case 'first_value':
+    case 'last_value':
+    case 'nth_value':
+      return pick(part, call, results);
     case 'lag':
     case 'lead':
       return shift(part, call, results);
@@ -181,6 +215,37 @@ function* rank({ order, start, end, peers }: Part, call: OverCall, results: Cell
     if (how === 'row_number' || (how === 'rank' && isNew)) rank = at - start + 1;
     else if (isNew) rank++;
     results[order[at]!] = BigInt(rank);
+    if (spent.on(null)) yield;
+  }
+}
+
+/** The share of the rows before a row's peers among all others, or of those up to its last peer among all. */
+function* share({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
+  const isRank = call.function === 'percent_rank';
+  const spent = new Spent(call);
+  for (let from = start, to = start; from < end; from = to) {
+    for (to = from + 1; to < end && peers(order[from]!, order[to]!) === 0; to++) if (spent.on(null)) yield;
+    const result = isRank ? (from === start ? 0 : (from - start) / (end - start - 1)) : (to - start) / (end - start);
+    for (let at = from; at < to; at++) {
+      results[order[at]!] = result;
+      if (spent.on(null)) yield;
+    }
+  }
+}
+
+/** So many parts of a partition whose sizes differ by one at most, the larger ones first. */
+function* tile({ order, start, end, vectors, types }: Part, call: OverCall, results: Cell[]): Steps {
+  const count = cellAt(vectors[call.column!]!, types[call.column!]!, order[start]!);
+  if (count === null) return;
+  if ((count as bigint) <= 0n) throw new ServiceError('REL_INVALID', 'NTILE takes a number above zero', { reason: 'tile-count' });
+  const parts = Math.min(Number(count), end - start);
+  const size = Math.floor((end - start) / parts);
+  const larger = (end - start) % parts;
+  const spent = new Spent(call);
+  for (let at = start; at < end; at++) {
+    const n = at - start - larger * (size + 1);
+    const part = n < 0 ? Math.floor((at - start) / (size + 1)) : larger + Math.floor(n / size);
+    results[order[at]!] = BigInt(part + 1);
     if (spent.on(null)) yield;
   }
 }
@@ -211,42 +276,64 @@ function cellOf(vector: Vector, type: ColumnType, row: number, wanted: ColumnTyp
 
 /** An aggregate over a moving frame: `add` extends the frame at its end, `result` reads it. */
 interface Running {
-  add(cell: Cell): void;
+  add(cell: Cell, second: Cell): void;
   result(): Cell;
 }
 
 function* aggregateFrames(part: Part, call: OverCall, results: Cell[]): Steps {
   const { order, start, end, vectors, types, execution } = part;
-  const { column } = call;
+  const { column, second, when } = call;
   const cell = (at: number): Cell => (column === null ? true : cellAt(vectors[column]!, types[column]!, order[at]!));
+  const argument = (index: number | undefined, at: number): Cell =>
+    index === undefined ? null : cellAt(vectors[index]!, types[index]!, order[at]!);
   const frames = new Frames(part, call, execution);
-  let running = runningOf(call);
+  let running = runningOf(call, types);
   let from = start;
   let to = start;
   const spent = new Spent(call);
   for (let at = start; at < end; at++) {
     while (!frames.findPeers(at)) yield;
     const frame = frames.frameAt(at);
-    if (call.function === 'first_value' || call.function === 'last_value') {
-      const place = call.function === 'first_value' ? frame.from : frame.to - 1;
-      const result = frame.from < frame.to ? cell(place) : null;
-      results[order[at]!] = result;
-      if (spent.on(result)) yield;
-    } else {
-      if (frame.from !== from || frame.to < to) {
-        running = runningOf(call);
-        from = frame.from;
-        to = frame.from;
-      }
-      for (; to < frame.to; to++) {
-        const next = cell(to);
-        running.add(next);
-        if (spent.on(next)) yield;
-      }
-      results[order[at]!] = running.result();
+    if (frame.from !== from || frame.to < to) {
+      running = runningOf(call, types);
+      from = frame.from;
+      to = frame.from;
     }
-    if (spent.on(null)) yield;
+    for (; to < frame.to; to++) {
+      const next = cell(to);
+      if (when === undefined || argument(when, to) === true) running.add(next, argument(second, to));
+      if (spent.on(next)) yield;
+    }
+    const result = running.result();
+    results[order[at]!] = result;
+    if (typeof result === 'string') part.grow(2 * result.length);
+    if (spent.on(result)) yield;
   }
+}
+
+/** A value of each row's frame, by its place. */
+function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
+  const { order, start, end, vectors, types, execution } = part;
+  const { function: name, column, second } = call;
+  const frames = new Frames(part, call, execution);
+  const spent = new Spent(call);
+  for (let at = start; at < end; at++) {
+    while (!frames.findPeers(at)) yield;
+    const { from, to } = frames.frameAt(at);
+    const nth = name === 'nth_value' ? placeInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
+    const place = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
+    const isInside = place >= from && place < to;
+    const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[place]!) : null;
+    results[order[at]!] = result;
+    if (spent.on(result)) yield;
+  }
+}
+
+/** Counted from 1; null where it is NULL. */
+function placeInFrame(nth: Cell): number | null {
+  if (nth === null) return null;
+  if ((nth as bigint) <= 0n) throw new ServiceError('REL_INVALID', 'NTH_VALUE counts from 1', { reason: 'nth-row' });
+  return Number(nth);
 }
 
 /** Places from .. to-1 of each row's frame. */
@@ -301,7 +388,8 @@ class Frames {
   }
 }
 
-function runningOf({ function: name, type }: OverCall): Running {
+function runningOf(call: OverCall, types: readonly ColumnType[]): Running {
+  const { function: name, type } = call;
   let count = 0;
   switch (name) {
     case 'count':
@@ -338,7 +426,8 @@ function runningOf({ function: name, type }: OverCall): Running {
         },
       };
     }
-    default: {
+    case 'min':
+    case 'max': {
       const sign = name === 'min' ? -1 : 1;
       let best: Cell = null;
       return {
@@ -346,6 +435,17 @@ function runningOf({ function: name, type }: OverCall): Running {
           if (cell !== null && (best === null || compare(cell, best) * sign > 0)) best = cell;
         },
         result: () => best,
+      };
+    }
+    default: {
+      const of = { function: name as AggregateName };
+      const folding = foldingOf(of, types[call.column!]!, call.second === undefined ? null : types[call.second]!);
+      let state: unknown;
+      return {
+        add: (cell, second) => {
+          if (cell !== null || folding.takesNull === true) folding.take((state ??= folding.start()), cell, second);
+        },
+        result: () => (state === undefined ? (folding.ofNothing ?? null) : folding.finish(state)),
       };
     }
   }

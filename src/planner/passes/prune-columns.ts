@@ -134,7 +134,8 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       const calls = kept.map((call) => node.calls[call]!);
       const used = new Set([...needed].filter((index) => index < width));
       for (const column of [...node.partition, ...node.keys.map((key) => key.column)]) used.add(column);
-      for (const { column, otherwise } of calls) for (const each of [column, otherwise]) if (each !== null) used.add(each);
+      for (const { column, second, when, otherwise } of calls)
+        for (const each of [column, second, when, otherwise]) if (each !== null && each !== undefined) used.add(each);
       const { node: input, moved } = prune(node.input, used);
       const indexAt = (column: number): number => moved.get(column)!;
       return {
@@ -146,6 +147,8 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
           calls: calls.map((call) => ({
             ...call,
             column: call.column === null ? null : indexAt(call.column),
+            ...(call.second !== undefined && { second: indexAt(call.second) }),
+            ...(call.when !== undefined && { when: indexAt(call.when) }),
             otherwise: call.otherwise === null ? null : indexAt(call.otherwise),
           })),
           columns: [...input.columns, ...kept.map((call) => node.columns[width + call]!)],
