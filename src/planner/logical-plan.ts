@@ -217,15 +217,18 @@ export interface SortKey {
   readonly nullsFirst?: boolean;
 }
 
+/** A number of rows: a literal, or what a column-free value says, which is no NULL. */
+export type RowCount = Slot | { readonly value: Bound; readonly of: 'LIMIT' | 'OFFSET'; readonly place: Location };
+
 /** Stable: rows that the keys don't tell apart stay in the order of the input. */
 export interface SortNode {
   readonly kind: 'sort';
   readonly input: PlanNode;
   readonly keys: readonly SortKey[];
   /** The number of first rows wanted; null: all. */
-  readonly limit: Slot | null;
+  readonly limit: RowCount | null;
   /** Additional rows, for a skip above. */
-  readonly offset?: Slot;
+  readonly offset?: RowCount;
   /** Its input is the matching set of the answer, for `estimatedTotalHits`. */
   readonly counted: boolean;
   readonly columns: readonly PlanColumn[];
@@ -234,9 +237,9 @@ export interface SortNode {
 export interface LimitNode {
   readonly kind: 'limit';
   readonly input: PlanNode;
-  readonly limit: Slot;
+  readonly limit: RowCount;
   /** Additional rows, for a skip above. */
-  readonly offset?: Slot;
+  readonly offset?: RowCount;
   /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
   readonly counting: PlanNode | null;
   /** The LIMIT of the statement itself: rows beyond it are counted for `estimatedTotalHits`. */
@@ -248,7 +251,7 @@ export interface LimitNode {
 export interface SkipNode {
   readonly kind: 'skip';
   readonly input: PlanNode;
-  readonly offset: Slot;
+  readonly offset: RowCount;
   readonly columns: readonly PlanColumn[];
 }
 

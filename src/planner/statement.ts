@@ -115,6 +115,9 @@ export interface Slot {
   readonly place: Location;
 }
 
+/** A number of rows: a literal, or an expression over no columns. */
+export type RowCount = Slot | { readonly expression: Expression; readonly place: Location };
+
 /**
  * A query with its set operations, CTEs and outermost ordering. A statement has one AS OF for every table, subquery and
  * arm in it: wherever it was written, it stands on the outermost query; inner ones have null.
@@ -124,8 +127,8 @@ export interface Query {
   readonly body: QueryBody;
   readonly asOf: AsOf | null;
   readonly orderBy: readonly OrderItem[];
-  readonly limit: Slot | null;
-  readonly offset: Slot | null;
+  readonly limit: RowCount | null;
+  readonly offset: RowCount | null;
   readonly after: Slot | null;
   readonly facets: readonly ColumnRef[];
   /** Rows of these tables, of all where none is named, are to stand until the transaction commits. */
@@ -172,6 +175,8 @@ export interface Select {
   readonly from: Source;
   readonly where: Expression | null;
   readonly groupBy: readonly Expression[];
+  /** Several groupings, each by the expressions of GROUP BY of these places; absent: one, by all of them. */
+  readonly groupingSets?: { readonly distinct: boolean; readonly sets: readonly (readonly number[])[] };
   readonly window: GroupWindow | null;
   readonly having: Expression | null;
   readonly rankBy: readonly Expression[];

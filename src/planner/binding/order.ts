@@ -1,6 +1,7 @@
 /** Numbers in ORDER BY, GROUP BY and OFFSET. */
 import { errorAt } from '../error-location.ts';
-import type { Expression, Slot } from '../statement.ts';
+import type { RowCount } from '../logical-plan.ts';
+import type { Expression } from '../statement.ts';
 import type { Environment } from './environment.ts';
 
 /**
@@ -24,6 +25,6 @@ export function positionOf(expression: Expression, columns: number, environment:
 }
 
 /** The offset member of a node that skips rows; empty without OFFSET. */
-export function offsetOption(offset: Slot | null): { readonly offset?: Slot } {
+export function offsetOption(offset: RowCount | null): { readonly offset?: RowCount } {
   return offset === null ? {} : { offset };
 }

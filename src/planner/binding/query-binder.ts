@@ -1,8 +1,9 @@
 /** A query with its common tables and set operations. Every SELECT in it is bound by `select-binder.ts`. */
-import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
-import type { PlanNode, SortKey } from '../logical-plan.ts';
+import { bindExpression, bindRowCount, type ExpressionContext } from '../expressions/bind-expression.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { PlanNode, RowCount, SortKey } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
-import type { CommonTable, Location, Query, QueryBody } from '../statement.ts';
+import type { CommonTable, Location, Query, QueryBody, RowCount as GivenCount } from '../statement.ts';
 import { type BoundQuery, type CommonName, type Environment, refuseMisplaced } from './environment.ts';
 import {
   projectShown,
@@ -18,6 +19,7 @@ import { positionOf, offsetOption } from './order.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
 import { asColumns, combine, unifyColumns } from './set-operations.ts';
+import { Subselects } from './subselects.ts';
 
 export class QueryBinder {
   readonly #environment: Environment;
@@ -28,16 +30,16 @@ export class QueryBinder {
 
   statement(query: Query, withProvenance: boolean): BoundSelect {
     const names = this.#withNames(query, [], []);
-    this.#checkLimit(query);
-    const { body, orderBy, limit, offset } = query;
+    const { body, orderBy } = query;
+    const counts = this.#countsOf(query, names);
     if (body.kind === 'select') {
       const statement = { query, withProvenance };
-      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, limit, offset, statement });
+      return bindSelect({ ...this.#selectParts(names, []), select: body, orderBy, ...counts, statement });
     }
     const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
     if (excluded)
       throw errorAt('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
-    const bound = this.#orderAndLimit(this.#body(body, names, []), query, true);
+    const bound = this.#orderAndLimit(this.#body(body, names, []), { orderBy, ...counts }, true);
     const visible = bound.columns.length;
     return { node: projectShown(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
   }
@@ -48,10 +50,10 @@ export class QueryBinder {
     const [facet] = query.facets;
     if (facet) throw errorAt('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.place);
     const names = this.#withNames(query, outerNames, outer);
-    this.#checkLimit(query);
-    const { body, orderBy, limit, offset } = query;
-    if (body.kind !== 'select') return this.#orderAndLimit(this.#body(body, names, outer), query, false);
-    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, limit, offset, statement: null });
+    const { body, orderBy } = query;
+    const counts = this.#countsOf(query, names);
+    if (body.kind !== 'select') return this.#orderAndLimit(this.#body(body, names, outer), { orderBy, ...counts }, false);
+    return bindSelect({ ...this.#selectParts(names, outer), select: body, orderBy, ...counts, statement: null });
   }
 
   #body(body: QueryBody, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
@@ -78,8 +80,7 @@ export class QueryBinder {
   }
 
   /** ORDER BY and LIMIT of a set operation, by the names of its columns. */
-  #orderAndLimit(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
-    const { orderBy, limit, offset } = query;
+  #orderAndLimit(bound: BoundQuery, { orderBy, limit, offset }: Counts & Pick<Query, 'orderBy'>, counted: boolean): BoundQuery {
     const names = uniqueNames(
       bound.columns.map(({ name }, index): Output => ({ name, bound: throughColumns(bound.node)[index]!.bound })),
     );
@@ -165,7 +166,8 @@ export class QueryBinder {
       };
       const step = this.#body(body.right, [...inside, working], outer);
       // No recursion after all: ORDER BY knows the columns by their own names, as in any other union.
-      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.place), query, false);
+      const tail = { orderBy: query.orderBy, ...this.#countsOf(query, inside) };
+      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.place), tail, false);
       if (body.op !== 'union' && body.op !== 'union all') {
         throw errorAt(
           'REL_INVALID',
@@ -185,21 +187,45 @@ export class QueryBinder {
         step: asColumns(step, columns),
         columns: workingColumns,
       };
-      this.#checkLimit(query);
-      return this.#orderAndLimit({ node, columns }, query, false);
+      return this.#orderAndLimit({ node, columns }, tail, false);
     }
   }
 
-  #checkLimit({ limit, offset }: Query): void {
-    for (const count of [limit, offset]) {
-      const literal = count && this.#environment.literals[count.slot];
-      if (count && (typeof literal !== 'bigint' || literal < 0n))
-        throw errorAt(
-          'REL_INVALID',
-          `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`,
-          count.place,
-          count === limit ? 'row-count' : 'skip-count',
-        );
-    }
+  #countsOf({ limit, offset }: Query, names: readonly CommonName[]): Counts {
+    return { limit: limit && this.#countOf(limit, 'LIMIT', names), offset: offset && this.#countOf(offset, 'OFFSET', names) };
   }
+
+  #countOf(count: GivenCount, of: 'LIMIT' | 'OFFSET', names: readonly CommonName[]): RowCount {
+    if ('slot' in count) {
+      const literal = this.#environment.literals[count.slot];
+      if (typeof literal === 'bigint' && literal >= 0n) return count;
+      const reason = of === 'LIMIT' ? 'row-count' : 'skip-count';
+      throw errorAt('REL_INVALID', `${of} takes a whole number of at least 0`, count.place, reason);
+    }
+    const { expression, place } = count;
+    const bindQuery = (query: Query): BoundQuery => this.#query(query, names, []);
+    const subselects = new Subselects({ environment: this.#environment, level: null, bindQuery });
+    const context: ExpressionContext = {
+      environment: this.#environment,
+      leaf: (each) => {
+        if (each.kind !== 'column') return undefined;
+        throw errorAt('REL_INVALID', `${of} takes a number of rows, which no column says`, each.place, 'no-such-column-here');
+      },
+      subselect: (each, bind) => subselects.bind(each, bind),
+      over: (each) => {
+        throw errorAt('REL_INVALID', `${of} takes a number of rows, not a window`, each.place, 'window-misplaced');
+      },
+    };
+    const bound = bindRowCount(expression, context, of);
+    // Without a number there is no limit, and nothing is skipped.
+    const otherwise: Bound = { kind: 'constant', cell: of === 'LIMIT' ? integerMax : 0n, type: 'integer' };
+    return { value: { kind: 'coalesce', operands: [bound, otherwise], type: 'integer' }, of, place };
+  }
+}
+
+const integerMax = 2n ** 63n - 1n;
+
+interface Counts {
+  readonly limit: RowCount | null;
+  readonly offset: RowCount | null;
 }

@@ -7,10 +7,10 @@ import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
 import { wireTypeOf } from '../expressions/wire-types.ts';
 import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
-import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
+import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, RowCount, SortKey } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
 import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
-import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select, Slot } from '../statement.ts';
+import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select } from '../statement.ts';
 import { aggregateType, containsAggregate, checkSecond } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
 import { columnType, labelOf, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
@@ -19,6 +19,7 @@ import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
 import { positionOf, offsetOption } from './order.ts';
 import { bindEntity, isEntityCall } from './entities.ts';
+import { GroupingSets } from './grouping-sets.ts';
 import { bindNodeName, isNodeName } from './graph-rows.ts';
 import { bindOver } from './window-functions.ts';
 import { type OuterQuery, Scope } from './scope.ts';
@@ -34,8 +35,8 @@ export interface SelectRequest {
   readonly outer: readonly OuterQuery[];
   readonly select: Select;
   readonly orderBy: readonly OrderItem[];
-  readonly limit: Slot | null;
-  readonly offset: Slot | null;
+  readonly limit: RowCount | null;
+  readonly offset: RowCount | null;
   /** The statement itself: pages, provenance and facets are its own. */
   readonly statement: { readonly query: Query; readonly withProvenance: boolean } | null;
   readonly bindQuery: (query: Query, names: readonly CommonName[], outer: readonly OuterQuery[]) => BoundQuery;
@@ -101,7 +102,8 @@ class SelectBinder {
     const { orderBy, limit, statement } = this.#request;
     if (select.where) filterLevel(this.#level, bindPredicate(select.where, this.#rows));
     const source = this.#level.node;
-    const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
+    const grouped =
+      select.groupBy.length > 0 || select.groupingSets !== undefined || select.window !== null || this.#aggregates();
     if (grouped && select.distinctOn)
       throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.place);
     const rowByRow = !grouped && !select.distinct;
@@ -121,7 +123,13 @@ class SelectBinder {
     const named = uniqueNames(outputs);
     const visible = named.length;
     const paged =
-      statement !== null && ofType && orderBy.length === 0 && !ranked && limit !== null && this.#request.offset === null;
+      statement !== null &&
+      ofType &&
+      orderBy.length === 0 &&
+      !ranked &&
+      limit !== null &&
+      'slot' in limit &&
+      this.#request.offset === null;
     const hidden = paged || statement?.withProvenance === true;
     if (hidden) named.push({ name: 'system_from', bound: this.#systemColumn('system_from') });
     // Groups are made of nothing that is masked.
@@ -337,8 +345,16 @@ class SelectBinder {
     const calls: { call: AggregateCall; type: ColumnType }[] = [];
     const columnKeysOnly = keys.every(({ kind }) => kind === 'column');
     const same = (a: Bound, b: Bound): boolean => sameExpression(a, b, environment.literals, environment.guards);
+    const sets = new GroupingSets(
+      select.groupingSets,
+      keys.map((key) => keys.findIndex((each) => same(each, key))),
+    );
     const leaf: Leaf = (expression) => {
       if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
+      if (expression.kind === 'call' && expression.name === 'GROUPING' && environment.wide === true) {
+        const of = expression.arguments.map(({ value }) => this.#groupedKey(value, keys, rows));
+        return sets.grouping(of, keys.length + calls.length, expression.place);
+      }
       if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
       const own = expression.kind === 'scalar-query' ? this.#groupedBy.indexOf(expression) : -1;
       if (own >= 0) return groupKey(own, expression, keys[own]!);
@@ -381,16 +397,30 @@ class SelectBinder {
 
     const inner = [...keys, ...arguments_].map((bound, i): Output => ({ name: `#${i}`, bound }));
     const keyColumns = keys.map((key, i): PlanColumn => ({ name: nameOf(expressions[i]!, i), type: columnType(key.type) }));
-    const level = this.#levelOf({
-      kind: 'aggregate',
-      input: this.#sortedInput(project(this.#level.node, inner)),
-      groups: keys.length,
-      calls: calls.map(({ call }) => call),
-      columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
-    });
+    const level = this.#levelOf(
+      sets.nodeOf(
+        {
+          kind: 'aggregate',
+          input: this.#sortedInput(project(this.#level.node, inner)),
+          groups: keys.length,
+          calls: calls.map(({ call }) => call),
+          columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
+        },
+        select.place,
+      ),
+    );
     const context = this.#withSubselects({ environment, leaf }, this.#scope, level);
     if (select.having) filterLevel(level, bindPredicate(select.having, context));
     return { level, outputs: this.#outputs(context), context };
+  }
+
+  /** The place of the key that an argument of GROUPING is. */
+  #groupedKey(expression: Expression, keys: readonly Bound[], rows: ExpressionContext): number {
+    const { literals, guards } = this.#environment;
+    const bound = bindExpression(expression, rows);
+    const index = keys.findIndex((key) => sameExpression(key, bound, literals, guards));
+    if (index >= 0) return index;
+    throw errorAt('REL_INVALID', 'GROUPING takes expressions of GROUP BY', expression.place, 'not-grouped');
   }
 
   /** The window's own function stands for its start. */
@@ -650,7 +680,7 @@ class SelectBinder {
     const { limit, offset, statement } = this.#request;
     const { columns } = node;
     const counted = statement !== null;
-    const input = node.kind === 'function' && limit && !offset ? { ...node, limit } : node;
+    const input = node.kind === 'function' && limit && 'slot' in limit && !offset ? { ...node, limit } : node;
     if (input.kind === 'function' && input.limit !== null && input.graph?.limitsGroups) return input;
     const first: PlanNode = limit
       ? { kind: 'limit', input, limit, ...offsetOption(offset), counting: null, counted, columns }

@@ -244,6 +244,7 @@ class SourceBinder {
       body.from.rows[0]!.length === 0 &&
       body.where === null &&
       body.groupBy.length === 0 &&
+      body.groupingSets === undefined &&
       body.having === null &&
       !body.distinct &&
       query.with.length === 0 &&

@@ -134,19 +134,16 @@ export class Subselects {
       const set = environment.addSubquery({ root, type: root.columns[0]!.type, as: 'set' });
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
-    if (operands.length > 1 && op !== '=') {
-      throw errorAt('REL_INVALID', 'rows of values are compared with a subquery by IN and = ANY only', place);
-    }
     const width = this.#level(place).node.columns.length;
-    const equalities = operands.map((each, i): Bound => {
+    const compared = (i: number, by: CompareOp): Bound => {
       // A column of bare NULLs has no other type.
       const type = columns[i]!.type;
       const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
       const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
-      const [left, right] = matchOperands(each, other, op, place);
-      return { kind: 'compare', op, left, right, type: 'boolean' };
-    });
-    const condition: Bound = equalities.length === 1 ? equalities[0]! : { kind: 'and', operands: equalities, type: 'boolean' };
+      const [left, right] = matchOperands(operands[i]!, other, by, place);
+      return { kind: 'compare', op: by, left, right, type: 'boolean' };
+    };
+    const condition = comparedRows(operands.length, op, compared);
     const holds = this.#mark(node, condition, place);
     // The condition's references to the query's rows shift by the added column.
     const moved = movedBeyond(condition, width);
@@ -171,6 +168,23 @@ export class Subselects {
 }
 
 const negatedOp: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
+
+/** `=` and `!=` of rows compare item by item; an order follows the first items that differ. */
+function comparedRows(width: number, op: CompareOp, compare: (item: number, by: CompareOp) => Bound): Bound {
+  const last = compare(width - 1, op);
+  if (width === 1) return last;
+  if (op === '=' || op === '!=') {
+    const operands = Array.from({ length: width }, (_, i) => compare(i, op));
+    return { kind: op === '=' ? 'and' : 'or', operands, type: 'boolean' };
+  }
+  const strict = op.startsWith('<') ? '<' : '>';
+  let whole = last;
+  for (let i = width - 2; i >= 0; i--) {
+    const later: Bound = { kind: 'and', operands: [compare(i, '='), whole], type: 'boolean' };
+    whole = { kind: 'or', operands: [compare(i, strict), later], type: 'boolean' };
+  }
+  return whole;
+}
 
 function movedBeyond(bound: Bound, width: number): Bound {
   if (bound.kind === 'column') return bound.index < width ? bound : { ...bound, index: bound.index + 1 };

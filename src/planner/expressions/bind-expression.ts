@@ -5,7 +5,7 @@
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { errorAt } from '../error-location.ts';
-import type { Expression, Literal, Location, Subselect } from '../statement.ts';
+import type { ColumnRef, Expression, Literal, Location, Subselect } from '../statement.ts';
 import {
   asBeside,
   vectorsEqual,
@@ -74,6 +74,27 @@ export function bindPredicate(expression: Expression, context: ExpressionContext
     throw errorAt('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
   }
   return bound;
+}
+
+/** A number of rows: an integer or NULL. Texts are converted where they are literals. */
+export function bindRowCount(expression: Expression, context: ExpressionContext, of: 'LIMIT' | 'OFFSET'): Bound {
+  const { place } = expression;
+  const bound = bindExpression(expression, context);
+  const isText = bound.type === 'string' && bound.kind === 'literal';
+  if (bound.type === 'integer') return bound;
+  if (bound.type !== 'null' && bound.type !== 'number' && !isText)
+    throw errorAt('REL_TYPE_MISMATCH', `${of} takes a number of rows, not ${bound.type}`, place, 'types-differ');
+  const type: ColumnRef = { kind: 'column', table: null, name: 'BIGINT', place };
+  const cast = {
+    kind: 'call',
+    name: 'CAST',
+    arguments: [
+      { name: null, value: expression },
+      { name: 'TYPE', value: type },
+    ],
+    place,
+  } as const;
+  return bindCall(cast, () => bound, true);
 }
 
 /** Rank primitives, which a search computes for the rows that it finds. */

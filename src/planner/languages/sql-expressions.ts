@@ -26,7 +26,8 @@ import type {
 } from '../statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
 import { readOver } from './sql-over.ts';
-import { combinedRow, equalRows, isRow } from './sql-row-values.ts';
+import { combinedRow, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';
+import { readLike, readSimilar } from './sql-patterns.ts';
 import type { Token } from './sql-lexer.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -179,6 +180,8 @@ function readComparison(cursor: TokenCursor): Expression {
     const quantified = readQuantified(cursor, left, key as CompareOp, place);
     if (quantified) return quantified;
     const right = readVectorDistance(cursor);
+    if (isRow(left) && right.kind === 'scalar-query' && cursor.dialect === 'wide')
+      return rowWithQuery(cursor, key as CompareOp, left, right);
     if (isRow(left) || isRow(right)) return combinedRow(cursor, key as CompareOp, left, right, place);
     if (key !== '=' && key !== '!=') {
       refusePhonetic(cursor, left);
@@ -202,12 +205,17 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Location
       return readIsDistinct(cursor, operand, negated, place);
     }
     if (!cursor.accept('NULL') && !cursor.accept('UNKNOWN')) throw cursor.expectedError('NULL, TRUE, FALSE or DISTINCT FROM');
+    if (isRow(operand)) return rowIsNull(operand, negated, place);
     return { kind: 'is-null', operand, negated, place };
   }
   const negated = cursor.key() === 'NOT' && predicateWords.has(cursor.key(1));
   const word = cursor.key(negated ? 1 : 0);
-  // `SELECT a ilike FROM t`.
+  // `SELECT a ilike FROM t`, `SELECT a similar FROM t`.
   if (word === 'ILIKE' && !startsOperand(cursor.peek(negated ? 2 : 1))) return operand;
+  if (word === 'SIMILAR') {
+    if (cursor.key(negated ? 2 : 1) !== 'TO') return operand;
+    cursor.wideOnly(word);
+  }
   // The same words may be aliases: `SELECT a contains FROM t`.
   if (refusedPredicates.has(word) && startsOperand(cursor.peek(negated ? 2 : 1))) throw cursor.notImplemented(word);
   if (!predicateWords.has(word)) return operand;
@@ -217,14 +225,16 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Location
   if (word === 'BETWEEN') {
     const low = readVectorDistance(cursor);
     cursor.expect('AND');
-    return { kind: 'between', operand, low, high: readVectorDistance(cursor), negated, place };
+    const high = readVectorDistance(cursor);
+    if (!isRow(operand)) return { kind: 'between', operand, low, high, negated, place };
+    const [least, most] = [combinedRow(cursor, '>=', operand, low, place), combinedRow(cursor, '<=', operand, high, place)];
+    const between: Expression = { kind: 'binary', op: 'and', left: least, right: most, place };
+    return negated ? { kind: 'not', operand: between, place } : between;
   }
-  const pattern = readVectorDistance(cursor);
-  const like: Expression =
-    word === 'ILIKE'
-      ? { kind: 'call', name: 'ILIKE', arguments: [argument(operand), argument(pattern)], place }
-      : { kind: 'binary', op: 'like', left: operand, right: pattern, place };
-  if (cursor.key() === 'ESCAPE') throw cursor.notImplemented('ESCAPE');
+  const like =
+    word === 'SIMILAR'
+      ? readSimilar(cursor, operand, place, readVectorDistance)
+      : readLike(cursor, { operand, word, place }, readVectorDistance);
   return negated ? { kind: 'not', operand: like, place } : like;
 }
 
@@ -240,10 +250,18 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
 
 /** IS DISTINCT FROM: as !=, but with NULL as a value like any other, so never NULL itself. */
 function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Location): Expression {
-  const isNull = (operand: Expression): Expression => ({ kind: 'is-null', operand, negated: false, place });
   const isNullLiteral = cursor.token.kind === 'literal' && cursor.token.text === 'null';
   const right = readVectorDistance(cursor);
+  if (isRow(left) || isRow(right)) {
+    const each = (a: Expression, b: Expression): Expression => distinctValues(a, b, negated, place);
+    return distinctRows(cursor, { left, right, negated, place }, each);
+  }
   if (isNullLiteral) return { kind: 'is-null', operand: left, negated: !negated, place };
+  return distinctValues(left, right, negated, place);
+}
+
+function distinctValues(left: Expression, right: Expression, negated: boolean, place: Location): Expression {
+  const isNull = (operand: Expression): Expression => ({ kind: 'is-null', operand, negated: false, place });
   const equal: Expression = { kind: 'binary', op: '=', left, right, place };
   const truth = (test: Expression): Expression => (negated ? test : { kind: 'not', operand: test, place });
   // oxlint-disable no-thenable -- the word of the language; nobody awaits a branch
@@ -255,8 +273,8 @@ function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean,
   return { kind: 'case', operand: null, branches, otherwise: truth(equal), isTest: true, place };
 }
 
-const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE', 'ILIKE']);
-const refusedPredicates: ReadonlySet<string> = new Set('OVERLAPS CONTAINS PRECEDES SUCCEEDS MEETS SIMILAR'.split(' '));
+const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE', 'ILIKE', 'SIMILAR']);
+const refusedPredicates: ReadonlySet<string> = new Set('OVERLAPS CONTAINS PRECEDES SUCCEEDS MEETS'.split(' '));
 
 function startsOperand(token: Token): boolean {
   return !token.reserved || token.kind === 'literal' || token.key === '(';
@@ -405,6 +423,7 @@ function readOperand(cursor: TokenCursor): Expression {
     const typed = isInstantWord(cursor) ? null : readTypedLiteral(cursor);
     if (typed) return typed;
     if (token.key === 'ARRAY' && opens && cursor.dialect === 'wide') return readQueryArray(cursor);
+    if (token.key === 'ROW' && opens && cursor.dialect === 'wide') return readRow(cursor);
     if (opens) return readCall(cursor);
     if (sessionWords.has(token.key) && cursor.dialect === 'wide' && cursor.key(1) !== '.') {
       const { place } = cursor;
@@ -471,6 +490,19 @@ function readParenthesised(cursor: TokenCursor): Expression {
   }
   if (items.length === 1) return items[0]!;
   if (refusedPredicates.has(cursor.key())) throw cursor.notImplemented(cursor.key(), place);
+  return { kind: 'row', items, place };
+}
+
+/** ROW(a, b), which is (a, b), but may have one item. */
+function readRow(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('(');
+  const items: Expression[] = [];
+  if (cursor.accept(')')) return { kind: 'row', items, place };
+  do items.push(readExpression(cursor));
+  while (cursor.accept(','));
+  cursor.expect(')');
   return { kind: 'row', items, place };
 }
 

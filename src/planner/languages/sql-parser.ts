@@ -130,7 +130,14 @@ function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Stat
 /** FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE [OF t, …] [NOWAIT], once or several times. */
 function readLock(cursor: TokenCursor, { body, with: common }: Query): RowLock {
   const { place } = cursor;
-  if (body.kind !== 'select' || body.distinct || body.groupBy.length > 0 || body.having !== null || common.length > 0)
+  if (
+    body.kind !== 'select' ||
+    body.distinct ||
+    body.groupBy.length > 0 ||
+    body.groupingSets ||
+    body.having !== null ||
+    common.length > 0
+  )
     throw cursor.notImplemented('FOR UPDATE of what is not read row by row from tables');
   const tables: string[] = [];
   let isAll = false;

@@ -7,12 +7,12 @@ import type {
   ColumnRef,
   CommonTable,
   Expression,
-  GroupWindow,
   OrderItem,
   Location,
   ProjectionItem,
   Query,
   QueryBody,
+  RowCount,
   SetOperation,
   Select,
   Slot,
@@ -20,7 +20,8 @@ import type {
 } from '../statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
 import { isTableFunction } from '../functions/all.ts';
-import { readArguments, readColumn, readExpression, readInterval, readIntervalExpression } from './sql-expressions.ts';
+import { readArguments, readColumn, readExpression, readIntervalExpression } from './sql-expressions.ts';
+import { noGroups, notConstant, readGroups } from './sql-groups.ts';
 import { describeToken, type TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
@@ -43,7 +44,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
   let limit = readLimit(cursor);
-  let skipped: Slot | null = null;
+  let skipped: RowCount | null = null;
   if (limit && cursor.key() === ',') {
     cursor.wideOnly("LIMIT m, n (page with LIMIT n AFTER '<cursor>')");
     cursor.accept(',');
@@ -53,8 +54,6 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
   if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
-  if (cursor.key() === 'OFFSET' && cursor.key(1) === '-')
-    throw cursor.error('OFFSET takes a whole number of at least 0', cursor.place, 'skip-count');
   if (skipped && cursor.key() === 'OFFSET') throw cursor.error('LIMIT m, n and OFFSET say the same: take one');
   const offset = skipped ?? (cursor.accept('OFFSET') ? readRowCount(cursor) : null);
   if (offset && !skipped && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
@@ -74,13 +73,17 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
 }
 
 /** LIMIT n; LIMIT ALL is none. */
-function readLimit(cursor: TokenCursor): Slot | null {
+function readLimit(cursor: TokenCursor): RowCount | null {
   if (!cursor.accept('LIMIT') || cursor.accept('ALL')) return null;
   return readRowCount(cursor);
 }
 
-function readRowCount(cursor: TokenCursor): Slot {
-  if (cursor.isLiteral('i')) return cursor.literal('i', 'a number of rows');
+const countOperators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', '::', '||']);
+
+function readRowCount(cursor: TokenCursor): RowCount {
+  const isWide = cursor.dialect === 'wide';
+  if (cursor.isLiteral('i') && !(isWide && countOperators.has(cursor.key(1)))) return cursor.literal('i', 'a number of rows');
+  if (isWide) return { place: cursor.place, expression: readExpression(cursor) };
   const { token } = cursor;
   const reason =
     token.kind !== 'literal'
@@ -94,12 +97,12 @@ function readRowCount(cursor: TokenCursor): Slot {
 }
 
 /** FETCH FIRST n ROWS ONLY. */
-function readFetch(cursor: TokenCursor): Slot {
+function readFetch(cursor: TokenCursor): RowCount {
   cursor.expect('FETCH');
   if (!cursor.accept('FIRST')) cursor.expect('NEXT');
-  if (cursor.key() === 'ROW' || cursor.key() === 'ROWS')
-    throw cursor.notImplemented('FETCH without a number (use FETCH FIRST 1 ROW)');
-  const limit = readRowCount(cursor);
+  const { place } = cursor;
+  const isOne = cursor.key() === 'ROW' || cursor.key() === 'ROWS';
+  const limit: RowCount = isOne ? { expression: { kind: 'constant', cell: 1n, place }, place } : readRowCount(cursor);
   if (!cursor.accept('ROWS')) cursor.expect('ROW');
   if (cursor.key() === 'WITH') throw cursor.notImplemented('WITH TIES');
   cursor.expect('ONLY');
@@ -285,7 +288,7 @@ function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
     } while (cursor.accept(','));
   }
   cursor.aggregates = 'refused';
-  return { kind: 'select', ...head, where, groupBy: groups.expressions, window: groups.window, having, rankBy, compute };
+  return { kind: 'select', ...head, where, ...groups, having, rankBy, compute };
 }
 
 export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
@@ -544,46 +547,6 @@ function readInstant(cursor: TokenCursor): Expression {
   return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), place };
 }
 
-interface Groups {
-  readonly expressions: readonly Expression[];
-  readonly window: GroupWindow | null;
-}
-
-const noGroups: Groups = { expressions: [], window: null };
-
-function readGroups(cursor: TokenCursor): Groups {
-  const expressions: Expression[] = [];
-  let window: GroupWindow | null = null;
-  do {
-    const { place } = cursor;
-    const key = cursor.key();
-    const type = key === 'TUMBLE' ? 'tumble' : key === 'HOP' ? 'hop' : key === 'SESSION' ? 'session' : null;
-    if (type !== null && cursor.key(1) === '(') {
-      if (window) throw cursor.error('GROUP BY has one window');
-      window = readWindow(cursor, type);
-      continue;
-    }
-    expressions.push(notConstant(cursor, readExpression(cursor), place));
-  } while (cursor.accept(','));
-  return { expressions, window };
-}
-
-/** TUMBLE(column, size), HOP(column, slide, size), SESSION(column, gap). */
-function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow {
-  const { place } = cursor;
-  cursor.next();
-  cursor.expect('(');
-  const column = readColumn(cursor);
-  cursor.expect(',');
-  const intervals = [readInterval(cursor)];
-  if (type === 'hop') {
-    cursor.expect(',');
-    intervals.push(readInterval(cursor));
-  }
-  cursor.expect(')');
-  return { type, column, intervals, place };
-}
-
 export function readOrder(cursor: TokenCursor): OrderItem[] {
   const items: OrderItem[] = [];
   do {
@@ -598,7 +561,9 @@ export function readOrder(cursor: TokenCursor): OrderItem[] {
       nullsFirst = cursor.accept('FIRST');
       if (!nullsFirst) cursor.expect('LAST');
     }
-    items.push({ expression, descending, collate, nullsFirst });
+    // Rows are ordered by their first values, then by the next ones.
+    const keys = expression.kind === 'row' && cursor.dialect === 'wide' ? expression.items : [expression];
+    for (const key of keys) items.push({ expression: key, descending, collate, nullsFirst });
   } while (cursor.accept(','));
   return items;
 }
@@ -608,12 +573,6 @@ function readCollation(cursor: TokenCursor): OrderItem['collate'] {
   if (cursor.key() !== 'UNICODE') throw cursor.expectedError('UNICODE, the only collation');
   cursor.next();
   return 'unicode';
-}
-
-/** A whole number is the place of a column; any other constant would say nothing. */
-function notConstant(cursor: TokenCursor, expression: Expression, place: Location): Expression {
-  if (expression.kind !== 'literal' || typeof cursor.lexed.parameters[expression.slot] === 'bigint') return expression;
-  throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', place);
 }
 
 function readAfter(cursor: TokenCursor, ordered: boolean): Slot {

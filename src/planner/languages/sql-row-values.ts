@@ -1,5 +1,6 @@
 /** Takes row values, (a, b), apart: a comparison of rows becomes comparisons of their items. */
-import type { Expression, Location } from '../statement.ts';
+import type { Expression, Location, Query, Select } from '../statement.ts';
+import { columnOf, queryOf, selectOf } from './tree-builders.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Row = Extract<Expression, { kind: 'row' }>;
@@ -30,6 +31,47 @@ export function combinedRow(
     whole = chain('or', [before, chain('and', [equal, whole], place)], place);
   }
   return whole;
+}
+
+/**
+ * (a, b) = (SELECT x, y …): a query over the one that is written, so that its row is made once. Its columns have names that no
+ * text can say, for those of the row to stay names of the queries around.
+ */
+export function rowWithQuery(
+  cursor: TokenCursor,
+  op: CompareOp,
+  row: Row,
+  { query, place }: { readonly query: Query; readonly place: Location },
+): Expression {
+  const columns = row.items.map((_, i) => `#${i}`);
+  const items = columns.map((name) => columnOf(name, place, rowName));
+  const compared = combinedRow(cursor, op, row, { kind: 'row', items, place }, place);
+  const from = { kind: 'subquery', query, alias: rowName, columns, place } as const;
+  const projection: Select['projection'] = [{ kind: 'expression', expression: compared, alias: null, place }];
+  return { kind: 'scalar-query', query: queryOf(selectOf({ projection, from, where: null, place }), null), place };
+}
+
+const rowName = '#row';
+
+/** Each of its items is NULL, or none is. */
+export function rowIsNull(row: Row, negated: boolean, place: Location): Expression {
+  const tests = row.items.map((operand): Expression => ({ kind: 'is-null', operand, negated, place }));
+  return tests.length === 0 ? { kind: 'is-null', operand: row, negated, place } : balancedTree('and', tests, place);
+}
+
+/** IS DISTINCT FROM of rows, item by item. */
+export function distinctRows(
+  cursor: TokenCursor,
+  compared: { readonly left: Expression; readonly right: Expression; readonly negated: boolean; readonly place: Location },
+  distinct: (left: Expression, right: Expression) => Expression,
+): Expression {
+  const { left, right, negated, place } = compared;
+  const [a, b] = [itemsOf(cursor, left, right), itemsOf(cursor, right, left)];
+  return balancedTree(
+    negated ? 'and' : 'or',
+    a.map((item, i) => distinct(item, b[i]!)),
+    place,
+  );
 }
 
 /** (a, b) IN ((1, 2), (3, 4)). */

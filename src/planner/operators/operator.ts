@@ -10,10 +10,10 @@ import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { LongWork } from './long-work.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
-import type { PlanNode, VirtualRead } from '../logical-plan.ts';
+import type { PlanNode, RowCount, VirtualRead } from '../logical-plan.ts';
 import type { Consistency } from '../planner-contract.ts';
 import type { Services } from '../services.ts';
-import type { Literal, Slot } from '../statement.ts';
+import type { Literal } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
 export interface Batch {
@@ -70,8 +70,8 @@ export interface Execution {
   readonly pinned: bigint | null;
   /** Literals of the statement and its views, by slot. */
   readonly literals: readonly Literal[];
-  /** Number of rows that a LIMIT says. */
-  readonly rowLimit: (limit: Slot) => number;
+  /** Number of rows that a LIMIT or an OFFSET says. */
+  readonly rowLimit: (limit: RowCount) => number;
   /** Scans say which rows have the same text, where that is known. */
   readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
@@ -159,6 +159,6 @@ export class MemoryMeter {
 }
 
 /** How many rows from the first on are wanted, those included that a skip above drops. */
-export function firstRows(limit: Slot, offset: Slot | undefined, { rowLimit }: Pick<Execution, 'rowLimit'>): number {
+export function firstRows(limit: RowCount, offset: RowCount | undefined, { rowLimit }: Pick<Execution, 'rowLimit'>): number {
   return rowLimit(limit) + (offset === undefined ? 0 : rowLimit(offset));
 }

@@ -15,11 +15,11 @@ import {
   type PlanColumn,
   type PlanNode,
   type ProjectNode,
+  type RowCount,
   type SpreadNode,
   type ValuesNode,
   withInput,
 } from '../logical-plan.ts';
-import type { Slot } from '../statement.ts';
 
 type Outer = Extract<Bound, { kind: 'outer' }>;
 
@@ -190,7 +190,7 @@ class Pushing {
   }
 
   /** So many rows of each set of cells, by their numbers within it, without the first ones: `last` is how far it goes behind those. */
-  #someRows(rows: PlanNode, last: LimitNode | null, before: Slot | null, skipped: Slot | null): PlanNode {
+  #someRows(rows: PlanNode, last: LimitNode | null, before: RowCount | null, skipped: RowCount | null): PlanNode {
     const sort = rows.kind === 'sort' ? rows : null;
     const input = this.down(sort ? sort.input : rows);
     const width = rows.columns.length;
@@ -213,8 +213,9 @@ class Pushing {
       columns: [...input.columns, { name: '#number', type: 'integer' }],
     };
     const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
-    const literal = ({ slot, place }: Slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', place });
-    const compare = (op: '<=' | '>', left: Bound, right: Slot): Bound[] => [
+    const literal = (count: RowCount): Bound =>
+      'value' in count ? count.value : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', place: count.place };
+    const compare = (op: '<=' | '>', left: Bound, right: RowCount): Bound[] => [
       { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
     ];
     // Subtracted, not added: the sum of two large numbers is none.

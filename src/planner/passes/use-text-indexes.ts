@@ -41,7 +41,8 @@ function matchOf(bound: Bound, { input, matches }: SearchNode): number | null {
 /** A sort by the score first, of which only the first rows are wanted, over rows that matches alone decide about. */
 function bestOf(sort: SortNode): PlanNode | null {
   const [key] = sort.keys;
-  if (sort.limit === null || !key?.descending) return null;
+  const { limit, offset } = sort;
+  if (limit === null || 'value' in limit || (offset && 'value' in offset) || !key?.descending) return null;
   const path: PlanNode[] = [];
   let { column } = key;
   let node = sort.input;
@@ -55,7 +56,7 @@ function bestOf(sort: SortNode): PlanNode | null {
   const search = requiring(node.input, node);
   if (!search.scored || column !== search.columns.length - 1) return null;
   if (conjunctsOf(node.predicate).some((conjunct) => matchOf(conjunct, search) === null)) return null;
-  let below: PlanNode = { ...node, input: { ...search, best: { limit: sort.limit, offset: sort.offset } } };
+  let below: PlanNode = { ...node, input: { ...search, best: { limit, offset } } };
   for (const each of path.reverse()) if (each.kind === 'project') below = { ...each, input: below };
   return { ...sort, input: below };
 }

@@ -18,6 +18,7 @@ function used(node: PlanNode): PlanNode {
 
 function nearestOf({ keys: [key], limit, offset, counted }: SortNode, expressions: readonly Bound[]): Nearest | null {
   if (!key || key.descending || key.nullsFirst === true || limit === null) return null;
+  if ('value' in limit || (offset && 'value' in offset)) return null;
   const distance = expressions[key.column]!;
   if (distance.kind !== 'call' || !distances.has(distance.name)) return null;
   // A row that is ruled out is not asked whether the rest of it can be worked out.

@@ -16,6 +16,7 @@ import {
   type LogicalPlan,
   type PlanColumn,
   type PlanNode,
+  type RowCount,
   type ScanNode,
   type SearchNode,
 } from '../logical-plan.ts';
@@ -194,7 +195,7 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
     case 'values':
       return `values ${node.rows.length} rows`;
     case 'skip':
-      return `skip ${execution.rowLimit(node.offset)}`;
+      return `skip ${rowsText(node.offset, undefined, execution)}`;
     case 'number':
       return 'number rows';
     case 'spread':
@@ -239,10 +240,10 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
         const name = columnText(column, node.input, execution);
         return `${name}${collate === 'unicode' ? ' collate unicode' : ''}${descending ? ' desc' : ''}`;
       });
-      return `sort ${keys.join(', ')}${node.limit ? ` first ${firstRows(node.limit, node.offset, execution)}` : ''}`;
+      return `sort ${keys.join(', ')}${node.limit ? ` first ${rowsText(node.limit, node.offset, execution)}` : ''}`;
     }
     case 'limit':
-      return `limit ${firstRows(node.limit, node.offset, execution)}`;
+      return `limit ${rowsText(node.limit, node.offset, execution)}`;
   }
 }
 
@@ -400,4 +401,10 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
 
 function cellText(cell: Cell): string {
   return typeof cell === 'string' ? `'${cell.replaceAll("'", "''")}'` : cell === null ? 'null' : String(cell);
+}
+
+/** A number that the statement computes is not known before it runs. */
+function rowsText(limit: RowCount, offset: RowCount | undefined, execution: Execution): string {
+  const isComputed = 'value' in limit || (offset !== undefined && 'value' in offset);
+  return isComputed ? 'as computed' : String(firstRows(limit, offset, execution));
 }

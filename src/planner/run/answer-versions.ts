@@ -39,7 +39,8 @@ export function cursors(
   execution: Execution,
 ): { cursor: string | null; nextCursor: string | null } {
   const last = batches[batches.length - 1];
-  const full = plan.paged && query.limit !== null && rowCount === execution.rowLimit(query.limit);
+  const { limit } = query;
+  const full = plan.paged && limit !== null && 'slot' in limit && rowCount === execution.rowLimit(limit);
   if (!full || last === undefined || execution.counters.hits === rowCount) return { cursor: null, nextCursor: null };
   const systemFrom = systemFromAt(plan, last, last.count - 1);
   return { cursor: systemFrom.toString(), nextCursor: opaqueCursor(execution.kernels.instant, systemFrom) };

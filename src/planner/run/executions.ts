@@ -5,7 +5,7 @@ import { caveatsOf } from '../expressions/caveats.ts';
 import { asInstant } from '../expressions/evaluate.ts';
 import { KernelContext } from '../expressions/kernel-context.ts';
 import { SearchRules } from '../expressions/text-rules.ts';
-import type { AxisBound, LogicalPlan } from '../logical-plan.ts';
+import type { AxisBound, LogicalPlan, RowCount } from '../logical-plan.ts';
 import { type Execution, type ExecutionLimits, MemoryMeter } from '../operators/operator.ts';
 import type { PlannerLimits } from '../options.ts';
 import { errorAt } from '../error-location.ts';
@@ -13,7 +13,7 @@ import type { QuestionOptions } from '../planner-contract.ts';
 import { type Cursor, readCursor } from '../question/cursor.ts';
 import type { StatementSource } from '../question/question.ts';
 import type { Services } from '../services.ts';
-import type { DefaultTime, Location, Query, Slot } from '../statement.ts';
+import type { DefaultTime, Location, Query } from '../statement.ts';
 import type { SeenCatalogue } from '../virtual/rows.ts';
 
 export interface ExecutionsParts {
@@ -67,14 +67,15 @@ export class Executions {
     const bounds = isDefault ? defaultBounds(time, instant) : { system: axis(plan.time.system), valid: axis(plan.time.valid) };
     const { system } = bounds;
     if (system !== 'all' && system < instant) believed = system;
-    const rowLimit = ({ slot }: Slot): number => {
-      const limit = literals[slot];
-      if (typeof limit !== 'bigint' || limit < 0n) {
-        throw errorAt('REL_INVALID', 'LIMIT takes a whole number of at least 0', placeOf(slot));
-      }
-      return Number(limit);
+    const rowLimit = (count: RowCount): number => {
+      const rows = 'value' in count ? kernels.constant(count.value) : literals[count.slot];
+      if (typeof rows === 'bigint' && rows >= 0n) return Number(rows);
+      const what = 'value' in count ? count.of : 'LIMIT';
+      const place = 'value' in count ? count.place : placeOf(count.slot);
+      const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
+      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, place, reason);
     };
-    const pageRows = plan.paged && query.limit ? rowLimit(query.limit) : null;
+    const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,
       kernels,

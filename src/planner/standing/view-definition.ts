@@ -72,7 +72,7 @@ function maintenanceOf(query: Query): Maintenance {
   if (body.kind !== 'select' || body.from.kind !== 'table' || query.with.length > 0) return again;
   if (query.orderBy.length > 0 || query.limit !== null || body.distinct || body.having !== null || body.window !== null)
     return again;
-  if (body.rankBy.length > 0 || body.compute.length > 0) return again;
+  if (body.rankBy.length > 0 || body.compute.length > 0 || body.groupingSets) return again;
   if (somewhere(body, ({ kind, name }) => asksAgain.has(String(kind)) || (kind === 'call' && name === 'DEGREE'))) return again;
   const aggregates = somewhere(body.projection, ({ kind }) => kind === 'aggregate');
   if (body.groupBy.length === 0 && !aggregates) return { by: 'rows' };

@@ -57,7 +57,8 @@ function watchedTable(query: Query): { name: string; place: Location } {
   if (body.kind !== 'select') return refuse('set operations', body.place);
   if (body.from.kind !== 'table') return refuse('joins, subqueries and table functions', body.from.place);
   if (body.distinct) refuse('DISTINCT', body.place);
-  if (body.groupBy.length > 0 || body.having !== null || body.window !== null) refuse('GROUP BY', body.place);
+  if (body.groupBy.length > 0 || body.groupingSets || body.having !== null || body.window !== null)
+    refuse('GROUP BY', body.place);
   if (body.rankBy.length > 0 || body.compute.length > 0) refuse('RANK BY and COMPUTE', body.place);
   if (query.orderBy.length > 0) refuse('ORDER BY', query.orderBy[0]!.expression.place);
   if (query.limit !== null) refuse('LIMIT', query.limit.place);

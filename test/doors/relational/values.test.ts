@@ -230,7 +230,7 @@ test('errors have the states that Postgres gives them', async () => {
     ['SELECT * FROM nowhere', '42P01'],
     ['SELECT q.n FROM V', '42P01'],
     ['SELECT * FROM nowhere(1)', '42883'],
-    ["SELECT n FROM V WHERE s LIKE 'a' ESCAPE '!'", '0A000'],
+    ["SELECT n FROM V WHERE s LIKE 'a' ESCAPE '!!'", '22025'],
     ['SELECT id FROM V WHERE id = ANY($1', '42601'],
     ['UPDATE V SET n = 1, n = 2', '42601'],
     ['UPDATE V SET (n, n) = (1, 2)', '42601'],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
-import type { Select } from '../../../src/planner/statement.ts';
+import type { Select, Slot } from '../../../src/planner/statement.ts';
 import { condition, type OfKind, parsed, query, refused, select } from './parsing.ts';
 
 describe('statement shape', () => {
@@ -131,7 +131,7 @@ describe('rule 4: LIMIT and AFTER', () => {
   test('LIMIT n AFTER cursor', () => {
     const text = "SELECT * FROM T LIMIT 10 AFTER '1700000000000000000'";
     const page = query(text);
-    expect([page.limit, page.after].map((slot) => parseStatement(text).parameters[slot!.slot])).toEqual([
+    expect([page.limit as Slot, page.after].map((slot) => parseStatement(text).parameters[slot!.slot])).toEqual([
       10n,
       '1700000000000000000',
     ]);

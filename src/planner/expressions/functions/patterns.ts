@@ -223,6 +223,58 @@ function replaceFrom(of: string, pattern: string, by: string, start: Cell, n: Ce
   return checkLength(made + of.slice(end));
 }
 
+function checkEscape(escape: string): void {
+  if (Array.from(escape).length > 1) throw invalid('ESCAPE takes one character, or none', 'escape-form');
+}
+
+/** The character that escapes becomes a backslash, and a backslash stands for itself. */
+function likeEscaped(pattern: string, escape: string): string {
+  checkEscape(escape);
+  if (escape === '\\') return pattern;
+  const characters = Array.from(pattern);
+  let made = '';
+  for (let i = 0; i < characters.length; i++) {
+    const isEscape = characters[i] === escape;
+    if (isEscape && i + 1 === characters.length) made += '\\';
+    else if (isEscape) made += `\\${characters[++i]!}`;
+    else made += characters[i] === '\\' ? '\\\\' : characters[i]!;
+  }
+  return checkLength(made);
+}
+
+const plainInSimilar: Readonly<Record<string, string>> = {
+  '%': '.*',
+  _: '.',
+  '(': '(?:',
+  '.': '\\.',
+  '^': '\\^',
+  $: '\\$',
+  '\\': '\\\\',
+};
+
+/** Source: PostgreSQL, `similar_escape_internal`. What is escaped may be a class of POSIX, such as `\d`. */
+function similarRegex(pattern: string, escape: string): string {
+  checkEscape(escape);
+  let made = '(?s)^(?:';
+  let isInClass = false;
+  let isEscaped = false;
+  for (const character of pattern) {
+    if (isEscaped) {
+      if (character === '"' && !isInClass) throw invalid('an escaped double quote divides patterns of SUBSTRING only', 'pattern');
+      made += `\\${character}`;
+      isEscaped = false;
+    } else if (character === escape) isEscaped = true;
+    else if (isInClass) {
+      made += character === '\\' ? '\\\\' : character;
+      isInClass = character !== ']';
+    } else {
+      made += Object.hasOwn(plainInSimilar, character) ? plainInSimilar[character]! : character;
+      isInClass = character === '[';
+    }
+  }
+  return checkLength(`${made})$`);
+}
+
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
 function operator(
   name: string,
@@ -250,10 +302,45 @@ export const patternFunctions: readonly ScalarFunction[] = [
     examples: [["'Alfred' ILIKE 'AL%'", 'true']],
     signatures: [
       {
-        takes: ['string', 'string'],
+        takes: ['string', 'string', 'string'],
+        optional: 1,
         cost: perFolded,
         yields: 'boolean',
-        evaluate: (of, pattern) => likeMatches(text(pattern).toLowerCase(), text(of).toLowerCase()),
+        evaluate: (of, pattern, escape) => likeMatches(text(pattern).toLowerCase(), text(of).toLowerCase(), escape !== undefined),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'LIKE_ESCAPE',
+    group: 'patterns',
+    usage: "LIKE_ESCAPE('pattern', 'character')",
+    summary:
+      'The pattern of LIKE with a backslash in place of its escape character, as `LIKE … ESCAPE` reads it; none where it is empty.',
+    examples: [["LIKE_ESCAPE('10!%', '!')", '10\\%']],
+    signatures: [
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'string',
+        evaluate: (pattern, escape) => likeEscaped(text(pattern), text(escape)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'SIMILAR_TO_ESCAPE',
+    group: 'patterns',
+    usage: "SIMILAR_TO_ESCAPE('pattern'[, 'character'])",
+    summary: 'The regular expression that a pattern of `SIMILAR TO` stands for; its escape character is a backslash.',
+    examples: [["SIMILAR_TO_ESCAPE('(a|b)%')", '(?s)^(?:(?:a|b).*)$']],
+    signatures: [
+      {
+        takes: ['string', 'string'],
+        optional: 1,
+        cost: linear,
+        yields: 'string',
+        evaluate: (pattern, escape = '\\') => similarRegex(text(pattern), text(escape)),
         raises: true,
       },
     ],

@@ -1,0 +1,36 @@
+/** LIKE, ILIKE and SIMILAR TO, with the ESCAPE that the wide dialect has for them: each becomes calls of functions. */
+import type { Expression, Location } from '../statement.ts';
+import { argument } from './sql-functions.ts';
+import type { TokenCursor } from './token-cursor.ts';
+
+type Read = (cursor: TokenCursor) => Expression;
+
+function called(name: string, operands: readonly Expression[], place: Location): Expression {
+  return { kind: 'call', name, arguments: operands.map((each) => argument(each)), place };
+}
+
+/** Behind its word. */
+export function readLike(
+  cursor: TokenCursor,
+  { operand, word, place }: { readonly operand: Expression; readonly word: string; readonly place: Location },
+  read: Read,
+): Expression {
+  let pattern = read(cursor);
+  if (cursor.key() === 'ESCAPE') {
+    if (cursor.dialect !== 'wide') throw cursor.notImplemented('ESCAPE');
+    const where = cursor.place;
+    cursor.next();
+    pattern = called('LIKE_ESCAPE', [pattern, read(cursor)], where);
+  }
+  if (word === 'LIKE') return { kind: 'binary', op: 'like', left: operand, right: pattern, place };
+  const backslash: Expression = { kind: 'constant', cell: '\\', place };
+  return called('ILIKE', cursor.dialect === 'wide' ? [operand, pattern, backslash] : [operand, pattern], place);
+}
+
+/** SIMILAR TO matches the whole of a text by the regular expression that its pattern becomes. */
+export function readSimilar(cursor: TokenCursor, operand: Expression, place: Location, read: Read): Expression {
+  cursor.expect('TO');
+  const pattern = [read(cursor)];
+  if (cursor.accept('ESCAPE')) pattern.push(read(cursor));
+  return called('~', [operand, called('SIMILAR_TO_ESCAPE', pattern, place)], place);
+}
