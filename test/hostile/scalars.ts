@@ -115,6 +115,8 @@ export const scalarsAtLimits: Readonly<Record<string, readonly string[]>> = {
   CONCAT: ['CONCAT({t}, s)', 'CONCAT({t}, {t})'],
   '||': ['{t} || s', '{t} || {t}'],
   ILIKE: ["{t} ILIKE '%A_B%A_B%x%'"],
+  LIKE_ESCAPE: ["LIKE_ESCAPE({t}, 'a')"],
+  SIMILAR_TO_ESCAPE: ["SIMILAR_TO_ESCAPE({t}, 'a')"],
   '~': [
     "{t} ~ '[a-c]{0,900}[xz]'",
     "LEFT({t}, 4000) ~ '[a-c]{0,900}[xz]'",

@@ -180,9 +180,18 @@ function readArm(cursor: TokenCursor): QueryBody {
   if (cursor.key() !== '(') return readSelect(cursor);
   return cursor.nest(() => {
     cursor.next();
+    const { place } = cursor;
+    const common = cursor.key() === 'WITH' && cursor.dialect === 'wide' ? readCommonTables(cursor) : [];
     const body = readSetOperations(cursor);
+    if (common.length === 0 && (cursor.dialect !== 'wide' || cursor.key() === ')')) {
+      cursor.expect(')');
+      return body;
+    }
+    // An arm with clauses of its own is a query that the arm reads.
+    const query = readQueryTail(cursor, common, body, place);
     cursor.expect(')');
-    return body;
+    const from: Source = { kind: 'subquery', query, alias: '#arm', columns: [], place };
+    return { ...bareSelect, projection: [{ kind: 'star', table: null, place }], from, place };
   });
 }
 

@@ -48,6 +48,8 @@ test.each([
   ['WITH w AS NOT MATERIALIZED (SELECT id FROM A WHERE n = 2), v (k) AS (SELECT id FROM w) SELECT k FROM v', '4'],
   ['SELECT pg_catalog.upper(s) FROM A WHERE pg_catalog.length(s) = 1 AND id < 3 ORDER BY pg_catalog.lower(s)', 'A B'],
   ["SELECT id FROM A WHERE id = '3'::oid", '3'],
+  ['SELECT 1 UNION (WITH q AS (SELECT 2 AS x) SELECT x FROM q) ORDER BY 1', '1 2'],
+  ['(SELECT id FROM A ORDER BY id DESC LIMIT 1) UNION ALL (SELECT id FROM A ORDER BY id LIMIT 1)', '6 1'],
   ["SELECT 'a%b' LIKE 'a!%b' ESCAPE '!', 'axb' LIKE 'a!%b' ESCAPE '!', 'a\\b' LIKE 'a\\b' ESCAPE ''", 'true false true'],
   ["SELECT 'AB' ILIKE 'a!_' ESCAPE '!', 'A_' NOT ILIKE 'a!_' ESCAPE '!', 'A%' ILIKE 'a\\%'", 'false false true'],
   [
