@@ -48,10 +48,14 @@ if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockHash) {
 }
 
 const stamp = join(root, 'dist/.bundled');
-const sources = Math.max(newest(join(root, 'src')), statSync(join(root, 'scripts/bundle.mjs')).mtimeMs);
+const sources = Math.max(
+  ...['src', 'console'].map((folder) => newest(join(root, folder))),
+  ...['scripts/bundle.mjs', 'scripts/console.mjs', 'verify/annals-verify.mjs'].map((file) => statSync(join(root, file)).mtimeMs),
+);
 if (!existsSync(stamp) || statSync(stamp).mtimeMs < sources || readFileSync(stamp, 'utf8') !== lockHash) {
   console.error('bundling …');
   const { bundle } = await import('./bundle.mjs');
-  await bundle();
+  const { buildConsole } = await import('./console.mjs');
+  await Promise.all([bundle(), buildConsole()]);
   writeFileSync(stamp, lockHash);
 }

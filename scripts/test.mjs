@@ -26,6 +26,7 @@ process.once('exit', () => console.log(`${seconds(started)} s, ${cpuSeconds().to
 
 await runAll([
   ['types', bin('tsc'), ['-p', 'tsconfig.json']],
+  ['types of the pages', bin('tsc'), ['--noEmit', '-p', 'console']],
   ['lint', bin('oxlint'), ['--type-aware', '--deny-warnings']],
   ['format', bin('biome'), ['format']],
 ]);

@@ -112,6 +112,10 @@ export const settingsTable = {
 
   SERVICE_HTTP_BIND: { ...optionalText('address of the data listener'), defaultText: '127.0.0.1 on free, 0.0.0.0 elsewhere' },
   SERVICE_PORT: port(9090, 'port of the data listener'),
+  SERVICE_WORKBENCH_ENABLE: {
+    ...optionalBoolean('the page for questions at /workbench on the data listener'),
+    defaultText: 'true on free, false elsewhere',
+  },
   SERVICE_ADMIN_BIND: text('127.0.0.1:9091', 'loopback address and port of the admin listener'),
   SERVICE_PLAINTEXT_OK: optionalBoolean('serve without TLS', 'true on a loopback bind only'),
   SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener and of the doors beside it'),
@@ -269,10 +273,12 @@ export type SettingName = keyof typeof settingsTable;
 type Parsed = { readonly [K in SettingName]: (typeof settingsTable)[K] extends Setting<infer T> ? T : never };
 
 /** Parsed settings with the defaults that depend on other settings filled in. */
-export interface Settings extends Omit<Parsed, 'SERVICE_HTTP_BIND' | 'SERVICE_PLAINTEXT_OK' | 'SERVICE_PURPOSES'> {
+export interface Settings
+  extends Omit<Parsed, 'SERVICE_HTTP_BIND' | 'SERVICE_PLAINTEXT_OK' | 'SERVICE_PURPOSES' | 'SERVICE_WORKBENCH_ENABLE'> {
   readonly SERVICE_HTTP_BIND: string;
   readonly SERVICE_PLAINTEXT_OK: boolean;
   readonly SERVICE_PURPOSES: readonly string[];
+  readonly SERVICE_WORKBENCH_ENABLE: boolean;
   /** `SERVICE_RANKING_<Type>`: rule:field:value[,rule:field:value]. */
   readonly rankings: Readonly<Record<string, string>>;
   /** Where each setting came from, for `/config`. */
@@ -331,6 +337,7 @@ export function loadSettings(inputs: ConfigInputs): Settings {
     SERVICE_HTTP_BIND: bind,
     SERVICE_PLAINTEXT_OK: settings.SERVICE_PLAINTEXT_OK ?? isLoopback(bind),
     SERVICE_PURPOSES: settings.SERVICE_PURPOSES ?? (free ? ['analytics', 'test'] : []),
+    SERVICE_WORKBENCH_ENABLE: settings.SERVICE_WORKBENCH_ENABLE ?? free,
     SERVICE_TOKEN_REGISTRY_MAX: settings.SERVICE_TOKEN_REGISTRY_MAX || settingsTable.SERVICE_TOKEN_REGISTRY_MAX.default,
     rankings,
     sources,

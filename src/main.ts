@@ -40,6 +40,16 @@ export async function main(args: readonly string[]): Promise<void> {
     .addHelpText('after', settingsHelp)
     .action((options: object) => finish(async () => (await import('./cli/serve.ts')).serveCommand(mergeFlags(options), version)));
 
+  withDataDir(program.command('demo'))
+    .description('serve a store to look around in: an empty one is filled, and the link to its console is printed')
+    .action((options: object) => finish(async () => (await import('./cli/demo.ts')).demoCommand(mergeFlags(options), version)));
+
+  program
+    .command('console')
+    .description('a link that opens the console of a running server once, within a minute')
+    .option('--url <url>', 'its admin listener; the admin credential is SERVICE_ADMIN_TOKEN', 'http://127.0.0.1:9091')
+    .action((options: object) => finish(async () => (await import('./cli/console.ts')).consoleCommand(mergeFlags(options))));
+
   onBranch(program.command('ingest'))
     .description('load NDJSON, JSON or CSV files; - is standard input')
     .argument('<files...>')

@@ -26,6 +26,7 @@ import { nodeDisk } from '../log/disk/node-disk.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
 import { copyInThread, digestInThread, restoreInThread } from '../upkeep/upkeep-thread.ts';
+import { consoleFiles } from './console-files.ts';
 import { exitCode } from './exit.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
@@ -95,7 +96,11 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   const absent = statuses.filter((status) => status.state === 'absent').map((status) => status.name);
   if (absent.length > 0) say(`doors that this version does not have: ${absent.join(', ')}`);
   if (settings.SERVICE_WAL_SYNC === 'off') say('SERVICE_WAL_SYNC=off: acknowledged writes may be lost with the machine');
-  if (settings.SERVICE_DEMO_MODE) say('demonstration mode');
+  if (settings.SERVICE_DEMO_MODE) {
+    say('demonstration mode');
+    const link = await orClose(service, async () => (await import('./demo-store.ts')).openDemo(service, door), [door, ...others]);
+    if (link !== null) say(`\nThe console, once and within a minute:\n\n  ${link}\n`);
+  }
   await orClose(service, () => offerDevelopmentToken(service, door), [door, ...others]);
 
   const signal = await signalled;
@@ -191,6 +196,7 @@ export async function openHttpDoor(
       say(
         `${line.event} ${line.correlationId} ${line.route}: ${line.error instanceof Error ? (line.error.stack ?? line.error.message) : String(line.error)}`,
       ),
+    consoleFiles: consoleFiles(),
     tls: tlsOf(settings),
   });
   await door.start();

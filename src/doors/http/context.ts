@@ -29,6 +29,8 @@ import type { Drain } from '../frame/drain.ts';
 import type { HttpStrangers } from '../frame/strangers.ts';
 import type { IngestTasks } from '../ingest-tasks.ts';
 import type { Bodies } from '../frame/http/bodies.ts';
+import type { ConsoleDesk } from './console/desk.ts';
+import type { ConsoleFiles } from './console/pages.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
 
@@ -43,6 +45,7 @@ export type HttpSettings = Pick<
   | 'SERVICE_DRAIN_TIMEOUT_SECS'
   | 'SERVICE_PINNED_NAMESPACES'
   | 'SERVICE_MAX_RESULT_ROWS'
+  | 'SERVICE_WORKBENCH_ENABLE'
 >;
 
 export interface LogLine {
@@ -80,6 +83,8 @@ export interface HttpDoorOptions {
   /** Whether queries wait for a turn. */
   readonly isCrowded: () => boolean;
   readonly log: (line: LogLine) => void;
+  /** The built pages; null, or absent, where this build has none. */
+  readonly consoleFiles?: () => ConsoleFiles | null;
   /** PEM texts; TLS 1.2 or later is served when given. */
   readonly tls?: { readonly cert: string; readonly key: string } | null;
 }
@@ -95,6 +100,7 @@ export interface HttpContext extends HttpDoorOptions {
   readonly strangers: RateLimiter;
   readonly bodyLimitBytes: number;
   readonly draining: Drain;
+  readonly console: ConsoleDesk;
   /** Connections that brought no good credential yet. */
   readonly unknown: HttpStrangers;
 }
@@ -124,8 +130,11 @@ export interface GateRequest {
   recorded: boolean;
 }
 
-/** Access to a route: `probe` needs no credential; `admin` exists on the admin listener only. */
-export type RouteAccess = 'probe' | 'token' | 'admin';
+/**
+ * Access to a route: `probe` needs no credential; `admin` exists on the admin listener only; `page` looks for a session of the pages by
+ * itself, or opens one.
+ */
+export type RouteAccess = 'probe' | 'page' | 'token' | 'admin';
 
 export type RateBucket = 'read' | 'write' | 'memory';
 
@@ -145,6 +154,8 @@ declare module 'fastify' {
     /** Rate-limit bucket: reads, writes and memory calls have their own. */
     bucket?: RateBucket;
     inTransaction?: true;
+    /** A browser that brings no credential is shown the page, which holds no data. */
+    page?: true;
     /** Absent: as JSON. */
     reads?: BodyReader;
   }

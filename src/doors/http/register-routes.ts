@@ -7,7 +7,7 @@ import { problems } from './schemas.ts';
 
 export function registerRoutes(app: App, context: HttpContext, routes: readonly Route[]): void {
   for (const route of routes) {
-    const { method, path, access, action, bucket, reads, bodyBytesMax, framework, inTransaction } = route;
+    const { method, path, access, action, bucket, reads, bodyBytesMax, framework, inTransaction, page } = route;
     app.route({
       method,
       url: path,
@@ -17,6 +17,7 @@ export function registerRoutes(app: App, context: HttpContext, routes: readonly 
         ...(bucket && { bucket }),
         ...(reads && { reads }),
         ...(inTransaction && { inTransaction }),
+        ...(page && { page }),
       },
       ...(bodyBytesMax !== undefined && { bodyLimit: bodyBytesMax }),
       ...framework,

@@ -38,6 +38,8 @@ interface RouteDefinition<P, Q, B> {
   readonly bucket?: RateBucket;
   /** It may stand in a transaction, which X-Service-Transaction names. Absent: a request that names one is refused. */
   readonly inTransaction?: true;
+  /** A browser that brings no credential is answered too: the page asks for one. */
+  readonly page?: true;
   /** Absent: /openapi.json does not describe the route. */
   readonly summary?: string;
   readonly description?: string;

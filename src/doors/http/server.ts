@@ -19,6 +19,9 @@ import { IngestTasks } from '../ingest-tasks.ts';
 import { Bodies, isShort } from '../frame/http/bodies.ts';
 import { timeouts } from '../frame/http/listener.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
+import { ConsoleDesk } from './console/desk.ts';
+import { consoleMount } from './console/own-page.ts';
+import type { Grant } from './console/sessions.ts';
 import { exactJson } from './exact-json.ts';
 import { refuseForeign } from './foreign-origin.ts';
 import { headerText, refuseRepeatedHeaders, transactionHeader } from './headers.ts';
@@ -35,6 +38,7 @@ import { refusalOf } from './refusal.ts';
 import { registerRoutes } from './register-routes.ts';
 import { RouteTable } from './route-table.ts';
 import { adminRoutes, dataRoutes } from './routes/all.ts';
+import { consoleSessionRoutes, workbenchRoutes } from './routes/console.ts';
 import { plainIngest } from './routes/ingest.ts';
 import { plainQuery } from './routes/query.ts';
 
@@ -46,6 +50,8 @@ export interface HttpDoor extends Door {
   /** Addresses as clients would write them. */
   readonly dataUrl: string;
   readonly adminUrl: string;
+  /** An address that opens the console once, within a minute. */
+  consoleLink(grant: Grant): string;
 }
 
 export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor> {
@@ -59,6 +65,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
     unknown: new HttpStrangers(options.clock),
+    console: new ConsoleDesk(options.clock, options.random, options.consoleFiles ?? (() => null)),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   options.erasures?.reach(context.tasks);
@@ -66,10 +73,14 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   const data = createListener(context, tls ?? null);
   await describeRoutes(data, context);
   registerRoutes(data, context, dataRoutes);
+  if (settings.SERVICE_WORKBENCH_ENABLE) registerRoutes(data, context, workbenchRoutes);
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
 
   const admin = createListener(context, null);
   registerRoutes(admin, context, adminRoutes);
+  registerRoutes(admin, context, consoleSessionRoutes);
+  context.console.data = data.routing;
+  context.console.admin = admin.routing;
 
   for (const app of [data, admin]) context.unknown.watch(app.server as Server);
   const listeners = listenersOf(settings);
@@ -87,6 +98,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     },
     get adminUrl() {
       return `http://${hostOf(listeners.admin.host)}:${door.adminPort}`;
+    },
+    consoleLink(grant) {
+      return `${door.adminUrl}${consoleMount}#code=${context.console.sessions.mintCode(grant)}`;
     },
     async start() {
       void context.bodies.sweep();
@@ -229,16 +243,17 @@ function inTurn({ unknown }: HttpContext): (request: FastifyRequest, reply: Fast
 
 /** Duplicate headers, rate limit, credential: checks before the body is read. */
 function admit(context: HttpContext, request: FastifyRequest, reply: FastifyReply): void {
-  const { access, bucket, inTransaction } = request.routeOptions.config;
+  const { access, bucket, inTransaction, page } = request.routeOptions.config;
   if (access === undefined) return;
   refuseRepeatedHeaders(request.raw.rawHeaders);
   if (access === 'probe') return;
   if (context.draining.hasBegun) throw shuttingDown();
-  if (access === 'token') {
+  if (access === 'token' || access === 'page') {
     const limiter = bucket === 'write' ? context.writeLimit : bucket === 'memory' ? context.memoryLimit : context.readLimit;
     const verdict = limiter.take(request.ip, context.clock.monotonicMs());
     if (!verdict.allowed) throw rateLimited(context, reply, limiter, verdict);
   }
+  if (access === 'page' || (page && opensInBrowser(request))) return;
   const credentials = {
     authorization: request.headers.authorization ?? consoleCredential(request),
     organization: headerText(request, 'x-organization-id') ?? undefined,
@@ -268,9 +283,15 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     refuseForeign(request.headers, isLoopback(context.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');
 }
 
+/** A person's browser, which has no credential to send before the page has asked for one. */
+function opensInBrowser({ headers, query }: FastifyRequest): boolean {
+  if (headers.authorization !== undefined || Object.hasOwn(query as object, 'token')) return false;
+  return /\btext\/html\b/.test(headers.accept ?? '');
+}
+
 /** A browser that opens the console can't send a header. Source: specification, "Authentication" 4. */
 function consoleCredential(request: FastifyRequest): string | undefined {
-  if (request.routeOptions.url !== '/admin/console') return undefined;
+  if (request.routeOptions.url !== consoleMount) return undefined;
   const { token } = request.query as { readonly token?: unknown };
   return typeof token === 'string' ? `Bearer ${token}` : undefined;
 }

@@ -121,6 +121,7 @@ export class DoorWorld {
         SERVICE_DRAIN_TIMEOUT_SECS: 5,
         SERVICE_PINNED_NAMESPACES: ['pinned'],
         SERVICE_MAX_RESULT_ROWS: 1_000,
+        SERVICE_WORKBENCH_ENABLE: false,
       },
       gate: this.#gate(),
       jobs: new JobRunner({ now: () => clock.now(), newId: () => 'job' }),

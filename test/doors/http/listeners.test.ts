@@ -95,6 +95,7 @@ describe('draining', () => {
     SERVICE_BODY_LIMIT_MB: 1,
     SERVICE_PINNED_NAMESPACES: [],
     SERVICE_MAX_RESULT_ROWS: 1_000,
+    SERVICE_WORKBENCH_ENABLE: false,
   } as const;
 
   test('work in hand is answered, new connections are not taken', async () => {
@@ -188,6 +189,7 @@ test('a port that is taken fails the start and leaves nothing open', async () =>
     SERVICE_DRAIN_TIMEOUT_SECS: 1,
     SERVICE_PINNED_NAMESPACES: [],
     SERVICE_MAX_RESULT_ROWS: 1_000,
+    SERVICE_WORKBENCH_ENABLE: false,
   } as const;
   await expect(second.open({ settings: taken })).rejects.toThrow(/SERVICE_PORT: \S+ is in use/);
   await first.close();

@@ -7,6 +7,7 @@ import { adminAuditExportRoutes, auditExportRoutes } from './audit-export.ts';
 import { backupRoutes } from './backups.ts';
 import { branchRoutes } from './branches.ts';
 import { compactRoutes } from './compact.ts';
+import { adminConsoleRoutes } from './console.ts';
 import { exhibitRoutes } from './exhibits.ts';
 import { exportRoutes } from './export.ts';
 import { graphqlRoutes } from './graphql.ts';
@@ -78,5 +79,6 @@ export const adminRoutes: readonly Route[] = [
   ...rotateKeyRoutes,
   ...platformRoutes,
   ...policyRoutes,
+  ...adminConsoleRoutes,
   ...adminLaterRoutes,
 ];

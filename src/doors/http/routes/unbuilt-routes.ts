@@ -11,7 +11,7 @@ const dataRows: readonly Row[] = [
   [['POST'], '/cluster/rebalance', '/cluster/drain/:node'],
 ];
 
-const adminRows: readonly Row[] = [[['GET'], '/admin/system', '/admin/dashboard', '/admin/console']];
+const adminRows: readonly Row[] = [[['GET'], '/admin/system']];
 
 const routesOf = (access: 'token' | 'admin', rows: readonly Row[]): readonly Route[] =>
   rows.flatMap(([methods, ...paths]) =>

@@ -25,6 +25,7 @@ const largeBodies = {
   SERVICE_DRAIN_TIMEOUT_SECS: 5,
   SERVICE_PINNED_NAMESPACES: [],
   SERVICE_MAX_RESULT_ROWS: 1_000,
+  SERVICE_WORKBENCH_ENABLE: false,
 } as const;
 
 const post = (body: string | Uint8Array, headers: Record<string, string> = {}) => world.call('POST', '/query', body, headers);

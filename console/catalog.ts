@@ -1,0 +1,66 @@
+/** Types and branches that the caller may see, kept for the tree, the palette and completion. */
+import { signal } from '@preact/signals';
+import { data, json } from './api.ts';
+
+export interface TypeView {
+  readonly name: string;
+  readonly properties: Readonly<
+    Record<string, { readonly type: string; readonly masked: boolean; readonly subject: boolean; readonly references?: string }>
+  >;
+  readonly primary_key: string | null;
+  readonly protected: boolean;
+  readonly edge?: { readonly from: string; readonly to: string };
+}
+
+export interface BranchView {
+  readonly name: string;
+  readonly tenant: string | null;
+  readonly source: string | null;
+  readonly forked_at: string | number | null;
+  readonly shares: string;
+}
+
+/** Types that every store has. */
+export const builtIn: ReadonlySet<string> = new Set(
+  'MemoryItem DecisionRecord AgentSession ToolCall Episode KnowledgeTriple KvEntry PubSubMessage DocumentEntry ObjectStoreObject ObjectStoreBucket SourceTrueIdentity SigintIntercept AccessScopedIntercept LawfulInterceptRecord DocumentSource DocumentChunk Quarantine RagAnswer Alert'.split(
+    ' ',
+  ),
+);
+
+export const types = signal<readonly TypeView[]>([]);
+export const branches = signal<readonly BranchView[]>([]);
+export const catalogError = signal<unknown>(null);
+
+export async function loadCatalog(): Promise<void> {
+  try {
+    const [typeReply, branchReply] = await Promise.all([
+      json<{ types: TypeView[] }>(data('/types')),
+      json<{ branches: BranchView[] }>(data('/schema/branches')),
+    ]);
+    types.value = typeReply.types.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    branches.value = branchReply.branches;
+    catalogError.value = null;
+  } catch (error) {
+    types.value = [];
+    branches.value = [];
+    catalogError.value = error;
+  }
+}
+
+export const keyOf = (type: string): string => types.value.find(({ name }) => name === type)?.primary_key ?? '_pk';
+
+/** Statements of this browser, newest first. They never leave it. */
+const historyKey = 'annals-history';
+const historyMax = 200;
+
+export function remembered(): readonly string[] {
+  try {
+    return JSON.parse(localStorage.getItem(historyKey) ?? '[]') as string[];
+  } catch {
+    return [];
+  }
+}
+
+export function remember(sql: string): void {
+  localStorage.setItem(historyKey, JSON.stringify([sql, ...remembered().filter((each) => each !== sql)].slice(0, historyMax)));
+}

@@ -1,0 +1,27 @@
+/** Lines over time, by uPlot; loaded when a chart is first shown. */
+import UPlot from 'uplot';
+
+export function openChart(parent: HTMLElement, names: readonly string[], series: UPlot.AlignedData): UPlot {
+  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
+  const probe = document.createElement('span');
+  const resolved = (name: string): string => {
+    probe.style.color = `var(${name})`;
+    parent.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color || colour(name);
+  };
+  const lines = [resolved('--accent'), resolved('--warm')];
+  const axis = { stroke: resolved('--soft'), grid: { stroke: resolved('--line'), width: 1 }, ticks: { show: false } };
+  return new UPlot(
+    {
+      width: Math.max(280, parent.clientWidth - 28),
+      height: 200,
+      tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      axes: [axis, { ...axis, size: 56 }, { ...axis, side: 1, scale: 'second', grid: { show: false } }],
+      series: [{}, ...names.map((label, i) => ({ label, stroke: lines[i]!, width: 1.5, ...(i > 0 && { scale: 'second' }) }))],
+    },
+    series,
+    parent,
+  );
+}

@@ -1,0 +1,42 @@
+/** The door's own part of the pages: their text, their sessions, and the way from a session to the routes of the door. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Random } from '../../../clock.ts';
+import { ServiceError } from '../../../errors.ts';
+import { makePage, type ConsoleFiles, type Page } from './pages.ts';
+import { Sessions } from './sessions.ts';
+
+/** A listener's routes, as for a request that came to it. */
+export type Routing = (request: IncomingMessage, response: ServerResponse) => void;
+
+export class ConsoleDesk {
+  readonly sessions: Sessions;
+  /** Set by the door once its listeners are made. */
+  data: Routing | null = null;
+  admin: Routing | null = null;
+  readonly #files: () => ConsoleFiles | null;
+  readonly #pages = new Map<string, Page>();
+
+  constructor(clock: Clock, random: Random, files: () => ConsoleFiles | null) {
+    this.sessions = new Sessions(clock, random);
+    this.#files = files;
+  }
+
+  /** Throws REL_NOT_IMPLEMENTED where this build has no pages. */
+  page(mount: string): Page {
+    let page = this.#pages.get(mount);
+    if (page === undefined) this.#pages.set(mount, (page = makePage(this.#built(), mount)));
+    return page;
+  }
+
+  file(name: string): Uint8Array {
+    const bytes = this.#built().files.get(name);
+    if (bytes === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such file');
+    return bytes;
+  }
+
+  #built(): ConsoleFiles {
+    const files = this.#files();
+    if (files === null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this build has no pages: npm run build makes them');
+    return files;
+  }
+}
