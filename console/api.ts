@@ -70,7 +70,7 @@ export async function data(path: string, init: RequestInit = {}): Promise<Respon
   const { organization, purpose, branch } = terms.value;
   if (organization !== '') headers.set('x-organization-id', organization);
   if (purpose !== '' && !headers.has('x-service-purpose')) headers.set('x-service-purpose', purpose);
-  if (branch !== '' && branch !== 'main') headers.set('x-service-branch', branch);
+  if (branch !== '' && branch !== 'main' && !headers.has('x-service-branch')) headers.set('x-service-branch', branch);
   try {
     return await call(`/api${path}`, { ...init, headers });
   } catch (error) {

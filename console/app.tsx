@@ -160,7 +160,7 @@ function Shell() {
         )}
         <Tree />
       </nav>
-      <main class="main" id="main" tabIndex={-1}>
+      <main class="main" id="main" tabIndex={0}>
         {current.caller === null && !administrators.some(([each]) => each === view) ? <NoToken /> : <Stage view={view} />}
       </main>
       {isPaletteOpen && <Palette close={() => setPalette(false)} />}

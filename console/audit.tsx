@@ -1,6 +1,6 @@
 /** The audit trail: who asked what, when, for which purpose, and how it ended; one correlation id at a time, if one likes. */
 import { administer, data, json, session } from './api.ts';
-import { Head, Instant, Problem, useLoad } from './parts.tsx';
+import { Head, Heading, Instant, Problem, useLoad } from './parts.tsx';
 import { amend, link, place } from './place.ts';
 
 interface Entry {
@@ -90,7 +90,7 @@ export function Audit() {
             <tr>
               {['when', 'principal', 'action', 'type', 'purpose', 'decision', 'rows', 'ms', 'statement', 'entry', ''].map(
                 (each) => (
-                  <th scope="col">{each}</th>
+                  <Heading text={each} />
                 ),
               )}
             </tr>

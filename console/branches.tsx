@@ -1,7 +1,7 @@
 /** Branches as a graph: where each left its source. Fork, look, compare and delete. */
 import { useState } from 'preact/hooks';
-import { data, json, post, terms } from './api.ts';
-import { branches, loadCatalog, types } from './catalog.ts';
+import { data, json, post } from './api.ts';
+import { branches, builtIn, loadCatalog, types } from './catalog.ts';
 import { Dialog, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 import { link } from './place.ts';
 import { name } from './sql.ts';
@@ -126,32 +126,28 @@ export function Doom({ name: wanted, words, close, go }: { name: string; words: 
 
 /** How many rows of each type one has and the other has not. */
 function Compared({ branch, source }: { branch: string; source: string }) {
-  const named = types.value.filter(({ properties }) => Object.keys(properties).length > 0).slice(0, 30);
+  const named = types.value
+    .filter(({ name: each, properties }) => Object.keys(properties).length > 0 && !builtIn.has(each))
+    .slice(0, 30);
   const { value, error } = useLoad(`${branch}/${source}`, async (signal) => {
     const versions = async (type: string, on: string): Promise<Set<string>> => {
       const headers = { 'x-service-branch': on };
       const sql = `SELECT _pk, system_from FROM ${name(type)} AS OF CURRENT LIMIT 20000`;
       const reply = await json<{ rows: { _pk: string; system_from: string | number }[] }>(
-        data('/query', { ...post({ sql, branch: on }), signal, headers }),
+        data('/query', { ...post({ sql }), signal, headers }),
       );
       return new Set(reply.rows.map((row) => `${row._pk} ${row.system_from}`));
     };
-    const before = terms.value;
-    terms.value = { ...before, branch: '' };
-    try {
-      return await Promise.all(
-        named.map(async (type) => {
-          const [here, there] = await Promise.all([versions(type.name, branch), versions(type.name, source)]);
-          return {
-            type: type.name,
-            only: [...here].filter((each) => !there.has(each)),
-            missing: [...there].filter((each) => !here.has(each)),
-          };
-        }),
-      );
-    } finally {
-      terms.value = before;
-    }
+    return Promise.all(
+      named.map(async ({ name: type }) => {
+        const [here, there] = await Promise.all([versions(type, branch), versions(type, source)]);
+        return {
+          type,
+          only: [...here].filter((each) => !there.has(each)),
+          missing: [...there].filter((each) => !here.has(each)),
+        };
+      }),
+    );
   });
   if (error) return <Problem error={error} />;
   if (!value) return <p class="soft">Comparing …</p>;

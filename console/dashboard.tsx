@@ -89,7 +89,7 @@ export function Dashboard() {
 function Figure({ title, text, children }: { title: string; text: string; children?: ComponentChildren }) {
   return (
     <section class="card">
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <div class="figure">{text}</div>
       <div class="small soft">{children}</div>
     </section>
@@ -157,7 +157,7 @@ function Live() {
       <div class="cards">
         {gauges.map(({ name, help, values }) => (
           <section class="card" key={name}>
-            <h3 title={name}>{help}</h3>
+            <h2 title={name}>{help}</h2>
             <div class="figure">{count(Math.round(values.reduce((all, { value }) => all + value, 0)))}</div>
           </section>
         ))}

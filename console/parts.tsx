@@ -91,15 +91,20 @@ export function Cell({ value, name, type = '' }: { value: unknown; name: string;
   return <span title={title}>{text.length > cutAt ? `${text.slice(0, cutAt)}…` : text}</span>;
 }
 
+/** A column of buttons has a heading for those who hear the table. */
+export function Heading({ text }: { text: string }) {
+  return <th scope="col">{text === '' ? <span class="unseen">acts</span> : text}</th>;
+}
+
 /** A table of few rows. */
 export function Plain({ columns, rows }: { columns: readonly string[]; rows: readonly (readonly ComponentChildren[])[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="table">
+    <div class="scroll" tabIndex={0} role="group" aria-label="table">
       <table class="plain">
         <thead>
           <tr>
             {columns.map((column) => (
-              <th scope="col">{column}</th>
+              <Heading text={column} />
             ))}
           </tr>
         </thead>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { data, json } from './api.ts';
 import { Problem, save, useLoad } from './parts.tsx';
-import { loadVerifier, type Verifier } from './verifier.ts';
+import type { Verifier } from './verifier.ts';
 
 interface Head {
   readonly key: string;
@@ -21,7 +21,10 @@ interface Checked {
 const headKey = (origin: string): string => `annals-head:${origin}`;
 
 async function loadProof(systemFrom: string, row: string, signal: AbortSignal): Promise<Checked> {
-  const [head, verifier] = await Promise.all([json<Head>(data('/audit/log', { signal })), loadVerifier()]);
+  const [head, verifier] = await Promise.all([
+    json<Head>(data('/audit/log', { signal })),
+    import('./verifier.ts').then(({ loadVerifier }) => loadVerifier()),
+  ]);
   const held = localStorage.getItem(headKey(head.origin));
   // A head that was kept must be the beginning of the log of today.
   const from = held === null ? null : Number(held.split('\n')[1]);

@@ -133,6 +133,7 @@ export function Query() {
   };
   return (
     <>
+      <h1 class="unseen">Query</h1>
       <div class="editor" ref={frame}>
         <textarea aria-label="statement" defaultValue={sql} onInput={(event) => (draft.current = event.currentTarget.value)} />
       </div>

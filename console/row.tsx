@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { data, json, post } from './api.ts';
 import { keyOf } from './catalog.ts';
 import { instantText, isInstantColumn, plural, textOf } from './format.ts';
-import { Cell, Head, Instant, Problem, useLoad } from './parts.tsx';
+import { Cell, Head, Heading, Instant, Problem, useLoad } from './parts.tsx';
 import { amend, link, place } from './place.ts';
 import { Proof } from './proof.tsx';
 import { forever, literal, name } from './sql.ts';
@@ -247,7 +247,7 @@ function VersionTable({ versions, chosen, onChoose }: VersionsProps) {
         <thead>
           <tr>
             {['believed from', 'believed to', 'true from', 'true to', ...names, ''].map((each) => (
-              <th scope="col">{each}</th>
+              <Heading text={each} />
             ))}
           </tr>
         </thead>
