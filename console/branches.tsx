@@ -1,6 +1,6 @@
 /** Branches as a graph: where each left its source. Fork, look, compare and delete. */
 import { useState } from 'preact/hooks';
-import { data, json, post } from './api.ts';
+import { data, json, post, Refusal } from './api.ts';
 import { branches, builtIn, loadCatalog, types } from './catalog.ts';
 import { Dialog, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 import { link } from './place.ts';
@@ -135,7 +135,11 @@ function Compared({ branch, source }: { branch: string; source: string }) {
       const sql = `SELECT _pk, system_from FROM ${name(type)} AS OF CURRENT LIMIT 20000`;
       const reply = await json<{ rows: { _pk: string; system_from: string | number }[] }>(
         data('/query', { ...post({ sql }), signal, headers }),
-      );
+      ).catch((thrown: unknown) => {
+        // A type that was registered after the fork has no rows there.
+        if (thrown instanceof Refusal && thrown.code === 'REL_UNKNOWN_TYPE') return { rows: [] };
+        throw thrown;
+      });
       return new Set(reply.rows.map((row) => `${row._pk} ${row.system_from}`));
     };
     return Promise.all(
