@@ -17,7 +17,7 @@ import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
 import { type Heard, routeName } from './lab.ts';
 import { referenceRows, references } from './reference.ts';
-import { adminRows, bodyless, dataRows, type RouteRow, sentTo } from './routes.ts';
+import { adminRows, bodyless, dataRows, type RouteRow, sentTo, sessionRows } from './routes.ts';
 import { type Shape, shapes } from './shapes.ts';
 import { govern } from './governed.ts';
 import { openStage, type Regime, type Stage } from './stage.ts';
@@ -286,8 +286,8 @@ export class Matrix {
         if (adversary.name === 'the admin secret') continue;
         const onAdmin = await both(pair, (stage) => stage.lab.ask(sentTo(route, probe, stage, adversary, true)));
         await this.#equal(`${cell} on the admin listener`, pair, onAdmin, row, adversary);
-        if (!['401 REL_UNAUTHENTICATED', '400 REL_INVALID'].includes(outcome(onAdmin[0])))
-          this.#red(cell, `the admin listener answers ${outcome(onAdmin[0])}`);
+        const refusals = sessionRows.has(route) ? [...refusalsOfAdmin, '403 REL_ACL', '404 REL_NOT_FOUND'] : refusalsOfAdmin;
+        if (!refusals.includes(outcome(onAdmin[0]))) this.#red(cell, `the admin listener answers ${outcome(onAdmin[0])}`);
       }
     }
   }
@@ -337,6 +337,8 @@ export class Matrix {
     }
   }
 }
+
+const refusalsOfAdmin: readonly string[] = ['401 REL_UNAUTHENTICATED', '400 REL_INVALID'];
 
 async function differ(pair: readonly Stage[], differing: readonly Difference[]): Promise<void> {
   for (const each of differing) {

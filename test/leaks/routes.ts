@@ -4,6 +4,7 @@
  */
 import type { Route } from '../../src/doors/http/route.ts';
 import { adminRoutes, dataRoutes } from '../../src/doors/http/routes/all.ts';
+import { consoleSessionRoutes } from '../../src/doors/http/routes/console.ts';
 import { laterRoutes } from '../../src/doors/http/routes/unbuilt-routes.ts';
 import { tools } from '../../src/doors/mcp/tools.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
@@ -548,4 +549,9 @@ export const dataRows = rowsOf(dataRoutes, laterRoutes);
 for (const name of Object.keys(own)) assert(dataRows[name] !== undefined, `the server has the route ${name}`);
 
 /** Asked with data credentials: of the data listener, which has none of them, and of the admin listener, which lets nobody in. */
-export const adminRows = rowsOf(adminRoutes, []);
+export const adminRows = {
+  ...rowsOf(adminRoutes, []),
+  ...rowsOf(consoleSessionRoutes, []),
+};
+/** They let in who holds a session of a page, and nobody by a credential. */
+export const sessionRows: ReadonlySet<string> = new Set(consoleSessionRoutes.map(({ method, path }) => `${method} ${path}`));
