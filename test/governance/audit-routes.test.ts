@@ -114,7 +114,8 @@ describe('once each', () => {
   test.each(shared)('broken: $route', async (each) => {
     const before = await onceEach(one);
     const { route, admin } = each;
-    const body = takesBody(each);
+    // Of texts of rules a broken one is refused by itself, and its request is not.
+    const body = takesBody(each) && route !== 'POST /rules/sigma';
     // Without a body it is the branch that a request states in two ways; a line of rows may be broken and its request is not.
     const head = headOf(one, each, {
       'content-length': body ? 1 : 0,

@@ -548,10 +548,13 @@ function rowsOf(routes: readonly Route[], later: readonly Route[]): Readonly<Rec
 export const dataRows = rowsOf(dataRoutes, laterRoutes);
 for (const name of Object.keys(own)) assert(dataRows[name] !== undefined, `the server has the route ${name}`);
 
-/** Asked with data credentials: of the data listener, which has none of them, and of the admin listener, which lets nobody in. */
-export const adminRows = {
-  ...rowsOf(adminRoutes, []),
-  ...rowsOf(consoleSessionRoutes, []),
-};
 /** They let in who holds a session of a page, and nobody by a credential. */
-export const sessionRows: ReadonlySet<string> = new Set(consoleSessionRoutes.map(({ method, path }) => `${method} ${path}`));
+const sessions: readonly (readonly [string, RouteRow])[] = consoleSessionRoutes.map(({ method, path }) => {
+  const body = ['POST', 'PUT', 'PATCH'].includes(method) && { body: () => '{}', headers: { 'content-type': 'application/json' } };
+  const asked = path.replace(':name', 'shell.js').replace('*', 'types');
+  return [`${method} ${path}`, { probes: [{ path: () => asked, ...body }] }];
+});
+export const sessionRows: ReadonlySet<string> = new Set(sessions.map(([name]) => name));
+
+/** Asked with data credentials: of the data listener, which has none of them, and of the admin listener, which lets nobody in. */
+export const adminRows: Readonly<Record<string, RouteRow>> = { ...rowsOf(adminRoutes, []), ...Object.fromEntries(sessions) };

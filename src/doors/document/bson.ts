@@ -363,7 +363,8 @@ class Writer {
 
   #double(value: number): number {
     this.#room(8);
-    this.#at = this.#bytes.writeDoubleLE(value, this.#at);
+    // One NaN: bits that a number does not tell apart are lost where a document is stored, and equal documents are equal bytes.
+    this.#at = this.#bytes.writeDoubleLE(Number.isNaN(value) ? Number.NaN : value, this.#at);
     return 0x01;
   }
 
