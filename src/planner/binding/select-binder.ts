@@ -518,6 +518,9 @@ class SelectBinder {
       checkSecond(name, takes, bound, second);
       if (isOrdered && some(bound, ({ kind }) => kind === 'column'))
         throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.place, 'not-grouped');
+      // Values are told apart by the first one alone.
+      if (isDistinct && some(bound, ({ kind }) => kind === 'column'))
+        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT pairs is not implemented`, second.place);
       this.#scope.refuseMasked(bound, name, second.place);
       between = argument(bound);
     }
