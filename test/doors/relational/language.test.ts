@@ -149,6 +149,7 @@ test('a view is asked each time, replaced and dropped; catalogues tell it from a
 });
 
 test.each([
+  ['SELECT corr(DISTINCT id, n) FROM A', '0A000'],
   ['SELECT id FROM A LIMIT 1 FETCH FIRST 2 ROWS ONLY', '42601'],
   ['SELECT id FROM A ORDER BY id FETCH FIRST 2 ROWS WITH TIES', '0A000'],
   ['SELECT id FROM A LIMIT (1-2)', '2201W'],
