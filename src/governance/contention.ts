@@ -14,6 +14,8 @@ export interface Contender extends Waiter {
   /** Gives back what others may need while it waits, and takes it again. */
   readonly pause: () => void;
   readonly resume: () => Promise<void>;
+  /** Runs it once the contender holds no slot any more. */
+  readonly whenEnded: (run: () => void) => void;
 }
 
 const triesMax = 16;
@@ -26,7 +28,7 @@ export function isStale(error: unknown): boolean {
 export class Contention {
   readonly #line: WaitingLine;
   readonly #acknowledged: () => Promise<unknown>;
-  /** How many decide about the same, or wait to. */
+  /** How many decide about the same, or wait to, or have decided and still hold their slot. */
   readonly #inside = new Map<string, number>();
 
   /** `acknowledged` resolves once all that was written so far shows. */
@@ -41,23 +43,22 @@ export class Contention {
     const keys = new Set([about]);
     const inside = this.#inside;
     inside.set(about, (inside.get(about) ?? 0) + 1);
-    try {
-      let conflict: unknown = null;
-      if (!this.#line.hasPlaces(tenant, keys)) {
-        try {
-          return await attempt();
-        } catch (error) {
-          // Where others decide about the same, a slot comes free as the line goes on.
-          if (!isStale(error) && !(error instanceof SlotsTaken && inside.get(about)! > 1)) throw error;
-          conflict = error;
-        }
-      }
-      return await this.#inLine(contender, keys, conflict, attempt);
-    } finally {
+    contender.whenEnded(() => {
       const left = inside.get(about)! - 1;
       if (left === 0) inside.delete(about);
       else inside.set(about, left);
+    });
+    let conflict: unknown = null;
+    if (!this.#line.hasPlaces(tenant, keys)) {
+      try {
+        return await attempt();
+      } catch (error) {
+        // Where others decide about the same, a slot comes free as the line goes on.
+        if (!isStale(error) && !(error instanceof SlotsTaken && inside.get(about)! > 1)) throw error;
+        conflict = error;
+      }
     }
+    return await this.#inLine(contender, keys, conflict, attempt);
   }
 
   /** `conflict`: what it met before it came; null: nothing yet. */

@@ -56,6 +56,9 @@ export class GatedInvocation implements Invocation {
   #writesMade: GovernedWrites | null = null;
   #desksMade: InvocationDesks | null = null;
   #bodiesMade: LargeBodies | null = null;
+  /** To run once its slot is given back. */
+  #waiting: (() => void)[] | null = null;
+  #isOver = false;
 
   constructor(core: Core, caller: Caller, request: InvocationRequest) {
     this.caller = caller;
@@ -124,6 +127,7 @@ export class GatedInvocation implements Invocation {
         untilMs,
         pause: () => this.#admission.pause(),
         resume: () => this.#admission.resume(),
+        whenEnded: (run) => this.#whenEnded(run),
       },
       attempt,
     );
@@ -225,6 +229,8 @@ export class GatedInvocation implements Invocation {
     const writing = this.#writesMade?.whenEnded() ?? null;
     const over = (): Promise<unknown> | null => {
       this.#admission.leave();
+      this.#isOver = true;
+      for (const run of this.#waiting?.splice(0) ?? []) run();
       return this.#bodiesMade?.end(this.wrote) ?? null;
     };
     return writing === null ? over() : writing.then(over);
@@ -277,6 +283,11 @@ export class GatedInvocation implements Invocation {
     const { recordedCall } = asked;
     if (recordedCall === null) return [own];
     return [own, recordOf(recordedCall, { statements: [], recalled: null, costUnits: 0 })];
+  }
+
+  #whenEnded(run: () => void): void {
+    if (this.#isOver) run();
+    else (this.#waiting ??= []).push(run);
   }
 
   get #writes(): GovernedWrites {

@@ -1,6 +1,7 @@
 /** Clients that change one value at once, by every door that has such a command: nothing is lost, and nobody sees an error. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Contention } from '../../src/governance/contention.ts';
+import { SlotsTaken } from '../../src/governance/admission/quota.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { WaitingLine } from '../../src/governance/waiting-line.ts';
 import { documentsConnected } from './document/document-client.ts';
@@ -95,6 +96,7 @@ test('who conflicts without end is told so, and the line goes on', async () => {
     untilMs: Infinity,
     pause: () => undefined,
     resume: async () => undefined,
+    whenEnded: () => undefined,
   };
   const first = contention.retryConflicts(about, never);
   const second = contention.retryConflicts(about, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
@@ -109,6 +111,31 @@ test('who conflicts without end is told so, and the line goes on', async () => {
   await expect(contention.retryConflicts(about, () => Promise.reject(other))).rejects.toBe(other);
 });
 
+test('who has decided counts until it holds no slot any more: a newcomer about the same waits for the slot, another is refused', async () => {
+  const contention = new Contention(new WaitingLine(new ManualClock()), async () => undefined);
+  let endFirst = (): void => undefined;
+  const about = {
+    tenant: 'acme',
+    about: 'x',
+    gone: undefined,
+    untilMs: 60_000,
+    pause: () => undefined,
+    resume: async () => undefined,
+  };
+  await contention.retryConflicts({ ...about, whenEnded: (run) => (endFirst = run) }, async () => undefined);
+  const refuseOnce = (): (() => Promise<string>) => {
+    let tries = 0;
+    return async () => {
+      if (tries++ === 0) throw new SlotsTaken(1, 'a setting');
+      return 'decided';
+    };
+  };
+  const newcomer = { ...about, whenEnded: (run: () => void) => run() };
+  expect(await contention.retryConflicts({ ...newcomer, whenEnded: () => undefined }, refuseOnce())).toBe('decided');
+  await expect(contention.retryConflicts({ ...newcomer, about: 'y' }, refuseOnce())).rejects.toBeInstanceOf(SlotsTaken);
+  endFirst();
+});
+
 test('who decides for too long loses its place, and stands at the end of the line again', async () => {
   const clock = new ManualClock();
   const line = new WaitingLine(clock);
@@ -121,6 +148,7 @@ test('who decides for too long loses its place, and stands at the end of the lin
     untilMs: 60_000,
     pause: () => undefined,
     resume: async () => undefined,
+    whenEnded: () => undefined,
   };
   const order: string[] = [];
   let tries = 0;
