@@ -241,8 +241,11 @@ export interface Invocation {
   /** The transaction that it is in. */
   readonly transaction: Transaction | null;
   describe(facts: InvocationDetails): void;
-  /** Checks purpose, quota and policy for reading, then pins branch, position and instant. */
-  snapshot(): GovernedSnapshot;
+  /**
+   * Checks purpose, quota and policy for reading, then pins branch, position and instant. To `describe` a statement reads no row and
+   * ends within its turn: it counts as no running query.
+   */
+  snapshot(use?: 'read' | 'describe'): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
   submit(command: Command, options?: SubmitOptions): Promise<Outcome>;
   /**

@@ -82,9 +82,9 @@ export class GatedInvocation implements Invocation {
     return this.#admission.enter();
   }
 
-  snapshot(): GovernedSnapshot {
+  snapshot(use: 'read' | 'describe' = 'read'): GovernedSnapshot {
     const asked = this.#asked;
-    this.#admission.admit();
+    this.#admission.admit(use === 'read' ? 'one' : 'none');
     this.#core.judge.authorise(asked.judged, { action: asked.action, objectType: null });
     return grantedSnapshot(this.#core, this.#paths(), asked.judged, asked.time);
   }

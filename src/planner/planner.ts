@@ -250,7 +250,7 @@ export class Planner implements PlannerDoor {
       throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.place);
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
-    const snapshot = invocation.snapshot();
+    const snapshot = invocation.snapshot('describe');
     const plan = this.#plans.bound(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
     invocation.describe({ template: asked.template, objectType: plan.objectTypes.join(','), rowCount: 0, costUnits });
     const open = lexed

@@ -386,6 +386,24 @@ describe('admission', () => {
     expect(await world.invoke(caller({ path: 'acme' }), 'query', read)).toBe('answer');
   });
 
+  test('a statement is described while every slot is taken, and takes its own once it reads', async () => {
+    const world = new World({ SERVICE_MAX_INFLIGHT_QUERIES: 1 });
+    const described = world.invoke(caller(), 'query', async (invocation) => {
+      invocation.snapshot();
+      await world.invoke(caller(), 'query', async (other) => {
+        other.snapshot('describe');
+        expect(() => other.snapshot()).toThrow(expect.objectContaining({ code: 'REL_QUOTA' }));
+      });
+      return 'answer';
+    });
+    expect(await described).toBe('answer');
+    await world.invoke(caller(), 'query', async (invocation) => {
+      invocation.snapshot('describe');
+      invocation.snapshot();
+      expect((await refusalOf(world.invoke(caller(), 'query', read))).code).toBe('REL_QUOTA');
+    });
+  });
+
   test('a refused or failed query gives its slot back', async () => {
     const world = new World({ SERVICE_MAX_INFLIGHT_QUERIES: 1 });
     const failing = async (invocation: Invocation): Promise<never> => {

@@ -56,16 +56,21 @@ export class Admission {
     this.#placed = true;
   }
 
-  /** Before anything is read or written. */
-  admit(): void {
+  /** Before anything is read or written. `slot`: what is done ends within its turn, and takes none of the tenant's ('none'). */
+  admit(slot: 'one' | 'none' = 'one'): void {
     assert(!this.#closed, 'an invocation is not used after it has ended');
     const { caller, purpose } = this.#asked;
     this.checkThere();
     this.#checkStanding();
     if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();
-    if (this.#admittedFor === purpose) return;
-    checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
-    if (this.#asked.request.continues !== true) this.#takeUnits(unitsOf(this.#asked));
+    const isAdmitted = this.#admittedFor === purpose;
+    if (isAdmitted && this.#running) return;
+    if (!isAdmitted) checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
+    const { continues, keysRead } = this.#asked.request;
+    const units = continues === true ? 0 : unitsOf(this.#asked);
+    // A read by keys ends within its turn, too.
+    if (slot === 'one' && units > 0 && keysRead === undefined) this.#takeSlot();
+    if (!isAdmitted) this.#spend(units);
     this.#admittedFor = purpose;
   }
 
@@ -88,11 +93,9 @@ export class Admission {
     if (request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);
   }
 
-  #takeUnits(units: number): void {
+  #spend(units: number): void {
     if (units === 0 || this.#charged > 0) return;
     const { quota, parts } = this.#core;
-    // A read by keys ends within its turn.
-    if (this.#asked.request.keysRead === undefined) this.#takeSlot();
     quota.spend(this.#account, units, parts.clock.monotonicMs());
     this.#charged = units;
   }

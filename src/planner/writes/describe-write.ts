@@ -34,7 +34,7 @@ interface Binding extends DescribeWrite {
 export function describeWrite(request: Binding): Description {
   const { statement, invocation, lexed, stated } = request;
   invocation.describe({ action: readsRows(statement) ? 'query' : 'ingest' });
-  const snapshot = invocation.snapshot();
+  const snapshot = invocation.snapshot('describe');
   const types = new Types(request, snapshot);
   const definition = targetOf(statement, snapshot);
   const columns =
