@@ -271,7 +271,7 @@ export interface NumberNode {
  */
 export interface ApplyNode {
   readonly kind: 'apply';
-  readonly type: 'mark' | 'single';
+  readonly type: 'mark' | 'single' | 'inner' | 'left';
   readonly input: PlanNode;
   readonly query: PlanNode;
   readonly level: number;

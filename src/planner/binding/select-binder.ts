@@ -25,7 +25,7 @@ import { bindOver } from './window-functions.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
 import { bindSpread } from './spread.ts';
-import { type Level, lookingAround, Subselects } from './subselects.ts';
+import { type Level, outerColumn, Subselects } from './subselects.ts';
 import { filterSource, withoutSeed } from './table-functions.ts';
 import { bindWindow } from './windows.ts';
 
@@ -86,7 +86,7 @@ class SelectBinder {
       names: request.names,
       outer: request.outer,
       after: request.statement?.query.after ?? null,
-      bindQuery: (query, names) => request.bindQuery(query, names, request.outer),
+      bindQuery: request.bindQuery,
       contextOf: (scope, level) => ({ ...this.#contextOf(scope, level), over: refuseOver }),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
@@ -726,15 +726,6 @@ function filterLevel(level: Level, predicate: Bound): void {
 }
 
 /** A column of this query as one inside it has it. */
-function outerColumn(bound: Bound | undefined, level: Level | null, place: Location): Bound {
-  if (bound?.kind === 'outer') return bound;
-  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
-  if (bound?.kind !== 'column')
-    throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
-  const { index, name, type, wire } = bound;
-  return { kind: 'outer', level: level.id, index, name, type, ...(wire !== undefined && { wire }) };
-}
-
 /** The value on the rows of FILTER, NULL on the others. */
 function whereTrue(condition: Bound, value: Bound): Bound {
   return { kind: 'case', operand: null, branches: [{ when: condition, result: value }], otherwise: null, type: value.type };

@@ -9,7 +9,7 @@ import { bindExpression, bindPredicate, type ExpressionContext, matchOperands } 
 import { type Bound, type BoundColumn, replaceColumns } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { FunctionSource } from '../functions/calls.ts';
-import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
+import { type ApplyNode, inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
 import type { ColumnRef, Expression, Location, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
@@ -17,7 +17,7 @@ import { bindGraphRows } from './graph-rows.ts';
 import { bindEntities, bindUnwind } from './pattern-rows.ts';
 import { columnType, nameOf, type Output, type OutputType, project, renameColumns, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
-import type { Level } from './subselects.ts';
+import { type Level, namesOuter, outerColumn } from './subselects.ts';
 import { bindFunction, type FunctionRequest } from './table-functions.ts';
 import { bindWalk } from './walks.ts';
 
@@ -27,10 +27,13 @@ export interface SourceRequest {
   readonly outer: readonly OuterQuery[];
   /** The cursor of AFTER, behind which a page of a type's rows starts. */
   readonly after: Slot | null;
-  readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
+  readonly bindQuery: (query: Query, names: readonly CommonName[], outer: readonly OuterQuery[]) => BoundQuery;
   /** Creates the context in which expressions over these tables are bound. */
   readonly contextOf: (scope: Scope, level: Level | null) => ExpressionContext;
 }
+
+type JoinSource = Extract<Source, { kind: 'join' }>;
+type SubquerySource = Extract<Source, { kind: 'subquery' }>;
 
 /** Most tables that one FROM may join, and most parts that one VALUES may have. */
 const tablesMax = 64;
@@ -80,8 +83,7 @@ class SourceBinder {
         return this.#table(source);
       case 'subquery': {
         this.#count(source);
-        const bound = this.#request.bindQuery(source.query, this.#request.names);
-        return this.#derivedTable(renameColumns(bound, source.alias ?? '', source.columns, source.place), source.alias);
+        return this.#subquery(source, this.#request.outer);
       }
       case 'values':
         return this.#values(source);
@@ -113,7 +115,7 @@ class SourceBinder {
   }
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
-    const { environment, names } = this.#request;
+    const { environment, names, outer } = this.#request;
     const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
     const common = names.findLast((each) => each.name === source.name);
     if (common) return this.#derivedTable(common.bind(source.place), name);
@@ -123,7 +125,7 @@ class SourceBinder {
     if (served) return this.#servedView(source.name, served, name);
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
-    if (view) return this.#derivedTable(this.#request.bindQuery(environment.adopt(view), []), name);
+    if (view) return this.#derivedTable(this.#request.bindQuery(environment.adopt(view), [], outer), name);
     const virtual = environment.wide ? environment.request.virtual?.(source.name) : undefined;
     if (virtual) return this.#derivedTable({ node: virtual, columns: virtual.columns }, name);
     const named = functionOfTable(source.name);
@@ -175,14 +177,23 @@ class SourceBinder {
     return { node, tables: [{ name, type, columns: named, first: 0, isOffered }] };
   }
 
+  #subquery({ query, alias, columns, place }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
+    const bound = this.#request.bindQuery(query, this.#request.names, outer);
+    return this.#derivedTable(renameColumns(bound, alias ?? '', columns, place), alias);
+  }
+
   /** The whole condition is the join's residual: the passes take it apart. */
-  #join(source: Extract<Source, { kind: 'join' }>): BoundSource {
+  #join(written: JoinSource): BoundSource {
+    const source = besideAll(written);
     const left = this.bind(source.left);
-    if (source.right.kind === 'subquery' && source.right.lateral === true) return this.#lateral(source, source.right, left);
-    const right = this.bind(source.right);
+    const lateral = source.right.kind === 'subquery' && source.right.lateral === true ? source.right : null;
+    if (lateral && isRowByRow(source, lateral)) return this.#columnsBeside(source, lateral, left);
+    const around = lateral ? this.#level(left.node, new Scope(left.tables, this.#request.outer)) : null;
+    const right = lateral && around ? this.#lateral(source.type, lateral, left, around) : this.bind(source.right);
+    if (around && namesOuter(right.node, around.id)) return this.#dependentJoin(source, left, right, around);
     const width = left.node.columns.length;
     const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
-    if (source.using !== null) return this.#joinUsing(source, source.using, left, right);
+    if (source.using !== null) return this.#joinUsing(source, source.using, left, right, null);
     const scope = new Scope(tables, this.#request.outer);
     const join: JoinNode = {
       kind: 'join',
@@ -229,30 +240,47 @@ class SourceBinder {
     return project(ofBoth, own);
   }
 
+  /** A query that may name columns of the tables before it. */
+  #lateral(type: JoinNode['type'], query: SubquerySource, left: BoundSource, around: Level): BoundSource {
+    this.#count(query);
+    const { outer } = this.#request;
+    // The rows before it need not have a partner: there is nothing that they could be asked for.
+    if (type !== 'inner' && type !== 'left') return this.#subquery(query, outer);
+    const scope = new Scope(left.tables, outer);
+    const own: OuterQuery = {
+      knows: (reference) => scope.knows(reference),
+      column: (reference) => outerColumn(scope.column(reference), around, reference.place),
+    };
+    return this.#subquery(query, [...outer, own]);
+  }
+
+  /** Joins each row with those that a query yields for it. */
+  #dependentJoin(source: JoinSource, left: BoundSource, right: BoundSource, around: Level): BoundSource {
+    const { type, on, using } = source;
+    if (using !== null) return this.#joinUsing(source, using, left, right, around);
+    const width = left.node.columns.length;
+    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
+    const apply = applyOf(type, left.node, right.node, around.id);
+    if (on === null) return { node: apply, tables };
+    const scope = new Scope(tables, this.#request.outer);
+    if (type === 'left') {
+      const condition = bindPredicate(on, this.#request.contextOf(scope, null));
+      const holds = condition.kind === 'constant' && condition.cell === true;
+      return { node: holds ? apply : { ...apply, condition }, tables };
+    }
+    const level = this.#level(apply, scope);
+    const predicate = bindPredicate(on, this.#request.contextOf(scope, level));
+    return { node: { kind: 'filter', input: level.node, predicate, columns: level.node.columns }, tables };
+  }
+
   /** Adds the columns of a query without FROM, computed from each row before it. */
-  #lateral(
-    { type, on, using }: Extract<Source, { kind: 'join' }>,
-    { query, alias, columns: names, place }: Extract<Source, { kind: 'subquery' }>,
+  #columnsBeside(
+    { on }: JoinSource,
+    { query: { body }, alias, columns: names, place }: SubquerySource,
     left: BoundSource,
   ): BoundSource {
     this.#count({ place });
-    const { body } = query;
-    const isPlain =
-      body.kind === 'select' &&
-      body.from.kind === 'values' &&
-      body.from.rows.length === 1 &&
-      body.from.rows[0]!.length === 0 &&
-      body.where === null &&
-      body.groupBy.length === 0 &&
-      body.groupingSets === undefined &&
-      body.having === null &&
-      !body.distinct &&
-      query.with.length === 0 &&
-      query.limit === null &&
-      query.offset === null &&
-      query.orderBy.length === 0;
-    if (!isPlain || type !== 'inner' || using !== null)
-      throw errorAt('REL_NOT_IMPLEMENTED', 'LATERAL of a query with FROM, or in an outer join, is not implemented', place);
+    if (body.kind !== 'select') throw errorAt('REL_INTERNAL', 'a query row by row is a SELECT', place);
     const { outer, contextOf } = this.#request;
     const scope = new Scope(left.tables, outer);
     const level = this.#level(left.node, scope);
@@ -292,6 +320,7 @@ class SourceBinder {
     using: readonly string[] | 'natural',
     left: BoundSource,
     right: BoundSource,
+    around: Level | null,
   ): BoundSource {
     const width = left.node.columns.length;
     const shifted = right.tables.map((table) => ({ ...table, first: table.first + width }));
@@ -305,17 +334,21 @@ class SourceBinder {
       const [l, r] = matchOperands(pair.left, pair.right, '=', place);
       return { kind: 'compare', op: '=', left: l, right: r, type: 'boolean' };
     });
-    const join: PlanNode = {
-      kind: 'join',
-      type,
-      left: left.node,
-      right: right.node,
-      leftKeys: [],
-      rightKeys: [],
-      residual: equal.length === 0 ? null : equal.length === 1 ? equal[0]! : { kind: 'and', operands: equal, type: 'boolean' },
-      build: 'right',
-      columns: [...left.node.columns, ...right.node.columns],
-    };
+    const condition: Bound | null =
+      equal.length === 0 ? null : equal.length === 1 ? equal[0]! : { kind: 'and', operands: equal, type: 'boolean' };
+    const join: PlanNode = around
+      ? { ...applyOf(type, left.node, right.node, around.id), condition }
+      : {
+          kind: 'join',
+          type,
+          left: left.node,
+          right: right.node,
+          leftKeys: [],
+          rightKeys: [],
+          residual: condition,
+          build: 'right',
+          columns: [...left.node.columns, ...right.node.columns],
+        };
     const merged = pairs.map((pair): Output => {
       if (type !== 'full') return { name: pair.name, bound: type === 'right' ? pair.right : pair.left };
       const { type: of, fit } = commonResult('USING', [pair.left, pair.right], place);
@@ -417,6 +450,46 @@ class SourceBinder {
   #count(source: { readonly place: Location }): void {
     if (++this.#tables > tablesMax) throw errorAt('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
+}
+
+/** Whether a query yields one row for each row before it, made of that row alone. */
+function isRowByRow({ type, using }: JoinSource, { query }: SubquerySource): boolean {
+  const { body } = query;
+  return (
+    type === 'inner' &&
+    using === null &&
+    body.kind === 'select' &&
+    body.from.kind === 'values' &&
+    body.from.rows.length === 1 &&
+    body.from.rows[0]!.length === 0 &&
+    body.where === null &&
+    body.groupBy.length === 0 &&
+    body.groupingSets === undefined &&
+    body.having === null &&
+    !body.distinct &&
+    query.with.length === 0 &&
+    query.limit === null &&
+    query.offset === null &&
+    query.orderBy.length === 0
+  );
+}
+
+/** `a, b JOIN LATERAL (...) ON ...` as `(a, b) JOIN LATERAL (...) ON ...`, for the query may name columns of a, too. */
+function besideAll(source: JoinSource): JoinSource {
+  const { type, left, right, on, using } = source;
+  if (type !== 'inner' || on !== null || using !== null || right.kind !== 'join') return source;
+  if ((right.type !== 'inner' && right.type !== 'left') || right.using !== null || !hasLateral(right)) return source;
+  return { ...right, left: besideAll({ ...source, left, right: right.left }) };
+}
+
+function applyOf(type: JoinNode['type'], input: PlanNode, query: PlanNode, level: number): ApplyNode {
+  const columns = [...input.columns, ...query.columns];
+  return { kind: 'apply', type: type === 'left' ? 'left' : 'inner', input, query, level, condition: null, columns };
+}
+
+function hasLateral(source: Source): boolean {
+  if (source.kind === 'join') return hasLateral(source.left) || hasLateral(source.right);
+  return source.kind === 'subquery' && source.lateral === true;
 }
 
 const oneRow: PlanNode = { kind: 'values', rows: [[]], columns: [] };

@@ -30,7 +30,7 @@ export interface Level {
   readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 
-export const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
+const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
 
 export interface SubselectsRequest {
   readonly environment: Environment;
@@ -216,4 +216,14 @@ export function namesOuter(node: PlanNode, level?: number): boolean {
   const inside = (bound: Bound): boolean =>
     bound.kind === 'outer' ? level === undefined || bound.level === level : childrenOf(bound).some(inside);
   return expressionsOf(node).some(inside) || inputsOf(node).some((input) => namesOuter(input, level));
+}
+
+/** A column of the rows around a query, as that query names it. */
+export function outerColumn(bound: Bound | undefined, level: Level | null, place: Location): Bound {
+  if (bound?.kind === 'outer') return bound;
+  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
+  if (bound?.kind !== 'column')
+    throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
+  const { index, name, type, wire } = bound;
+  return { kind: 'outer', level: level.id, index, name, type, ...(wire !== undefined && { wire }) };
 }

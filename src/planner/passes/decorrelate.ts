@@ -5,6 +5,7 @@
  *   EXISTS, IN, ANY as a condition of WHERE     semi join; under NOT an anti join
  *   the same anywhere else                      mark join: one more column
  *   a query that stands for a value             single join
+ *   a query of FROM that is LATERAL             inner or left join
  *
  * Conditions on the outer rows move up into the join's condition. Under an aggregate it must be equalities, which become group
  * keys. Where it can't move (under LIMIT, set operations, outer joins, or an aggregate with other conditions), the query runs
@@ -55,9 +56,9 @@ function joinOf(apply: ApplyNode): PlanNode {
   if (!names(query, apply.level)) {
     return assembleJoin(apply, { node: query, conditions: [], outputs: columnsOf(query), isBare: false });
   }
-  const lifted = lift(query, apply.level, apply.type);
+  const lifted = lift(query, apply.level, apply.type !== 'mark' && apply.condition ? 'on' : apply.type);
   if (lifted) return assembleJoin(apply, lifted);
-  const { node, cells } = dependent(query, apply.level, apply.input);
+  const { node, cells } = dependent(query, apply.level, apply.input, apply.type === 'inner' || apply.type === 'left');
   // The cells that the query was asked for stand behind its own columns.
   const width = query.columns.length;
   const conditions = cells.map((cell, i) => sameCells(cell, columnAt(node, width + i)));
@@ -66,7 +67,7 @@ function joinOf(apply: ApplyNode): PlanNode {
 
 function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
   const { input, level } = apply;
-  const { node, conditions, outputs } = apply.type === 'single' ? withoutRowNull(lifted) : lifted;
+  const { node, conditions, outputs } = apply.type === 'single' || apply.type === 'left' ? withoutRowNull(lifted) : lifted;
   const width = input.columns.length;
   /** Over both sides of the join. */
   const onBoth = (bound: Bound): Bound => {
@@ -79,7 +80,8 @@ function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
     : [];
   const own = whole.flatMap((condition) => conjuncts(fillOutputs(condition, outputs.map(onBoth))));
   const residual = [...conditions.map(onBoth), ...own];
-  const type = apply.type;
+  // Where there is a row whatever the conditions leave, it is the one that an outer join makes.
+  const type = apply.type === 'inner' && lifted.isBare ? 'left' : apply.type;
   const join: JoinNode = {
     kind: 'join',
     type,
@@ -92,11 +94,10 @@ function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
     columns: joinColumns(type, input, node),
   };
   if (type === 'mark') return join;
-  const [value] = outputs;
   return {
     kind: 'project',
     input: join,
-    expressions: [...columnsOf(input), onBoth(value!)],
+    expressions: [...columnsOf(input), ...outputs.map(onBoth)],
     columns: apply.columns,
   };
 }
@@ -104,8 +105,7 @@ function assembleJoin(apply: ApplyNode, lifted: Lifted): PlanNode {
 /** A query without a row is NULL: an output that is not NULL for a row of NULLs checks whether there was a row. */
 function withoutRowNull(lifted: Lifted): Lifted {
   const { node, outputs, isBare } = lifted;
-  const [value] = outputs;
-  if (isBare || value!.kind === 'column') return lifted;
+  if (isBare || outputs.every(({ kind }) => kind === 'column')) return lifted;
   const isThere: Bound = { kind: 'constant', cell: true, type: 'boolean' };
   const width = node.columns.length;
   const marked: ProjectNode = {
@@ -114,8 +114,12 @@ function withoutRowNull(lifted: Lifted): Lifted {
     expressions: [...columnsOf(node), isThere],
     columns: [...node.columns, { name: '#row', type: 'boolean' }],
   };
-  const branches = [{ when: columnAt(marked, width), result: value! }];
-  return { ...lifted, node: marked, outputs: [{ kind: 'case', operand: null, branches, otherwise: null, type: value!.type }] };
+  const whereThere = (result: Bound): Bound => {
+    if (result.kind === 'column') return result;
+    const branches = [{ when: columnAt(marked, width), result }];
+    return { kind: 'case', operand: null, branches, otherwise: null, type: result.type };
+  };
+  return { ...lifted, node: marked, outputs: outputs.map(whereThere) };
 }
 
 /** Marks a column of the query in a condition that is over the rows around it too. */
@@ -151,7 +155,10 @@ function namesIn(bound: Bound, level: number): boolean {
   return some(bound, (each) => each.kind === 'outer' && each.level === level);
 }
 
-function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | null {
+/** The join that the query is lifted for; `on` is an inner or left one with a condition of its own. */
+type LiftFor = ApplyNode['type'] | 'on';
+
+function lift(node: PlanNode, level: number, type: LiftFor): Lifted | null {
   if (!names(node, level)) return { node, conditions: [], outputs: columnsOf(node), isBare: false };
   switch (node.kind) {
     case 'filter':
@@ -163,8 +170,8 @@ function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | 
     case 'aggregate':
       return liftAggregate(node, level, type);
     case 'sort':
-      // A semi join ignores the order.
-      return node.limit === null ? lift(node.input, level, type) : null;
+      // A semi join ignores the order, and a single one has one row.
+      return node.limit === null && (type === 'mark' || type === 'single') ? lift(node.input, level, type) : null;
     case 'distinct':
       // A mark join ignores duplicates.
       return type === 'mark' ? lift(node.input, level, type) : null;
@@ -173,7 +180,7 @@ function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | 
   }
 }
 
-function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): Lifted | null {
+function liftFilter(node: FilterNode, level: number, type: LiftFor): Lifted | null {
   const input = lift(node.input, level, type);
   // HAVING removes the row of an aggregate without keys only after the join has made it.
   if (!input || input.isBare) return null;
@@ -187,14 +194,14 @@ function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): L
   return { ...input, node: below, conditions: [...input.conditions, ...outside] };
 }
 
-function liftProject(node: ProjectNode, level: number, type: ApplyNode['type']): Lifted | null {
+function liftProject(node: ProjectNode, level: number, type: LiftFor): Lifted | null {
   const input = lift(node.input, level, type);
   if (!input) return null;
   const outputs = node.expressions.map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
   return { ...input, outputs };
 }
 
-function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifted | null {
+function liftJoin(node: JoinNode, level: number, type: LiftFor): Lifted | null {
   if (node.leftKeys.length > 0) return null;
   const onRight = names(node.right, level) || (node.residual !== null && namesIn(node.residual, level));
   if (onRight && node.type !== 'inner') return null;
@@ -235,9 +242,9 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
 }
 
 /** Equalities between the query's rows and outer cells become group keys. */
-function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type']): Lifted | null {
-  // A row that is there although there is nothing to add up: only a single join makes one.
-  if (node.groups === 0 && type !== 'single') return null;
+function liftAggregate(node: AggregateNode, level: number, type: LiftFor): Lifted | null {
+  // A row that is there although there is nothing to add up: an outer join makes it, if nothing else makes one of its rows.
+  if (node.groups === 0 && (type === 'mark' || type === 'on')) return null;
   const input = lift(node.input, level, type);
   if (!input || input.isBare || input.outputs.some((each) => namesIn(each, level))) return null;
   const keys: Bound[] = [];

@@ -12,6 +12,7 @@ import {
   joinColumns,
   type JoinNode,
   type LimitNode,
+  type OverNode,
   type PlanColumn,
   type PlanNode,
   type ProjectNode,
@@ -30,7 +31,8 @@ export interface Dependent {
   readonly cells: readonly Outer[];
 }
 
-export function dependent(query: PlanNode, level: number, around: PlanNode): Dependent {
+/** `ordered`: the rows of each set of cells come in the order that the query says. */
+export function dependent(query: PlanNode, level: number, around: PlanNode, ordered: boolean): Dependent {
   const cells = cellsOf(query, level);
   for (const { name, type } of cells) {
     if (type === 'vector')
@@ -47,7 +49,7 @@ export function dependent(query: PlanNode, level: number, around: PlanNode): Dep
     },
     columns,
   };
-  return { node: new Pushing(level, cells, distinct).down(query), cells };
+  return { node: new Pushing({ level, cells, distinct, ordered, working: null }).down(query), cells };
 }
 
 /** Equal cells, or NULL both. Written so that both parts are keys of a join. */
@@ -111,18 +113,26 @@ function outersOf(node: PlanNode): readonly Outer[] {
   return all;
 }
 
+interface Pushed {
+  readonly level: number;
+  readonly cells: readonly Outer[];
+  readonly distinct: PlanNode;
+  readonly ordered: boolean;
+  /** The recursive table whose rows have the cells beside them. */
+  readonly working: string | null;
+}
+
 class Pushing {
+  readonly #pushed: Pushed;
   readonly #level: number;
   readonly #cells: readonly Outer[];
   readonly #distinct: PlanNode;
-  /** The recursive table whose rows have the cells beside them. */
-  readonly #working: string | null;
 
-  constructor(level: number, cells: readonly Outer[], distinct: PlanNode, working: string | null = null) {
-    this.#working = working;
-    this.#level = level;
-    this.#cells = cells;
-    this.#distinct = distinct;
+  constructor(pushed: Pushed) {
+    this.#pushed = pushed;
+    this.#level = pushed.level;
+    this.#cells = pushed.cells;
+    this.#distinct = pushed.distinct;
   }
 
   /** The node's columns, then the cells. */
@@ -132,7 +142,7 @@ class Pushing {
       case 'working':
         return { ...node, columns: [...node.columns, ...this.#distinct.columns] };
       case 'recursive': {
-        const inside = new Pushing(this.#level, this.#cells, this.#distinct, node.table);
+        const inside = new Pushing({ ...this.#pushed, working: node.table });
         const columns = [...node.columns, ...this.#distinct.columns];
         return { ...node, base: this.down(node.base), step: inside.down(node.step), columns };
       }
@@ -155,6 +165,8 @@ class Pushing {
       }
       case 'aggregate':
         return this.#aggregate(node);
+      case 'over':
+        return this.#over(node);
       case 'join':
         return this.#join(node);
       case 'set-operation': {
@@ -177,9 +189,8 @@ class Pushing {
   /** Whether it names cells, or reads rows that have them. */
   #asks(node: PlanNode): boolean {
     if (cellsOf(node, this.#level).length > 0) return true;
-    return node.kind === 'working'
-      ? node.table === this.#working
-      : this.#working !== null && inputsOf(node).some((each) => this.#asks(each));
+    const { working } = this.#pushed;
+    return node.kind === 'working' ? node.table === working : working !== null && inputsOf(node).some((each) => this.#asks(each));
   }
 
   #refuse(what: string): never {
@@ -187,6 +198,17 @@ class Pushing {
       'REL_NOT_IMPLEMENTED',
       `${what} in a subquery that names columns of the query around it is not implemented`,
     );
+  }
+
+  /** Windows reach over the rows of one set of cells. */
+  #over(node: OverNode): PlanNode {
+    const input = this.down(node.input);
+    const width = node.input.columns.length;
+    const cells = range(width, width + this.#cells.length);
+    const results = node.columns.slice(width);
+    const columns = [...input.columns, ...results];
+    const over: PlanNode = { ...node, input, partition: [...node.partition, ...cells], columns };
+    return reorderColumns(over, [...range(0, width), ...range(input.columns.length, columns.length), ...cells]);
   }
 
   /** So many rows of each set of cells, by their numbers within it, without the first ones: `last` is how far it goes behind those. */
@@ -224,7 +246,9 @@ class Pushing {
       : number;
     const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
     const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
-    return reorderColumns({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
+    const kept: PlanNode = { kind: 'filter', input: over, predicate, columns: over.columns };
+    const ordered: PlanNode = sort && this.#pushed.ordered ? { ...sort, input: kept, limit: null, columns: kept.columns } : kept;
+    return reorderColumns(ordered, range(0, count));
   }
 
   /** Each row for every set of cells. */

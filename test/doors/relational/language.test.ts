@@ -74,6 +74,40 @@ test.each([
   ['SELECT GROUPING(n, s), SUM(id) FROM A WHERE id < 3 GROUP BY CUBE (n, s) ORDER BY 1, 2', '0 1 0 2 1 3 2 1 2 2 3 3'],
   ['SELECT n, SUM(id) FROM A WHERE id > 9 GROUP BY GROUPING SETS ((n), (), ())', 'null null null null'],
   ['SELECT n, COUNT(*) FROM A GROUP BY DISTINCT n, ROLLUP (n) HAVING COUNT(*) > 1 ORDER BY n', '1 3 null 2'],
+  ['SELECT b.id, x.id FROM B b, LATERAL (SELECT id FROM A WHERE A.n = b.n ORDER BY id DESC LIMIT 2) x', '1 3 1 2 2 3 2 2'],
+  [
+    'SELECT b.id, x.id, x.k FROM B b LEFT JOIN LATERAL (SELECT id, b.id * 10 AS k FROM A WHERE A.n = b.n) x ON x.id > 1 ORDER BY 1, 2',
+    '1 2 10 1 3 10 2 2 20 2 3 20 3 null null 4 null null',
+  ],
+  [
+    'SELECT x.c, x.d FROM B b, LATERAL (SELECT COUNT(*) AS c, MAX(id) AS d FROM A WHERE A.n = b.n) x ORDER BY b.id',
+    '3 3 3 3 0 null 0 null',
+  ],
+  [
+    'SELECT x.c FROM B b LEFT JOIN LATERAL (SELECT COUNT(*) AS c FROM A WHERE A.n = b.n) x ON x.c > 0 ORDER BY b.id',
+    '3 3 null null',
+  ],
+  [
+    'SELECT a.id, x.z FROM A a, B b LEFT JOIN LATERAL (SELECT c.id AS z FROM B c WHERE c.id = a.id AND c.id = b.id) x ON true WHERE a.id = 2 AND b.id < 3 ORDER BY b.id',
+    '2 null 2 2',
+  ],
+  [
+    'SELECT a.id, y.q FROM A a, LATERAL (SELECT b.n + 1 AS p FROM B b WHERE b.n = a.n) x, LATERAL (SELECT COUNT(*) AS q FROM B WHERE B.n < x.p) y WHERE a.id = 1',
+    '1 2 1 2',
+  ],
+  [
+    'SELECT x.r, x.i FROM A a, LATERAL (SELECT ROW_NUMBER() OVER (ORDER BY b.id DESC) AS r, b.id AS i FROM B b WHERE b.n = a.n) x WHERE a.id = 1 ORDER BY 1',
+    '1 2 2 1',
+  ],
+  [
+    'SELECT a.id, g FROM A a LEFT JOIN LATERAL generate_series(1, a.n) g ON g > 1 WHERE a.id > 2 ORDER BY 1',
+    '3 null 4 2 5 null 6 null',
+  ],
+  ['SELECT id, b.c FROM A a JOIN LATERAL (SELECT COUNT(*) AS c, 2 AS id FROM B WHERE n = a.n) b USING (id)', '2 2'],
+  [
+    'SELECT (SELECT SUM(x.k) FROM B b, LATERAL (SELECT b.id * A.id AS k FROM A c WHERE c.n = b.n AND c.id <= A.id) x) FROM A ORDER BY id',
+    '3 12 27 36 45 54',
+  ],
 ])('%s', async (text, values) => {
   const { rows } = await client.query({ text, rowMode: 'array' });
   expect(rows.flat().map(String).join(' ')).toBe(values);
