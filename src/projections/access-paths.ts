@@ -36,6 +36,14 @@ export interface ZonePredicate {
   readonly value: Exclude<Cell, null | Float32Array>;
 }
 
+/** Cells of a column that are one of these identifiers, however they are written: `phone +442079460018`. */
+export interface IdentifierPredicate {
+  readonly column: string;
+  /** The kind that cells of the column are; null: whichever they fit. */
+  readonly kind: string | null;
+  readonly forms: readonly string[];
+}
+
 export interface ScanRequest {
   readonly type: string;
   /** Columns to deliver, system columns included, in the order in which `RowBlock.columns` has them. */
@@ -46,6 +54,8 @@ export interface ScanRequest {
   /** Only versions with system_from above this instant (keyset paging). */
   readonly after?: bigint | undefined;
   readonly zones?: readonly ZonePredicate[] | undefined;
+  /** The reader wants rows alone that one of these is true of; others may come out, too. */
+  readonly identifiers?: readonly IdentifierPredicate[] | undefined;
   /** Most rows in a block; a few thousand. Column vectors of a block are in a segment's own row numbers. */
   readonly blockRows?: number | undefined;
   /** Codes (`PathCodes`) of the organisation paths whose rows may come out, ascending; absent means every path. */

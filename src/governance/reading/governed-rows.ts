@@ -97,6 +97,8 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     asked.further = true;
     if (!bitwise) asked.unsiftedRows = undefined;
     if (request.zones !== undefined && grant.masked.size > 0) asked.zones = visibleZones(request.zones, grant);
+    // To look rows up by a masked column would reveal its values.
+    if (asked.identifiers?.some(({ column }) => grant.masked.has(column))) asked.identifiers = undefined;
     const blocks = rows.scan(asked);
     const { bits, hash } = reading;
     const byKey = request.keys !== undefined;
@@ -241,7 +243,7 @@ export const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () =>
 
 /** Written field by field: one is made for every scan, and a spread makes another hidden class each time. */
 function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
-  const { type, time, keys, after, zones, blockRows, unsiftedRows } = request;
+  const { type, time, keys, after, zones, identifiers, blockRows, unsiftedRows } = request;
   const { distinct, further, placed, candidates, indexed, builtOnly } = request;
   return {
     type,
@@ -250,6 +252,7 @@ function within(request: ScanRequest, columns: readonly string[], paths: readonl
     keys,
     after,
     zones,
+    identifiers,
     blockRows,
     paths,
     unsiftedRows,

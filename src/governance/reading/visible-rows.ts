@@ -87,7 +87,8 @@ export class VisibleRows implements RowReader<GovernedBlock> {
     const zones = request.zones?.filter(({ column }) => alike(column));
     if (there.length === request.columns.length && request.type === declared.name) return rows.scan(request);
     const indexed = request.indexed?.filter(alike);
-    const blocks = rows.scan({ ...request, type: declared.name, columns: there, zones, indexed });
+    const identifiers = request.identifiers?.every(({ column }) => alike(column)) ? request.identifiers : undefined;
+    const blocks = rows.scan({ ...request, type: declared.name, columns: there, zones, indexed, identifiers });
     return new PaddedBlocks(
       blocks,
       request.columns.map((column) => there.indexOf(column)),

@@ -47,7 +47,7 @@ export class ScanOperator implements Operator {
     node: ScanNode,
     execution: Execution,
     unsiftedRows = 0,
-    more: Pick<ScanRequest, 'placed' | 'candidates'> = {},
+    more: Pick<ScanRequest, 'placed' | 'candidates' | 'identifiers'> = {},
     narrowings: readonly Narrowing[] = [],
   ) {
     this.#execution = execution;

@@ -46,6 +46,11 @@ export function canonicalIdentifier(kind: IdentifierKind, value: string, region?
   return forms[kind](text, region);
 }
 
+/** How an index of identifiers names one: `phone +442079460018`. */
+export function identifierForm(kind: IdentifierKind, canonical: string): string {
+  return `${kind} ${canonical}`;
+}
+
 /** Every kind that a value is one of, with its form, in the order of the kinds. */
 export function identifiersIn(value: string, region?: string): readonly (readonly [IdentifierKind, string])[] {
   return declaredKinds.flatMap((kind) => {

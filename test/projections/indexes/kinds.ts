@@ -5,6 +5,7 @@ import { MEMORY_DIRECTORY } from '../../../src/log/disk/memory-file.ts';
 import { steppingJob } from '../../../src/log/threads/stepping-job.ts';
 import { inlineWorker, type StartWorker } from '../../../src/log/threads/workers.ts';
 import { endRunJob } from '../../../src/projections/rows/indexes/end-run.ts';
+import { identifierRunJob } from '../../../src/projections/rows/indexes/identifier-run.ts';
 import type { SegmentIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import { textIndexJob } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import type { TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
@@ -103,7 +104,19 @@ const ends: Kind = {
   made: async (rows, _, startWorker = inlineWorker) => digest(await ran(endRunJob, textCells(rows), startWorker)),
 };
 
-export const kinds: readonly Kind[] = [text, coarse, ends, graph];
+const identifiers: Kind = {
+  name: 'identifiers',
+  room: 6_000,
+  column: 'body',
+  read: async (indexes, segment) => {
+    await vi.waitFor(() => expect(indexes.identifiers(segment, 'body', 'id')).not.toBe(null), soon);
+    return digest(indexes.identifiers(segment, 'body', 'id')!.bytes);
+  },
+  made: async (rows, _, startWorker = inlineWorker) =>
+    digest(await ran(identifierRunJob, { cells: textCells(rows), kind: 'id' }, startWorker)),
+};
+
+export const kinds: readonly Kind[] = [text, coarse, ends, identifiers, graph];
 
 const soon = { timeout: 20_000, interval: 5 };
 
@@ -119,7 +132,7 @@ export function textCells(rows: readonly Document[]): TextCells {
   return { rows: rows.length, offsets, heap: new Uint8Array(Buffer.concat(texts)), codes: null, absent };
 }
 
-type Made = typeof textIndexJob | typeof coarseVectorsJob | typeof endRunJob;
+type Made = typeof textIndexJob | typeof coarseVectorsJob | typeof endRunJob | typeof identifierRunJob;
 
 /** A job to its end, step by step, as a keeper of workers has it run. */
 async function ran(job: Made, request: unknown, startWorker: StartWorker): Promise<Uint8Array> {

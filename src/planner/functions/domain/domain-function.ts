@@ -9,6 +9,7 @@ import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts'
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type Cell, compareText } from '../../../log/values/value.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
+import type { IdentifierPredicate } from '../../../projections/access-paths.ts';
 import { looksOfScan } from '../../graph/graph-limits.ts';
 import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { PlanColumn } from '../../logical-plan.ts';
@@ -182,16 +183,17 @@ export class DomainCall {
     return this.execution.snapshot.catalog.types().filter(({ name }) => source === undefined || name === source);
   }
 
-  /** As `rows`, of one type, by the names of its own columns. */
-  rowsOf(type: string, columns: readonly string[], take: (batch: RoleBatch) => void, wanted?: RowsWanted): Steps<void> {
+  /** As `rows`, of one type, by the names of its own columns; rows without any of the identifiers may be left out. */
+  rowsOf(
+    type: string,
+    columns: readonly string[],
+    take: (batch: RoleBatch) => void,
+    wanted?: RowsWanted,
+    identifiers?: readonly IdentifierPredicate[],
+  ): Steps<void> {
     const isNamed = type === this.#bound.source;
-    return scanRoles(
-      this.execution,
-      [{ type, columns: new Map(columns.map((name) => [name, name])), isNamed }],
-      columns,
-      take,
-      wanted,
-    );
+    const read = { type, columns: new Map(columns.map((name) => [name, name])), isNamed };
+    return scanRoles(this.execution, [read], columns, take, wanted, identifiers);
   }
 
   /** A word argument as it was chosen. */

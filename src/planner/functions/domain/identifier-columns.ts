@@ -3,8 +3,10 @@
  * whichever a value is (`identifier` of the type); and those whose name says it, as far as their values are of that kind.
  */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
+import type { IdentifierPredicate } from '../../../projections/access-paths.ts';
 import {
   canonicalIdentifier,
+  identifierForm,
   type IdentifierKind,
   identifiersIn,
   kindOfName,
@@ -44,6 +46,12 @@ export class SoughtIdentifier {
 
   get forms(): ReadonlyMap<IdentifierKind, string> {
     return this.#forms;
+  }
+
+  /** What an index of identifiers is asked: a column of one kind has forms of that alone. */
+  predicate({ column, kind }: IdentifierColumn): IdentifierPredicate {
+    const forms = [...this.#forms].filter(([each]) => kind === null || each === kind);
+    return { column, kind, forms: forms.map(([each, form]) => identifierForm(each, form)) };
   }
 
   /** The kind as which a cell of a column is the value; null where it is another one. */

@@ -59,5 +59,7 @@ function rowsOf(
       }
       call.hold(rows.length * 384);
     },
+    undefined,
+    columns.map((each) => sought.predicate(each)),
   );
 }

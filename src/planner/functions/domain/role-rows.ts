@@ -6,6 +6,7 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { Json } from '../../../log/values/canonical-json.ts';
 import { formatInstant, parseZonedInstant } from '../../../log/values/timestamp.ts';
+import type { IdentifierPredicate } from '../../../projections/access-paths.ts';
 import { isClosed } from '../../graph/graph-types.ts';
 import type { Steps } from '../../graph/steps.ts';
 import type { PlanColumn, ScanNode } from '../../logical-plan.ts';
@@ -114,13 +115,17 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Hands rows of these types to `take`, a batch each step; those alone that are wanted. `columns` are names in the role. */
+/**
+ * Hands rows of these types to `take`, a batch each step; those alone that are wanted. `columns` are names in the role. With
+ * `identifiers`, rows without any of them may be left out.
+ */
 export function* scanRoles(
   execution: Execution,
   types: readonly ReadType[],
   columns: readonly string[],
   take: (batch: RoleBatch) => void,
   wanted: RowsWanted | null = null,
+  identifiers?: readonly IdentifierPredicate[],
 ): Steps<void> {
   for (const type of types) {
     let scan: ScanOperator;
@@ -128,7 +133,7 @@ export function* scanRoles(
     const places = new Map([...stored.keys()].map((name, i) => [name, i]));
     const read = [...stored.values()];
     try {
-      scan = new ScanOperator(scanNode(execution, type.type, read, wantedOf(type, wanted)), execution);
+      scan = new ScanOperator(scanNode(execution, type.type, read, wantedOf(type, wanted)), execution, 0, { identifiers });
     } catch (error) {
       if (!type.isNamed && isClosed(error)) continue;
       throw error;

@@ -1,12 +1,12 @@
 /**
- * Indexes of texts, of vectors and of ends of edges, by segment and column: each a pure function of the segment's cells, in the
- * segment's own row numbers. The reader decides visibility, so versions, branches and policies need nothing here.
+ * Indexes of texts, of vectors, of ends of edges and of identifiers, by segment and column: each a pure function of the segment's
+ * cells, in the segment's own row numbers. The reader decides visibility, so versions, branches and policies need nothing here.
  *
  * - A worker indexes a sealed segment as a whole once a query searched the column, and the rows that a growing segment has by
  *   then; chunks of some hundred further rows are indexed when a reader comes to them, so that every answer is complete.
  * - A worker makes the vectors of a full segment into bytes once a query asked which are near; queries before that read the
  *   vectors themselves. They are made where there is room, and no other index is dropped for them.
- * - Ends of edges are indexed in the same way, once a segment is sealed.
+ * - Ends of edges and identifiers are indexed in the same way, once a segment is sealed.
  * - A removal of cells, or a change of a column's stored type, forgets the segment's indexes: none holds a word of a removed row,
  *   and the next reader has new ones made.
  * - All of them share one budget: those that were not used lately go first. On the next use they are read from files where
@@ -23,10 +23,11 @@ import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { IndexFiles, IndexKey } from '../store/index-files.ts';
-import { distinct, noTexts } from './text/chosen-cells.ts';
+import { absentOf, cellsOf, wholeNumberTexts } from './text/chosen-cells.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
+import { formsVersion, IDENTIFIER_RUN_FORMAT, IdentifierRun, identifierRunBytes, identifierRunJob } from './identifier-run.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
@@ -61,13 +62,15 @@ export const defaultIndexes: SegmentIndexesOptions = {
 
 type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;
 
-/** Indexes of one column of one segment. */
+/** How a column is read: by its words or vectors, as an end of edges, or as identifiers of a kind (null: of whichever a cell is). */
+type ColumnUse = 'cells' | 'ends' | { readonly identifiers: string | null };
+
+/** Indexes of one column of one segment, read in one way. */
 interface ColumnIndexes {
   readonly segment: Segment;
   readonly column: string;
-  /** The column is read as an end of edges. */
-  readonly ofEnds: boolean;
-  whole: TextIndex | CoarseVectors | EndRun | null;
+  readonly use: ColumnUse;
+  whole: TextIndex | CoarseVectors | EndRun | IdentifierRun | null;
   building: { readonly abort: AbortController; readonly over: Promise<void>; readonly end: () => void } | null;
   /** Removals from the segment by the time that the oldest of what is kept was made. */
   removals: number;
@@ -106,7 +109,7 @@ export const textIndexJob: SteppedJob<BuildRequest, Uint8Array> = {
   steps: ({ cells, language }) => buildTextIndex(cells, language),
 };
 
-/** Indexes by segment and column name; for an end of edges the name follows a character that names cannot have. */
+/** Indexes by segment, and by column and its use. */
 const keepers = new WeakMap<Segment, Map<string, ColumnIndexes>>();
 
 /** Without a column: of all of them. */
@@ -203,8 +206,20 @@ export class SegmentIndexes {
   /** Which rows of a column have the same text. Requests a missing index, where there is room. */
   ends(segment: Segment, column: string): EndRun | null {
     if (!this.#options.workers || !segment.sealed) return null;
-    const kept = this.#indexesOf(segment, column, true);
+    const kept = this.#indexesOf(segment, column, 'ends');
     if (kept.whole instanceof EndRun) {
+      this.#ages.get(kept);
+      return kept.whole;
+    }
+    this.#build(kept);
+    return null;
+  }
+
+  /** Which rows of a column hold which identifiers of a kind. Requests a missing index, where there is room. */
+  identifiers(segment: Segment, column: string, kind: string | null): IdentifierRun | null {
+    if (!this.#options.workers || !segment.sealed) return null;
+    const kept = this.#indexesOf(segment, column, { identifiers: kind });
+    if (kept.whole instanceof IdentifierRun) {
       this.#ages.get(kept);
       return kept.whole;
     }
@@ -253,7 +268,7 @@ export class SegmentIndexes {
 
   /** Columns of a segment that were searched, as far as anything of them is kept. */
   searchedColumns(segment: Segment): readonly string[] {
-    return [...(keepers.get(segment)?.values() ?? [])].flatMap(({ column, ofEnds }) => (ofEnds ? [] : column));
+    return [...(keepers.get(segment)?.values() ?? [])].flatMap(({ column, use }) => (use === 'cells' ? column : []));
   }
 
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
@@ -302,16 +317,16 @@ export class SegmentIndexes {
     return atOnce(this.makeChunk(segment, column, number));
   }
 
-  #indexesOf(segment: Segment, column: string, ofEnds = false): ColumnIndexes {
+  #indexesOf(segment: Segment, column: string, use: ColumnUse = 'cells'): ColumnIndexes {
     let columns = keepers.get(segment);
     if (!columns) keepers.set(segment, (columns = new Map()));
-    const name = nameOf({ column, ofEnds });
+    const name = nameOf({ column, use });
     const kept = columns.get(name);
     if (kept) return kept;
     const made: ColumnIndexes = {
       segment,
       column,
-      ofEnds,
+      use,
       removals: segment.removals,
       whole: null,
       building: null,
@@ -378,7 +393,7 @@ export class SegmentIndexes {
   /** True where it was made, and not read. */
   async #buildOrRead(kept: ColumnIndexes, { abort, end }: NonNullable<ColumnIndexes['building']>): Promise<boolean> {
     const { say } = this.#options;
-    const { segment, column } = kept;
+    const { segment, column, use } = kept;
     // The worker's input stays in place until it is done, even if columns leave memory meanwhile.
     const hold = this.#space.read([null]);
     hold.next();
@@ -386,14 +401,15 @@ export class SegmentIndexes {
       const { removals } = segment;
       const found = segment.sealed ? await this.files?.read(segment, this.#key(kept)) : null;
       if (abort.signal.aborted) return false;
-      const vector: Vector = kept.ofEnds && found ? { kind: 'null' } : vectorOf(segment, column);
-      const whole = kept.ofEnds
-        ? await this.#ofEnds(kept, vector, found ?? null, abort.signal)
-        : vector.kind === 'vec'
-          ? await this.#ofVectors(kept, vector, found ?? null, abort.signal)
-          : found
-            ? TextIndex.open(found)
-            : await this.#ofTexts(kept, vector, abort.signal);
+      const vector: Vector = use !== 'cells' && found ? { kind: 'null' } : vectorOf(segment, column);
+      const whole =
+        use !== 'cells'
+          ? await this.#ofEqual(kept, vector, found ?? null, abort.signal)
+          : vector.kind === 'vec'
+            ? await this.#ofVectors(kept, vector, found ?? null, abort.signal)
+            : found
+              ? TextIndex.open(found)
+              : await this.#ofTexts(kept, vector, abort.signal);
       if (whole === null || abort.signal.aborted) return false;
       kept.whole = whole;
       kept.removals = removals;
@@ -430,10 +446,14 @@ export class SegmentIndexes {
     hold.return();
   }
 
-  #key({ segment, column, ofEnds }: ColumnIndexes): IndexKey {
+  #key({ segment, column, use }: ColumnIndexes): IndexKey {
     const of = { column, rows: segment.length };
     // A segment that rests on no file has none of its indexes on one.
-    if (ofEnds) return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
+    if (use === 'ends') return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
+    if (use !== 'cells') {
+      const language = `${use.identifiers ?? '*'} ${formsVersion}`;
+      return { kind: 'identifiers', format: IDENTIFIER_RUN_FORMAT, language, ...of };
+    }
     if (segment.cells.typesOf(column).at(-1) === 'vector') return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...of };
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
@@ -461,15 +481,24 @@ export class SegmentIndexes {
     return step.done === true ? step.value : null;
   }
 
-  async #ofEnds(
-    { segment }: ColumnIndexes,
+  /** Rows by what their cells are equal in: the texts themselves, or the identifiers that they are. */
+  async #ofEqual(
+    { segment, use }: ColumnIndexes,
     vector: Vector,
     found: Uint8Array | null,
     signal: AbortSignal,
-  ): Promise<EndRun | null> {
-    if (found) return new EndRun(found);
-    const cells = await this.#cells(segment, vector, 'string', segment.length, signal);
-    return cells && new EndRun(await this.#options.workers!.run(endRunJob, cells, 'index', signal));
+  ): Promise<EndRun | IdentifierRun | null> {
+    if (found) return use === 'ends' ? new EndRun(found) : new IdentifierRun(found);
+    const texts = vector.kind === 'text' || vector.kind === 'dict';
+    const cells =
+      use === 'ends' || texts
+        ? await this.#cells(segment, vector, 'string', segment.length, signal)
+        : wholeNumberTexts(vector, segment.length, absentOf(segment, vector, 0, segment.length));
+    if (cells === null || signal.aborted) return null;
+    const workers = this.#options.workers!;
+    if (use === 'ends') return new EndRun(await workers.run(endRunJob, cells, 'index', signal));
+    const { identifiers: kind } = use as Exclude<ColumnUse, string>;
+    return new IdentifierRun(await workers.run(identifierRunJob, { cells, kind }, 'index', signal));
   }
 
   /** Null where it was given up, or no memory of columns has room. */
@@ -493,11 +522,12 @@ export class SegmentIndexes {
   }
 
   /**
-   * Bytes that vectors, or ends, are going to take; null where there is no room: many columns would put out each other at every
+   * Bytes that vectors, ends or identifiers are going to take; null where there is no room: many columns would put out each other at every
    * question, so the first ones stay.
    */
-  #estimateBytes({ segment, column, ofEnds }: ColumnIndexes): number | null {
-    if (ofEnds) return this.#roomFor(endRunBytes(segment.length));
+  #estimateBytes({ segment, column, use }: ColumnIndexes): number | null {
+    if (use === 'ends') return this.#roomFor(endRunBytes(segment.length));
+    if (use !== 'cells') return this.#roomFor(identifierRunBytes(segment.length));
     const vector = vectorOf(segment, column);
     if (vector.kind !== 'vec') return 0;
     // A worker would need a copy of a column that it cannot read in place.
@@ -511,8 +541,10 @@ export class SegmentIndexes {
   }
 }
 
-function nameOf({ column, ofEnds }: Pick<ColumnIndexes, 'column' | 'ofEnds'>): string {
-  return ofEnds ? `\0${column}` : column;
+/** Names of columns have no NUL in them. */
+function nameOf({ column, use }: Pick<ColumnIndexes, 'column' | 'use'>): string {
+  if (use === 'cells') return column;
+  return use === 'ends' ? `\0${column}` : `\0${column}\0${use.identifiers ?? ''}`;
 }
 
 /** A growing segment moves its arrays, so the worker gets copies. */
@@ -538,32 +570,4 @@ function isCancelled(error: unknown): boolean {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** Cells of a column as an index of texts takes them: rows first .. first+rows-1 of a segment. They are not copied: valid as long as the column is. */
-function* cellsOf(
-  segment: Segment,
-  vector: Vector,
-  type: ColumnType | undefined,
-  first: number,
-  rows: number,
-): Generator<undefined, TextCells> {
-  const isJson = type === 'json';
-  const absent = absentOf(segment, vector, first, rows);
-  if (vector.kind === 'text') {
-    return { rows, offsets: vector.offsets.subarray(first, first + rows + 1), heap: vector.heap, codes: null, absent, isJson };
-  }
-  if (vector.kind !== 'dict') {
-    return noTexts(rows);
-  }
-  return { rows, absent, isJson, ...(yield* distinct(vector, rows, (row) => first + row, absent)) };
-}
-
-/** 1 where one of these rows has no cell; null where each has one. */
-function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
-  const nulls = vector.kind === 'null' ? null : vector.nulls;
-  if (segment.removedCount === 0) return nulls && nulls.subarray(first, first + rows);
-  const absent = new Uint8Array(rows);
-  for (let row = 0; row < rows; row++) absent[row] = segment.isRemoved(first + row) ? 1 : (nulls?.[first + row] ?? 0);
-  return absent;
 }

@@ -56,9 +56,13 @@ export class EarlierTypeRows implements RowReader {
     return this.#rows.provenanceOf(type, systemFrom, paths);
   }
 
-  /** Zones of a column that changed its type say nothing about values of the old one. */
+  /** Zones and identifiers of a column that changed its type say nothing about values of the old one. */
   #withoutChangedZones(request: ScanRequest): ScanRequest {
-    const zones = request.zones?.filter(({ column }) => this.#types(request.type, column) === null);
+    const { type, identifiers } = request;
+    if (identifiers?.some(({ column }) => this.#types(type, column) !== null)) {
+      return this.#withoutChangedZones({ ...request, identifiers: undefined });
+    }
+    const zones = request.zones?.filter(({ column }) => this.#types(type, column) === null);
     return zones === undefined ? request : { ...request, zones };
   }
 

@@ -2,6 +2,7 @@
 import { holdsTexts } from '../../../log/values/value.ts';
 import {
   type Further,
+  type IdentifierPredicate,
   pathColumn,
   type RowBlock,
   type RowWindow,
@@ -101,6 +102,11 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
       if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
       continue;
     }
+    const identified = request.identifiers ? identifiedRows(source, segment, inherited, request.identifiers) : null;
+    if (identified) {
+      yield* candidateBlocks(segment, identified, reader, allowed, request, columns);
+      continue;
+    }
     const sealed = number < table.segments.length - 1;
     const stretches = pruner ? pruner.stretches(segment, sealed) : -1;
     if (pruner && pruner.made - summaries >= SUMMARIES_A_TURN) {
@@ -164,6 +170,27 @@ function* searchedBlocks(
     const isComing = isLate && stored.some((name) => !kept.hasChunk(segment, name, base / CHUNK_ROWS));
     yield { ...made, indexes: isComing ? { ...indexes, isComing } : indexes };
   }
+}
+
+/** Rows that may hold one of the identifiers, ascending; null where some column has no index by now. */
+function identifiedRows(
+  { indexes, idIsKey }: ScanSource,
+  segment: Segment,
+  inherited: Inherited | null,
+  wanted: readonly IdentifierPredicate[],
+): Int32Array | null {
+  const rows = new Set<number>();
+  let isWhole = true;
+  for (const { column, kind, forms } of wanted) {
+    if (madeTexts.has(column) || (column === 'id' && idIsKey)) return null;
+    const type = segment.column(column)?.type;
+    if (type !== undefined && inherited && !inherited.readsAsStored(column, type)) return null;
+    // Every index that is missing is begun.
+    const run = indexes.identifiers(segment, column, kind);
+    if (run) run.find(forms, rows);
+    else isWhole = false;
+  }
+  return isWhole ? Int32Array.from(rows).sort() : null;
 }
 
 /** Rows of a segment that the reader asks for, as far as they are visible. */

@@ -20,12 +20,12 @@ export const INDEX_PREFIX = 'index-';
 
 /** Everything that identifies an index beside the cells of the segment. */
 export interface IndexKey {
-  readonly kind: 'text' | 'coarse' | 'graph' | 'ends';
+  readonly kind: 'text' | 'coarse' | 'graph' | 'ends' | 'identifiers';
   readonly format: number;
   readonly column: string;
   /** Number of the organisation path whose rows it is of; absent: of all of the segment. */
   readonly path?: number;
-  /** Empty for what has none. */
+  /** Language of stems; of identifiers, which kind, and the version of their forms; empty for what has none. */
   readonly language: string;
   readonly rows: number;
 }

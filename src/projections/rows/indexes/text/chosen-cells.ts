@@ -1,6 +1,8 @@
 /** Cells of any vector of texts as an index of texts takes them. */
 import type { Vector } from '../../../../log/values/columns.ts';
 import type { ColumnType } from '../../../../log/values/value.ts';
+import { cellAt } from '../../../../log/values/vector-builder.ts';
+import type { Segment } from '../../segments/segment.ts';
 import type { TextCells } from './text-builder.ts';
 
 const encoder = new TextEncoder();
@@ -78,4 +80,46 @@ export function* distinct(
     yield;
   }
   return { offsets, heap, codes };
+}
+
+/** Cells of a column as an index of texts takes them: rows first .. first+rows-1 of a segment. They are not copied: valid as long as the column is. */
+export function* cellsOf(
+  segment: Segment,
+  vector: Vector,
+  type: ColumnType | undefined,
+  first: number,
+  rows: number,
+): Generator<undefined, TextCells> {
+  const isJson = type === 'json';
+  const absent = absentOf(segment, vector, first, rows);
+  if (vector.kind === 'text') {
+    return { rows, offsets: vector.offsets.subarray(first, first + rows + 1), heap: vector.heap, codes: null, absent, isJson };
+  }
+  if (vector.kind !== 'dict') {
+    return noTexts(rows);
+  }
+  return { rows, absent, isJson, ...(yield* distinct(vector, rows, (row) => first + row, absent)) };
+}
+
+/** 1 where one of these rows has no cell; null where each has one. */
+export function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
+  const nulls = vector.kind === 'null' ? null : vector.nulls;
+  if (segment.removedCount === 0) return nulls && nulls.subarray(first, first + rows);
+  const absent = new Uint8Array(rows);
+  for (let row = 0; row < rows; row++) absent[row] = segment.isRemoved(first + row) ? 1 : (nulls?.[first + row] ?? 0);
+  return absent;
+}
+
+/** Whole numbers as the texts that they are written as. */
+export function wholeNumberTexts(vector: Vector, rows: number, absent: Uint8Array | null): TextCells {
+  if (vector.kind === 'null') return noTexts(rows);
+  const offsets = new Uint32Array(rows + 1);
+  const texts: string[] = [];
+  for (let row = 0; row < rows; row++) {
+    const cell = absent?.[row] === 1 ? null : cellAt(vector, 'integer', row);
+    const text = cell === null ? '' : String(cell);
+    texts.push(text);
+    offsets[row + 1] = offsets[row]! + text.length;
+  }
+  return { rows, offsets, heap: encoder.encode(texts.join('')), codes: null, absent };
 }
