@@ -48,7 +48,7 @@ export class SoughtIdentifier {
     return this.#forms;
   }
 
-  /** What an index of identifiers is asked: a column of one kind has forms of that alone. */
+  /** The request to an index of identifiers: a column of one kind has forms of that alone. */
   predicate({ column, kind }: IdentifierColumn): IdentifierPredicate {
     const forms = [...this.#forms].filter(([each]) => kind === null || each === kind);
     return { column, kind, forms: forms.map(([each, form]) => identifierForm(each, form)) };

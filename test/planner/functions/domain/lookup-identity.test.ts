@@ -1,6 +1,8 @@
 /** LOOKUP_IDENTITY against every cell brought to its form, one by one. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { inlineWorker } from '../../../../src/log/threads/workers.ts';
 import { canonicalIdentifier, identifiersIn, kindOfName } from '../../../../src/projections/identity/identifiers.ts';
+import { IdentifierRun } from '../../../../src/projections/rows/indexes/identifier-run.ts';
 import { TestStore } from '../../../harness.ts';
 
 let store: TestStore;
@@ -58,4 +60,61 @@ test('one type alone, and as it was', async () => {
   expect(await found("LOOKUP_IDENTITY('+442079460018', SOURCE => 'Person')")).toEqual(['Person p1 phone home_phone']);
   expect(await found("LOOKUP_IDENTITY('+442079460018', SOURCE => 'Person') AS OF SYSTEM TIME '2024-01-15'")).toHaveLength(2);
   expect((await store.refusal("LOOKUP_IDENTITY('x', SOURCE => 'Nope')")).code).toBe('REL_UNKNOWN_TYPE');
+});
+
+test('by the index of sealed segments as by a look at every cell', async () => {
+  const large = await TestStore.open(
+    '2024-01-01',
+    {},
+    {
+      derived: { machineBytes: 1 << 30, segmentRows: 16 },
+      startKept: inlineWorker,
+    },
+  );
+  const property = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+  const types = { id: 'string', phone: 'string', imei: 'integer', ref: 'string' } as const;
+  await large.register('Person', types, 'id', { identifier: ['ref'] });
+  await large.register('Secret', { id: 'string', phone: { ...property, type: 'string', masked: true } }, 'id');
+  const phoneOf = (n: number): string => `+44 20 7946 00${String(n % 23).padStart(2, '0')}`;
+  const rows = Array.from({ length: 70 }, (_, i) => ({
+    id: `p${i}`,
+    phone: i % 3 === 0 ? phoneOf(i).replace('+44 ', '0044') : phoneOf(i),
+    imei: i % 5 === 0 ? 490154203237518 : null,
+    ref: i % 7 === 0 ? 'Case-1' : phoneOf(i + 1),
+  }));
+  await large.put('Person', rows);
+  await large.put(
+    'Secret',
+    rows.map(({ id, phone }) => ({ id, phone })),
+  );
+  large.clock.set('2024-02-01');
+  await large.put(
+    'Person',
+    rows.slice(0, 40).map(({ id, ref }) => ({ id, ref, phone: phoneOf(99), imei: null })),
+  );
+  const sought = [phoneOf(1), phoneOf(99), '490154203237518', 'case-1', '+442079460090'];
+  const asked = sought.flatMap((value) =>
+    ['', " AS OF SYSTEM TIME '2024-01-15'"].map((then) => `LOOKUP_IDENTITY('${value}')${then}`),
+  );
+  const answers = async (): Promise<unknown[]> => Promise.all(asked.map((sql) => large.rows(sql)));
+  const scanned = await answers();
+  await large.service.settle();
+  const { rows: stored } = large.service.projections;
+  const sealed = stored.table(null, 'Person')!.segments.filter((segment) => segment.sealed);
+  const columns = [
+    ['phone', 'phone'],
+    ['imei', 'imei'],
+    ['ref', null],
+  ] as const;
+  await vi.waitFor(() => {
+    for (const segment of sealed) {
+      for (const [column, kind] of columns) expect(stored.indexes.identifiers(segment, column, kind)).not.toBe(null);
+    }
+  });
+  const find = vi.spyOn(IdentifierRun.prototype, 'find');
+  expect(await answers()).toEqual(scanned);
+  expect(find.mock.calls.length).toBeGreaterThan(sealed.length);
+  find.mockRestore();
+  expect(scanned.map((each) => (each as unknown[]).length > 0)).toEqual([...Array(8).fill(true), false, false]);
+  await large.close();
 });
