@@ -87,6 +87,7 @@ export function Governance() {
         </div>
         <Problem error={failed} />
       </form>
+      <Rehearsal id={draft.id} policy={draft.policy} />
       {session.value!.caller !== null && <Why />}
       {doomed !== null && (
         <Doom
@@ -101,6 +102,136 @@ export function Governance() {
         />
       )}
     </>
+  );
+}
+
+interface Rehearsed {
+  readonly principals: readonly string[];
+  readonly touched: readonly {
+    readonly principal: string;
+    readonly object_type: string;
+    readonly reads: number;
+    readonly now: string;
+    readonly then: string;
+    readonly columns: readonly string[];
+  }[];
+  readonly differences: readonly {
+    readonly principal: string;
+    readonly statement: string;
+    readonly now: number | string;
+    readonly then: number | string;
+    readonly appear: readonly string[];
+    readonly vanish: readonly string[];
+    readonly changed: readonly { readonly row: string; readonly columns: readonly string[] }[];
+    readonly counts: { readonly appear: number; readonly vanish: number; readonly changed: number };
+  }[];
+}
+
+const keptStatements = 'annals-rehearsed';
+
+/** The draft above on statements, for the principals whose reads were recorded last; nothing is installed. */
+function Rehearsal({ id, policy }: { id: string; policy: string }) {
+  const [result, setResult] = useState<Rehearsed | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const rehearse = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const field = (name: string): string =>
+      ((event.currentTarget as HTMLFormElement).elements.namedItem(name) as HTMLTextAreaElement).value.trim();
+    const text = field('statements');
+    localStorage.setItem(keptStatements, text);
+    const statements = text.split(/;\s*\n|;\s*$|\n\s*\n/).filter((each) => each.trim() !== '');
+    setBusy(true);
+    json<Rehearsed>(
+      administer(`/admin/policies/${encodeURIComponent(id)}/rehearsal`, post({ policy, statements, reason: field('why') })),
+    )
+      .then(
+        (value) => {
+          setResult(value);
+          setError(null);
+        },
+        (thrown: unknown) => setError(thrown),
+      )
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form class="card" onSubmit={rehearse} aria-label="rehearsal">
+      <h2>Rehearse it first</h2>
+      <p class="small soft">
+        The text above is tried on these statements, for the principals whose reads are on record. Nothing is installed; each
+        trial is recorded as a read of its principal.
+      </p>
+      <textarea
+        class="mono"
+        name="statements"
+        aria-label="statements"
+        rows={3}
+        style={{ width: '100%', margin: '8px 0' }}
+        placeholder="SELECT * FROM … ; one a line, ended by a semicolon"
+        defaultValue={localStorage.getItem(keptStatements) ?? ''}
+      />
+      <div class="bar">
+        <label for="why">Reason</label>
+        <input id="why" name="why" required minLength={3} maxLength={500} size={36} />
+        <button type="submit" disabled={id === '' || policy === '' || isBusy}>
+          {isBusy ? 'Trying …' : 'Rehearse'}
+        </button>
+      </div>
+      <Problem error={error} />
+      {result && <Differences {...result} />}
+    </form>
+  );
+}
+
+function Differences({ principals, touched, differences }: Rehearsed) {
+  return (
+    <div aria-live="polite">
+      <p>Tried for {principals.join(', ') || 'nobody: no read of a present token is on record'}.</p>
+      {differences.length > 0 && (
+        <Plain
+          columns={['principal', 'statement', 'rows now', 'rows then', 'appear', 'vanish', 'masked otherwise']}
+          rows={differences.map((each) => [
+            each.principal,
+            <code>{each.statement}</code>,
+            String(each.now),
+            String(each.then),
+            <Rows count={each.counts.appear} rows={each.appear} />,
+            <Rows count={each.counts.vanish} rows={each.vanish} />,
+            <Rows count={each.counts.changed} rows={each.changed.map(({ row, columns }) => `${columns.join(', ')} of ${row}`)} />,
+          ])}
+        />
+      )}
+      <h3>Recorded reads that it would decide otherwise</h3>
+      {touched.length === 0 ? (
+        <p class="soft">None of the last 1,000.</p>
+      ) : (
+        <Plain
+          columns={['principal', 'type', 'reads', 'now', 'then', 'columns masked otherwise']}
+          rows={touched.map((each) => [
+            each.principal,
+            each.object_type,
+            String(each.reads),
+            each.now,
+            each.then,
+            each.columns.join(', ') || '–',
+          ])}
+        />
+      )}
+    </div>
+  );
+}
+
+function Rows({ count, rows }: { count: number; rows: readonly string[] }) {
+  if (count === 0) return <span class="faint">–</span>;
+  return (
+    <details>
+      <summary>{count}</summary>
+      <ul class="small">
+        {rows.map((row) => (
+          <li>{row.slice(0, 200)}</li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -20,6 +20,7 @@ import type { RowCheck } from '../projections/decision.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
+import type { PolicyDraft } from './rehearsal.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 
@@ -458,6 +459,11 @@ export interface GateContract {
    * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+  /**
+   * The gate as it would be with the text of this policy: questions are answered, recorded and charged as by `invoke`, and judged by
+   * the set that would be in force. REL_READ_ONLY for whatever writes.
+   */
+  rehearsal(draft: PolicyDraft): Pick<GateContract, 'invoke'>;
   /**
    * A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may.
    * `after`: the previous transaction of its client, or its id, which affects no other client's turn; where that met a conflict,

@@ -30,6 +30,7 @@ import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/tenant-standing.ts';
 import { branchesNow, measureHeld } from './tenancy/usage.ts';
+import { type PolicyDraft, rehearsalCore } from './rehearsal.ts';
 import { openOf } from './transactions/transaction.ts';
 import { transactionBounds, Transactions } from './transactions/transactions.ts';
 import { VisibleWrites } from './writing/visible-writes.ts';
@@ -101,8 +102,22 @@ export class Gate implements GateContract {
     };
   }
 
-  async invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    const invocation = new GatedInvocation(this.#core, caller, request);
+  invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+    return this.#invoke(this.#core, caller, request, run);
+  }
+
+  rehearsal(draft: PolicyDraft): Pick<GateContract, 'invoke'> {
+    const core = rehearsalCore(this.#core, draft);
+    return { invoke: (caller, request, run) => this.#invoke(core, caller, request, run) };
+  }
+
+  async #invoke<T>(
+    core: Core,
+    caller: Caller,
+    request: InvocationRequest,
+    run: (invocation: Invocation) => Promise<T>,
+  ): Promise<T> {
+    const invocation = new GatedInvocation(core, caller, request);
     this.#active++;
     try {
       let ending: Ending<T>;

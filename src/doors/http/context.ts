@@ -70,7 +70,7 @@ export interface HttpDoorOptions {
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
-  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller'>;
+  readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller' | 'absentCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;

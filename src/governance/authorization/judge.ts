@@ -50,6 +50,11 @@ export class Judge implements Permits {
     this.policies = new PoliciesInForce(parts.policies);
   }
 
+  /** One that decides by other policies, and else by the same rules. */
+  under(policies: JudgeDependencies['policies']): Judge {
+    return new Judge({ ...this.#parts, policies });
+  }
+
   decide(judged: Judged, about: About): Decision {
     return this.#decide(judged, requestOf(judged, about));
   }

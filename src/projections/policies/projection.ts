@@ -100,6 +100,14 @@ export function policyDigest(policies: Iterable<{ readonly id: string; readonly 
   return createHash('sha256').update(canonicalJson(texts)).digest('hex');
 }
 
+/** The set as it would be with another text of this id, or without it (null): the next change of the log would make it. */
+export function withPolicy(set: PolicySet, id: string, text: string | null): PolicySet {
+  const others = set.policies.filter((policy) => policy.id !== id);
+  const digest = policyDigest(text === null ? others : [...others, { id, text }]);
+  const change = text === null ? 'deleted' : 'installed';
+  return applyChange(set, { change, id, text: text ?? '', digest, position: Number.MAX_SAFE_INTEGER, time: 0n });
+}
+
 function applyChange({ epoch, policies }: PolicySet, { change, id, text, digest, position, time }: Change): PolicySet {
   const others = policies.filter((policy) => policy.id !== id);
   const put = change === 'installed' ? [...others, { id, text, position, time }] : others;

@@ -101,7 +101,14 @@ export class DoorWorld {
   state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
   answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
   submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
-  authenticator: HttpDoorOptions['authenticator'] = { dataCaller, renew: (caller) => caller, adminCaller };
+  authenticator: HttpDoorOptions['authenticator'] = {
+    dataCaller,
+    renew: (caller) => caller,
+    adminCaller,
+    absentCaller: () => {
+      throw new ServiceError('REL_ACL', 'nobody is absent here');
+    },
+  };
   /** Access records, for who exports them. */
   trail: () => AsyncIterator<AuditEntry> = async function* () {};
   /** Thrown instead of recording: the log refuses. */
@@ -143,6 +150,7 @@ export class DoorWorld {
         dataCaller: (given) => this.authenticator.dataCaller(given),
         renew: (caller) => this.authenticator.renew(caller),
         adminCaller: (given) => this.authenticator.adminCaller(given),
+        absentCaller: (owner) => this.authenticator.absentCaller(owner),
       },
       system: {
         version: '1.2.3',
@@ -233,6 +241,9 @@ export class DoorWorld {
       },
       checkStanding: () => undefined,
       onVisible: () => () => undefined,
+      rehearsal: () => {
+        throw new ServiceError('REL_NOT_IMPLEMENTED', 'no rehearsals here');
+      },
       transactions: () => [],
       transaction: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such transaction');

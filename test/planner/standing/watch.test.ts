@@ -68,6 +68,7 @@ function failing(gate: GateContract): GateContract {
       if (recordFailure !== null) throw recordFailure;
       return answer;
     },
+    rehearsal: (draft) => gate.rehearsal(draft),
     begin: (caller) => gate.begin(caller),
     transaction: (id, caller) => gate.transaction(id, caller),
     transactions: (caller) => gate.transactions(caller),

@@ -6,10 +6,21 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { PolicyDesk, PolicyView } from '../../../governance/desk-contract.ts';
+import type { TokenView } from '../../../governance/gate-contract.ts';
+import type { AuditEntry } from '../../../projections/access-paths.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { FastifyRequest } from '../context.ts';
 import { headerText } from '../headers.ts';
 import { submitNamed } from '../invoke.ts';
+import {
+  callerOf,
+  compareAnswers,
+  type Difference,
+  latestReads,
+  rowsCompared,
+  type TouchedRead,
+  touchedReads,
+} from '../rehearsal.ts';
 import { reply, route, type Route } from '../route.ts';
 import { idParams } from '../tenant-shapes.ts';
 
@@ -28,6 +39,43 @@ const setShape = {
 
 const warnings = z.array(z.string()).describe('what was installed though it can hardly be meant');
 const changed = policyShape.extend({ ...setShape, warnings }).meta({ id: 'ChangedPolicy' });
+
+const statementsMax = 10;
+const principalsMax = 10;
+
+const rowsOrRefusal = z.union([z.int(), z.string()]).describe('rows, or the error that refuses it');
+const rehearsed = z
+  .object({
+    id: z.string(),
+    warnings,
+    principals: z.array(z.string()),
+    touched: z
+      .array(
+        z.object({
+          principal: z.string(),
+          object_type: z.string(),
+          reads: z.int().describe('of the last 1,000 recorded'),
+          now: z.string(),
+          then: z.string(),
+          columns: z.array(z.string()).describe('that those reads name and that would be masked otherwise'),
+        }),
+      )
+      .describe('recorded reads that would be decided otherwise'),
+    differences: z.array(
+      z.object({
+        principal: z.string(),
+        statement: z.string(),
+        now: rowsOrRefusal,
+        then: rowsOrRefusal,
+        appear: z.array(z.string()).describe('rows by their key, the first 100'),
+        vanish: z.array(z.string()),
+        changed: z.array(z.object({ row: z.string(), columns: z.array(z.string()) })).describe('masked otherwise'),
+        counts: z.object({ appear: z.int(), vanish: z.int(), changed: z.int() }),
+        cut: z.boolean().describe(`only the first ${rowsCompared} rows of an answer are compared`),
+      }),
+    ),
+  })
+  .meta({ id: 'Rehearsal' });
 
 export const policyRoutes: readonly Route[] = [
   route({
@@ -83,6 +131,48 @@ export const policyRoutes: readonly Route[] = [
   }),
 
   route({
+    method: 'POST',
+    path: '/admin/policies/:id/rehearsal',
+    ...changing,
+    summary: 'What a policy would change, with nothing installed',
+    description:
+      'Each statement is answered for each principal as the policies stand and as they would with this text, and both answers are compared. The reads stand in the audit as those of the principals, under the correlation id of this request.',
+    tags,
+    params: idParams,
+    body: z.strictObject({
+      policy: z.string().nullable().describe('Cedar; null: as if the policy of this id were deleted'),
+      statements: z.array(z.string().min(1)).max(statementsMax).default([]),
+      tokens: z
+        .array(z.string())
+        .max(principalsMax)
+        .optional()
+        .describe('ids of registry tokens; absent: of the principals whose reads were recorded last'),
+      reason: z.string().trim().min(3).max(500).describe('stands in the audit'),
+    }),
+    replies: { 200: rehearsed },
+    example: { params: { id: 'p1' }, body: { policy: 'permit(principal, action, resource);', reason: 'an example' } },
+    run: async (invocation, { params: { id }, body, context }) => {
+      const { policy: text, statements, reason } = body;
+      const desk = invocation.policies();
+      const warned = text === null ? [] : desk.checkText(id, text);
+      if (text === null) desk.policy(id);
+      invocation.describe({ template: `rehearse ${id}`, breakGlass: reason });
+      const reads = await latestReads(invocation.audit(), context.clock.now());
+      const tokens = tokensOf(invocation.tokens(), body.tokens, reads);
+      const asItWouldBe = context.gate.rehearsal({ id, text });
+      const rehearsing = { context, asItWouldBe, correlationId: invocation.correlationId };
+      const differences: Difference[] = [];
+      const touched: TouchedRead[] = [];
+      for (const token of tokens) {
+        const caller = callerOf(context, token);
+        touched.push(...(await touchedReads(rehearsing, caller, reads)));
+        for (const sql of statements) differences.push(await compareAnswers(rehearsing, caller, sql));
+      }
+      return { id, warnings: [...warned], principals: tokens.map(({ principal }) => principal), touched, differences };
+    },
+  }),
+
+  route({
     method: 'DELETE',
     path: '/admin/policies/:id',
     ...changing,
@@ -99,6 +189,27 @@ export const policyRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Those that are named; else the newest token of each principal whose reads were recorded last. */
+function tokensOf(
+  all: readonly TokenView[],
+  ids: readonly string[] | undefined,
+  reads: readonly AuditEntry[],
+): readonly TokenView[] {
+  if (ids !== undefined)
+    return ids.map((id) => {
+      const token = all.find((each) => each.id === id);
+      if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
+      return token;
+    });
+  const found = new Map<string, TokenView>();
+  for (const { principal, tenant } of [...reads].reverse()) {
+    const token = all.findLast((each) => each.principal === principal && each.tenant === tenant);
+    if (token !== undefined) found.set(token.id, token);
+    if (found.size === principalsMax) break;
+  }
+  return [...found.values()];
+}
 
 function setOf({ digest, epoch }: PolicyDesk): { digest: string; epoch: number } {
   return { digest, epoch };
