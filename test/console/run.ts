@@ -6,6 +6,7 @@
  *   npm run console:a11y     axe on each view and theme
  *   npm run console:hostile  values, names and addresses that attack
  *   npm run console:proofs   one verdict in browser and Node
+ *   npm run console:speed    sizes, and how soon the page answers; beyond the bounds it fails
  */
 import { browserPath, openBrowser, Stage } from './stage.ts';
 
@@ -20,6 +21,7 @@ const parts: Readonly<
   a11y: () => import('./a11y.ts'),
   hostile: () => import('./hostile.ts'),
   proofs: () => import('./proofs.ts'),
+  speed: () => import('./speed.ts'),
 };
 
 const [name = ''] = process.argv.slice(2);
