@@ -57,7 +57,11 @@ export function Query() {
   const [isRunning, setRunning] = useState(false);
   const [withTime, setWithTime] = useState(params['time'] === '1');
 
+  const asked = useRef('');
+  const under = JSON.stringify(terms.value);
+
   const run = (text: string): void => {
+    asked.current = `${text}\0${under}`;
     flying.current?.abort();
     const abort = new AbortController();
     flying.current = abort;
@@ -107,11 +111,12 @@ export function Query() {
   }, []);
   useEffect(() => editor.current?.complete(schema()), [types.value]);
   useEffect(() => {
-    if (sql === draft.current && shown?.sql === sql) return;
+    // The page's own moves have asked already.
+    if (asked.current === `${sql}\0${under}`) return;
     draft.current = sql;
     editor.current?.set(sql);
     if (sql !== '') run(sql);
-  }, [sql, JSON.stringify(terms.value)]);
+  }, [sql, under]);
 
   const type = typeOf(shown?.sql ?? sql);
   const openRow = (row: number): void => {
