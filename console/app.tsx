@@ -20,6 +20,8 @@ const later: Readonly<Record<string, () => Promise<View>>> = {
   watch: async () => (await import('./watch.tsx')).Watch,
   audit: async () => (await import('./audit.tsx')).Audit,
   exhibit: async () => (await import('./exhibit.tsx')).Exhibit,
+  receipt: async () => (await import('./receipt.tsx')).Receipt,
+  tenants: async () => (await import('./tenants.tsx')).Tenants,
   governance: async () => (await import('./governance.tsx')).Governance,
   tokens: async () => (await import('./tokens.tsx')).Tokens,
   dashboard: async () => (await import('./dashboard.tsx')).Dashboard,
@@ -36,11 +38,13 @@ const everybody: readonly (readonly [view: string, title: string])[] = [
   ['branches', 'Branches'],
   ['audit', 'Audit'],
   ['exhibit', 'Exhibits'],
+  ['receipt', 'Receipts'],
 ];
 const administrators: readonly (readonly [view: string, title: string])[] = [
   ['dashboard', 'Dashboard'],
   ['governance', 'Policies'],
   ['tokens', 'Tokens and acting'],
+  ['tenants', 'Tenants and usage'],
   ['operations', 'Operations'],
 ];
 

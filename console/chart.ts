@@ -1,7 +1,17 @@
 /** Lines over time, by uPlot; loaded when a chart is first shown. */
 import UPlot from 'uplot';
 
-export function openChart(parent: HTMLElement, names: readonly string[], series: UPlot.AlignedData): UPlot {
+interface ChartTerms {
+  /** What runs across: seconds since 1970, numbers, or a text for each whole number. */
+  readonly across: 'time' | 'number' | readonly string[];
+}
+
+export function openChart(
+  parent: HTMLElement,
+  names: readonly string[],
+  series: UPlot.AlignedData,
+  { across }: ChartTerms = { across: 'time' },
+): UPlot {
   const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
   const probe = document.createElement('span');
   const resolved = (name: string): string => {
@@ -18,10 +28,23 @@ export function openChart(parent: HTMLElement, names: readonly string[], series:
       width: Math.max(280, parent.clientWidth - 28),
       height: 200,
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
-      axes: [axis, { ...axis, size: 56 }, { ...axis, side: 1, scale: 'second', grid: { show: false } }],
-      series: [{}, ...names.map((label, i) => ({ label, stroke: lines[i]!, width: 1.5, ...(i > 0 && { scale: 'second' }) }))],
+      scales: { x: { time: across === 'time' } },
+      axes: [
+        typeof across === 'string' ? axis : { ...axis, ...namedAxis(across) },
+        { ...axis, size: 56 },
+        { ...axis, side: 1, size: 96, scale: 'second', grid: { show: false } },
+      ],
+      series: [
+        typeof across === 'string' ? {} : { value: (_: UPlot, at: number) => across[at] ?? '' },
+        ...names.map((label, i) => ({ label, stroke: lines[i]!, width: 1.5, ...(i > 0 && { scale: 'second' }) })),
+      ],
     },
     series,
     parent,
   );
 }
+
+/** A text at each whole number that has one. */
+const namedAxis = (texts: readonly string[]): Pick<UPlot.Axis, 'values'> => ({
+  values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? (texts[tick] ?? '').slice(0, 14) : '')),
+});

@@ -106,6 +106,11 @@ export function Exhibit() {
                     Derive again
                   </button>
                   {derived[each.seq] && (
+                    <span class={`tag ${derived[each.seq]!['match'] === true ? 'good' : 'bad'}`} role="status">
+                      {derived[each.seq]!['match'] === true ? 'the same bytes: the seals agree' : 'not the sealed answer'}
+                    </span>
+                  )}
+                  {derived[each.seq] && (
                     <dl class="fields">
                       {Object.entries(derived[each.seq]!).map(([name, cell]) => (
                         <>

@@ -10,6 +10,7 @@ import { amend, go, link, place } from './place.ts';
 import { Plan, type Operator } from './plan.tsx';
 import { addFilter, atInstants, instantsOf, literal, name, sortBy, sortOf, typeOf } from './sql.ts';
 import type { Column, Rows } from './table.ts';
+import { ResultChart } from './resultchart.tsx';
 import { TimeBar } from './timebar.tsx';
 
 interface Shown {
@@ -55,7 +56,8 @@ export function Query() {
   const [shown, setShown] = useState<Shown | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isRunning, setRunning] = useState(false);
-  const [withTime, setWithTime] = useState(params['time'] === '1');
+  const withTime = params['time'] === '1';
+  const withChart = params['chart'] === '1';
 
   const asked = useRef('');
   const under = JSON.stringify(terms.value);
@@ -163,10 +165,7 @@ export function Query() {
           type="button"
           aria-pressed={withTime}
           disabled={type === null}
-          onClick={() => {
-            setWithTime(!withTime);
-            amend({ time: withTime ? '' : '1' });
-          }}
+          onClick={() => amend({ time: withTime ? '' : '1' })}
         >
           Time
         </button>
@@ -180,6 +179,14 @@ export function Query() {
           onClick={() => show(draft.current.replace(/^\s*(?:EXPLAIN\s+(?:ANALYZE\s+)?)?/i, 'EXPLAIN ANALYZE '))}
         >
           Plan
+        </button>
+        <button
+          type="button"
+          aria-pressed={withChart}
+          disabled={!shown?.rows}
+          onClick={() => amend({ chart: withChart ? '' : '1' })}
+        >
+          Chart
         </button>
         <span class="spring" />
         {shown?.rows && <Exports shown={shown} />}
@@ -195,6 +202,7 @@ export function Query() {
         />
       )}
       <Problem error={error} />
+      {withChart && shown?.rows && <ResultChart rows={shown.rows} />}
       {shown && (
         <Answer
           shown={shown}

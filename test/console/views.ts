@@ -24,6 +24,13 @@ export async function viewsOf(page: Page): Promise<readonly ViewOfPage[]> {
       href: statement('EXPLAIN ANALYZE SELECT flag, COUNT(*) AS n FROM Cover AS OF CURRENT GROUP BY flag ORDER BY n DESC'),
       ready: '.plan tr',
     },
+    {
+      name: 'chart',
+      href: statement('SELECT flag, COUNT(*) AS covers, SUM(sum_insured) AS insured FROM Cover AS OF CURRENT GROUP BY flag', {
+        chart: '1',
+      }),
+      ready: '.uplot canvas',
+    },
     { name: 'error', href: statement('SELECT vessl FROM Cover'), ready: '.problem' },
     { name: 'search', href: hrefOf('search', { q: 'baltik', type: 'Cover' }), ready: 'em.hit' },
     { name: 'graph', href: hrefOf('graph', { node: 'FRA' }), ready: 'svg .node' },
@@ -32,6 +39,8 @@ export async function viewsOf(page: Page): Promise<readonly ViewOfPage[]> {
     { name: 'branches', href: hrefOf('branches'), ready: 'svg .node' },
     { name: 'audit', href: hrefOf('audit'), ready: 'table.plain td' },
     { name: 'exhibits', href: hrefOf('exhibit'), ready: 'text=New exhibit' },
+    { name: 'receipts', href: hrefOf('receipt'), ready: '#receipt' },
+    { name: 'tenants', href: hrefOf('tenants'), ready: 'text=This store is one node' },
     { name: 'dashboard', href: hrefOf('dashboard'), ready: '.figure' },
     { name: 'policies', href: hrefOf('governance'), ready: 'article pre' },
     { name: 'tokens', href: hrefOf('tokens'), ready: 'text=Act as' },

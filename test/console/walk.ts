@@ -87,7 +87,7 @@ export async function run(stage: Stage, browser: Browser): Promise<readonly stri
     await page.click('text="Open"');
     await page.click('text="Seal"');
     await page.click('text=Derive again');
-    await page.waitForSelector('td dl');
+    await page.waitForSelector('text=the same bytes');
   });
   await step('the administrator acts as a clerk, who sees less, and stops', async () => {
     await show(page, hrefOf('tokens'));
@@ -110,6 +110,42 @@ export async function run(stage: Stage, browser: Browser): Promise<readonly stri
     await page.fill('#doom', 'no-routes');
     await page.click('text=Delete for good');
     await page.waitForSelector('h2 >> text=no-routes', { state: 'detached' });
+  });
+  await step('a policy is rehearsed, and nothing is installed', async () => {
+    await show(page, hrefOf('governance'));
+    await page.fill('#policy-id', 'no-norway');
+    await page.fill(
+      'textarea[aria-label=policy]',
+      'forbid(principal, action == Action::"read", resource is Cover) when { resource.flag == "Norway" };',
+    );
+    await page.fill('textarea[aria-label=statements]', 'SELECT id, flag FROM Cover AS OF CURRENT;');
+    await page.fill('#why', 'to see whom it touches');
+    await page.click('text="Rehearse"');
+    await page.waitForSelector('form[aria-label=rehearsal] details');
+    await say((await page.locator('h2 >> text=no-norway').count()) === 0, 'it was installed');
+  });
+  await step('the receipt of an erasure is proven, and with one byte changed it is not', async () => {
+    const call = (path: string, body: object): Promise<Record<string, unknown>> =>
+      page.evaluate(
+        `fetch('/admin/console/api${path}', { method: 'POST', headers: { 'content-type': 'application/json', 'x-annals-session': sessionStorage.getItem('annals-session:/admin/console') }, body: ${JSON.stringify(JSON.stringify(body))} }).then((reply) => reply.json())`,
+      );
+    await call('/types', {
+      name: 'Visit',
+      primary_key: 'id',
+      properties: { id: 'string', person: { type: 'string', subject: true } },
+    });
+    await call('/ingest?object_type=Visit', { id: 'v1', person: 'ada.l' });
+    const erased = await call('/query', { sql: "ERASE SUBJECT 'ada.l' REASON 'request 17' CERTIFY" });
+    const [row] = erased['rows'] as { receipt: object; verification_key: string; salt: string }[];
+    await show(page, hrefOf('receipt'));
+    await page.fill('#receipt', JSON.stringify(row!.receipt));
+    await page.fill('#erasure-key', row!.verification_key);
+    await page.fill('#subject', 'ada.l');
+    await page.fill('#salt', row!.salt);
+    await page.click('text="Check"');
+    await page.waitForSelector('text=proven in this browser');
+    await page.click('text=Change one byte');
+    await page.waitForSelector('.tag.bad >> text=not proven');
   });
   await step('leaving ends the session', async () => {
     await page.click('text=Sign out');
