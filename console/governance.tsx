@@ -111,15 +111,15 @@ interface Rehearsed {
     readonly principal: string;
     readonly object_type: string;
     readonly reads: number;
-    readonly now: string;
-    readonly then: string;
+    readonly before: string;
+    readonly after: string;
     readonly columns: readonly string[];
   }[];
   readonly differences: readonly {
     readonly principal: string;
     readonly statement: string;
-    readonly now: number | string;
-    readonly then: number | string;
+    readonly before: number | string;
+    readonly after: number | string;
     readonly appear: readonly string[];
     readonly vanish: readonly string[];
     readonly changed: readonly { readonly row: string; readonly columns: readonly string[] }[];
@@ -193,8 +193,8 @@ function Differences({ principals, touched, differences }: Rehearsed) {
           rows={differences.map((each) => [
             each.principal,
             <code>{each.statement}</code>,
-            String(each.now),
-            String(each.then),
+            String(each.before),
+            String(each.after),
             <Rows count={each.counts.appear} rows={each.appear} />,
             <Rows count={each.counts.vanish} rows={each.vanish} />,
             <Rows count={each.counts.changed} rows={each.changed.map(({ row, columns }) => `${columns.join(', ')} of ${row}`)} />,
@@ -211,8 +211,8 @@ function Differences({ principals, touched, differences }: Rehearsed) {
             each.principal,
             each.object_type,
             String(each.reads),
-            each.now,
-            each.then,
+            each.before,
+            each.after,
             each.columns.join(', ') || '–',
           ])}
         />

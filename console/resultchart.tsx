@@ -1,6 +1,7 @@
 /** A chart of an answer: its first instant, number or text across, its numbers up. */
 import { useEffect, useRef } from 'preact/hooks';
 import { isInstantColumn } from './format.ts';
+import { cellText } from './parts.tsx';
 import type { Rows } from './table.ts';
 
 const pointsMax = 20_000;
@@ -34,7 +35,7 @@ export function linesOf(rows: Rows): Lines | null {
     across: across.name,
     names: up.map(({ name }) => name),
     series: [order.map(x), ...up.map((column) => order.map((row) => at(row, column.at)))],
-    labels: isText ? order.map((row) => String(rows.cell(row, across.at) ?? '')) : null,
+    labels: isText ? order.map((row) => cellText(rows.cell(row, across.at), across.name, across.type)) : null,
   };
 }
 

@@ -20,7 +20,6 @@ import type { RowCheck } from '../projections/decision.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
-import type { PolicyDraft } from './rehearsal.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 
@@ -451,6 +450,12 @@ export interface PolicyExplanation {
   readonly position: number;
   /** Rules, policies and agreements that let something through, each by its name. */
   readonly satisfiedPath: readonly string[];
+}
+
+export interface PolicyDraft {
+  readonly id: string;
+  /** Cedar; null: as if the text of this id were deleted. */
+  readonly text: string | null;
 }
 
 export interface GateContract {

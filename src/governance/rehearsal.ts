@@ -7,15 +7,10 @@ import { ServiceError } from '../errors.ts';
 import { withPolicy } from '../projections/policies/projection.ts';
 import { Grants } from './authorization/grants.ts';
 import { RowBits } from './authorization/row-bits.ts';
+import type { PolicyDraft } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { ScopeCache } from './reading/path-scopes.ts';
 import { Committer } from './writing/committer.ts';
-
-export interface PolicyDraft {
-  readonly id: string;
-  /** Cedar; null: as if the text of this id were deleted. */
-  readonly text: string | null;
-}
 
 export function rehearsalCore(core: Core, { id, text }: PolicyDraft): Core {
   const { policies, tenants } = core.parts.projections;

@@ -1,5 +1,5 @@
 /**
- * What a policy text would change, found by asking: statements are answered for principals as the policies stand and as they would,
+ * The effects of a policy text, found by asking: statements are answered for principals as the policies stand and as they would,
  * and the answers are compared row by row. Beside it, which of the recorded reads it would decide otherwise. Nothing is installed.
  *
  * A row is known by the columns that show its type's key, and by its instants where they are shown; rows of an answer without such
@@ -12,6 +12,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot, PolicyExplanation } from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, OutputColumn } from '../../planner/planner-contract.ts';
+import { parseExactJson } from '../frame/read-exact-json.ts';
 import type { HttpContext } from './context.ts';
 
 /** Rows that are compared of one answer. */
@@ -34,8 +35,8 @@ export interface Difference {
   readonly principal: string;
   readonly statement: string;
   /** Rows, or what refuses the statement. */
-  readonly now: number | string;
-  readonly then: number | string;
+  readonly before: number | string;
+  readonly after: number | string;
   readonly appear: readonly string[];
   readonly vanish: readonly string[];
   readonly changed: readonly { readonly row: string; readonly columns: readonly string[] }[];
@@ -68,8 +69,8 @@ export async function compareAnswers(rehearsing: Rehearsing, caller: Caller, sql
   return {
     principal: caller.principal,
     statement: sql,
-    now: now.refusal ?? now.rows.length,
-    then: then.refusal ?? then.rows.length,
+    before: now.refusal ?? now.rows.length,
+    after: then.refusal ?? then.rows.length,
     appear: appear.slice(0, rowsNamed),
     vanish: vanish.slice(0, rowsNamed),
     changed: changed.slice(0, rowsNamed),
@@ -112,7 +113,7 @@ function rowsOf(answer: Answer): Pick<Asked, 'rows' | 'cut'> {
     return count === 0 ? [] : [{ ...batch, count }];
   });
   const lines = writeNdjson({ columns: answer.columns, batches }).toString('utf8').split('\n');
-  const rows = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Row);
+  const rows = lines.filter((line) => line !== '').map((line) => parseExactJson(line) as Row);
   return { rows, cut: answer.rowCount > rowsCompared };
 }
 
@@ -142,7 +143,7 @@ function rowsBy({ rows }: Asked, known: ReadonlySet<string>): ReadonlyMap<string
   const found = new Map<string, Row>();
   for (const row of rows) {
     const cells = Object.entries(row).filter(([name]) => known.size === 0 || known.has(name));
-    const text = cells.map(([name, cell]) => `${name} ${typeof cell === 'string' ? cell : JSON.stringify(cell)}`).join(', ');
+    const text = cells.map(([name, cell]) => `${name} ${typeof cell === 'string' ? cell : jsonOf(cell)}`).join(', ');
     let name = text;
     for (let n = 2; found.has(name); n++) name = `${text} (${n})`;
     found.set(name, row);
@@ -150,15 +151,18 @@ function rowsBy({ rows }: Asked, known: ReadonlySet<string>): ReadonlyMap<string
   return found;
 }
 
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+const isSame = (a: unknown, b: unknown): boolean => jsonOf(a) === jsonOf(b);
+
+const jsonOf = (value: unknown): string =>
+  JSON.stringify(value, (_, each: unknown) => (typeof each === 'bigint' ? String(each) : each));
 
 export interface TouchedRead {
   readonly principal: string;
   readonly object_type: string;
   /** Recorded reads of the type by the principal. */
   readonly reads: number;
-  readonly now: string;
-  readonly then: string;
+  readonly before: string;
+  readonly after: string;
   /** Columns that those reads name and that would be masked otherwise than they are. */
   readonly columns: readonly string[];
 }
@@ -205,8 +209,8 @@ export async function touchedReads(
         principal: caller.principal,
         object_type: type,
         reads: of.length,
-        now: verdict(before),
-        then: verdict(after),
+        before: verdict(before),
+        after: verdict(after),
         columns,
       },
     ];

@@ -48,16 +48,16 @@ test('rows that would vanish are named by their key, for the principals whose re
   });
   expect(principals).toContain('cleo');
   const own = differences.filter(({ principal }) => principal === 'cleo');
-  expect(own[0]).toMatchObject({ now: 2, then: 1, appear: [], counts: { appear: 0, vanish: 1, changed: 0 }, cut: false });
+  expect(own[0]).toMatchObject({ before: 2, after: 1, appear: [], counts: { appear: 0, vanish: 1, changed: 0 }, cut: false });
   expect(own[0]!['vanish']).toEqual([expect.stringMatching(/\bid b\b/)]);
   expect(own[1]).toMatchObject({ vanish: ['n 2'], appear: ['n 1'] });
-  expect(ofClerk(touched)).toMatchObject({ object_type: 'Note', now: 'allow', then: expect.stringContaining('by row') });
+  expect(ofClerk(touched)).toMatchObject({ object_type: 'Note', before: 'allow', after: expect.stringContaining('by row') });
 });
 
 test('cells that would be masked are told by their column, and nothing was installed', async () => {
   const { differences, touched } = await rehearsed({ policy: masked, statements: [all] });
   const own = ofClerk(differences)!;
-  expect(own).toMatchObject({ now: 2, then: 2, counts: { appear: 0, vanish: 0, changed: 2 } });
+  expect(own).toMatchObject({ before: 2, after: 2, counts: { appear: 0, vanish: 0, changed: 2 } });
   expect((own['changed'] as { columns: string[] }[]).map(({ columns }) => columns)).toEqual([['amount'], ['amount']]);
   expect(ofClerk(touched)).toMatchObject({ object_type: 'Note' });
   expect(await world.admin('GET', '/admin/policies')).toEqual({ policies: [], digest: '', epoch: 0 });
@@ -70,9 +70,9 @@ test('cells that would be masked are told by their column, and nothing was insta
 test('a policy that is installed is rehearsed as deleted: its rows would come back', async () => {
   await world.admin('PUT', '/admin/policies/eu', { policy: eu }, 201);
   const { differences } = await rehearsed({ policy: null, statements: [all] }, 'eu');
-  expect(ofClerk(differences)).toMatchObject({ now: 1, then: 2, counts: { appear: 1, vanish: 0, changed: 0 } });
+  expect(ofClerk(differences)).toMatchObject({ before: 1, after: 2, counts: { appear: 1, vanish: 0, changed: 0 } });
   const forbidden = await rehearsed({ policy: 'forbid(principal, action, resource);', statements: [all] });
-  expect(ofClerk(forbidden.differences)).toMatchObject({ now: 1, then: expect.stringContaining('REL_ACL') });
+  expect(ofClerk(forbidden.differences)).toMatchObject({ before: 1, after: expect.stringContaining('REL_ACL') });
   expect(codeOf(await rehearse({ policy: null }, 'nobody'))).toEqual([404, 'REL_NOT_FOUND']);
   await world.admin('DELETE', '/admin/policies/eu');
 });
@@ -80,8 +80,8 @@ test('a policy that is installed is rehearsed as deleted: its rows would come ba
 test('a rehearsal writes nothing, needs a reason, and is recorded: the administrator with it, each principal with its reads', async () => {
   const write = await rehearsed({ policy: eu, statements: ["INSERT INTO Note (id) VALUES ('c')"] });
   expect(ofClerk(write.differences)).toMatchObject({
-    now: expect.stringContaining('REL_'),
-    then: expect.stringContaining('REL_'),
+    before: expect.stringContaining('REL_'),
+    after: expect.stringContaining('REL_'),
   });
   expect(await world.keys(world.clerk, 'Note')).toEqual(['a', 'b']);
   expect(codeOf(await rehearse({ policy: eu, reason: '' }))).toEqual([400, 'REL_INVALID']);

@@ -15,6 +15,7 @@ const asked = (routes: readonly Route[]): [method: string, path: string][] =>
 
 /** Those that a body must fit before the gate is asked. */
 const bodies: Readonly<Record<string, object>> = {
+  '/admin/policies/x/rehearsal': { policy: 'permit(principal, action, resource);', reason: 'a test' },
   '/platform/tenants/x/tier': { tier: 'gold' },
   '/admin/restore': { backup: 'x', target_dir: '/x' },
   '/admin/policies/x': { policy: 'permit(principal, action, resource);' },

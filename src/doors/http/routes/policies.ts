@@ -55,8 +55,8 @@ const rehearsed = z
           principal: z.string(),
           object_type: z.string(),
           reads: z.int().describe('of the last 1,000 recorded'),
-          now: z.string(),
-          then: z.string(),
+          before: z.string(),
+          after: z.string(),
           columns: z.array(z.string()).describe('that those reads name and that would be masked otherwise'),
         }),
       )
@@ -65,8 +65,8 @@ const rehearsed = z
       z.object({
         principal: z.string(),
         statement: z.string(),
-        now: rowsOrRefusal,
-        then: rowsOrRefusal,
+        before: rowsOrRefusal,
+        after: rowsOrRefusal,
         appear: z.array(z.string()).describe('rows by their key, the first 100'),
         vanish: z.array(z.string()),
         changed: z.array(z.object({ row: z.string(), columns: z.array(z.string()) })).describe('masked otherwise'),
