@@ -65,8 +65,7 @@ export function readCall(name: string, given: unknown) {
 /** Tools of the specification whose capability is not built, by what they wait for. */
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'notes of cases that are links of exhibits': 'add_case_note',
-    'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',
+    'images, sounds and videos, which nothing reads': 'ingest_media search_video_frames',
     workflows: 'list_workflows run_workflow workflow_status',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );

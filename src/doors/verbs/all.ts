@@ -16,6 +16,8 @@ import {
   traceCrypto,
   traceHawala,
 } from './domain.ts';
+import { addCaseNote } from './case-notes.ts';
+import { similarMultimodal } from './similar-multimodal.ts';
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
 import { findConnections, getEntityProfile, getTimeline, lookupIdentity } from './entity.ts';
 import { hybridSearch } from './hybrid.ts';
@@ -51,6 +53,7 @@ export const verbs: readonly Verb[] = [
   explainPolicy,
   nlQuery,
   hybridSearch,
+  similarMultimodal,
   searchKnowledge,
   searchEntities,
   ingestDocument,
@@ -71,6 +74,7 @@ export const verbs: readonly Verb[] = [
   resolveEntityIdentity,
   investigateEntity,
   getCaseSummary,
+  addCaseNote,
   findThreats,
   getDomainSummary,
   findInSocialCorpus,

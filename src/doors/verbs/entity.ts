@@ -11,6 +11,16 @@ import { nanosecondsOut, verb } from './verb.ts';
 
 const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;
 const shownRow = z.record(z.string(), z.unknown());
+export const foundIdentifier = z.object({ type: z.string(), column: z.string(), kind: z.string(), canonical: z.string() });
+export const timelineEvent = z.object({
+  type: z.string(),
+  kind: z.enum(['row', 'edge']),
+  key: z.string().nullable(),
+  system_from: nanosecondsOut.nullable(),
+  valid_from: nanosecondsOut.nullable(),
+  valid_to: nanosecondsOut.nullable(),
+  row: shownRow,
+});
 const entityId = z.string().min(1).describe('id of the thing, in whatever type');
 
 export const lookupIdentity = verb({
@@ -41,7 +51,7 @@ export const getEntityProfile = verb({
   output: z.object({
     entity_id: z.string(),
     entities: z.array(z.object({ type: z.string(), row: shownRow })),
-    identifiers: z.array(z.object({ type: z.string(), column: z.string(), kind: z.string(), canonical: z.string() })),
+    identifiers: z.array(foundIdentifier),
     connections: z.array(z.object({ link_type: z.string(), edges: z.int() })),
   }),
   units: 5,
@@ -68,7 +78,7 @@ export const getEntityProfile = verb({
   },
 });
 
-function identifiersOf(session: VerbSession, definition: TypeDefinition, row: Readonly<Record<string, unknown>>) {
+export function identifiersOf(session: VerbSession, definition: TypeDefinition, row: Readonly<Record<string, unknown>>) {
   const masked = session.snapshot.masksOf(definition.name);
   return identifierColumns(definition).flatMap(({ column, kind }) => {
     const cell = row[column];
@@ -90,52 +100,48 @@ export const getTimeline = verb({
   name: 'get_timeline',
   description: 'What became of a thing: every version of its rows and of its edges, in the order in which they were recorded.',
   input: z.object({ entity_id: entityId, limit: z.int().min(1).max(1_000).default(100).describe('the last so many') }),
-  output: z.object({
-    entity_id: z.string(),
-    events: z.array(
-      z.object({
-        type: z.string(),
-        kind: z.enum(['row', 'edge']),
-        key: z.string().nullable(),
-        system_from: nanosecondsOut.nullable(),
-        valid_from: nanosecondsOut.nullable(),
-        valid_to: nanosecondsOut.nullable(),
-        row: shownRow,
-      }),
-    ),
-    truncated: z.boolean(),
-  }),
+  output: z.object({ entity_id: z.string(), events: z.array(timelineEvent), truncated: z.boolean() }),
   units: 3,
   tool: { title: 'Timeline', readOnly: true },
   example: { entity_id: 'a memory' },
   run: async (session, { entity_id: id, limit }) => {
-    const events = [];
-    for (const definition of readableTypes(session)) {
-      const { name } = definition;
-      const isLink = isLinkType(definition);
-      const where = isLink ? '_pk = $1 OR from_id = $1 OR to_id = $1' : '_pk = $1';
-      // The newest of each type: no more than these can be among the newest of all.
-      const sql = `SELECT * FROM ${quote(name)} WHERE ${where} ORDER BY system_from DESC LIMIT ${limit + 1}`;
-      for (const row of shownRows(await session.answer(sql, [id], 'all'))) {
-        const instant = (column: string): bigint | null => (typeof row[column] === 'bigint' ? row[column] : null);
-        events.push({
-          type: name,
-          kind: isLink ? ('edge' as const) : ('row' as const),
-          key: textOf(row['_pk'] as string | null),
-          system_from: instant('system_from'),
-          valid_from: instant('valid_from'),
-          valid_to: instant('valid_to'),
-          row,
-        });
-      }
-    }
-    events.sort(
-      (a, b) => Number((a.system_from ?? 0n) > (b.system_from ?? 0n)) - Number((a.system_from ?? 0n) < (b.system_from ?? 0n)),
-    );
-    session.note({ result: { events: Math.min(limit, events.length) } });
-    return { entity_id: id, events: events.slice(-limit), truncated: events.length > limit };
+    const made = await timelineOf(session, id, limit);
+    session.note({ result: { events: made.events.length } });
+    return { entity_id: id, ...made };
   },
 });
+
+/** The last events of a thing, in the order in which they were recorded. */
+export async function timelineOf(session: VerbSession, id: string, limit: number) {
+  const events: z.output<typeof timelineEvent>[] = [];
+  for (const definition of readableTypes(session)) {
+    const { name } = definition;
+    const isLink = isLinkType(definition);
+    const where = isLink ? '_pk = $1 OR from_id = $1 OR to_id = $1' : '_pk = $1';
+    // The newest of each type: no more than these can be among the newest of all.
+    const sql = `SELECT * FROM ${quote(name)} WHERE ${where} ORDER BY system_from DESC LIMIT ${limit + 1}`;
+    for (const row of shownRows(await session.answer(sql, [id], 'all'))) {
+      const instant = (column: string): bigint | null => (typeof row[column] === 'bigint' ? row[column] : null);
+      events.push({
+        type: name,
+        kind: isLink ? 'edge' : 'row',
+        key: textOf(row['_pk'] as string | null),
+        system_from: instant('system_from'),
+        valid_from: instant('valid_from'),
+        valid_to: instant('valid_to'),
+        row,
+      });
+    }
+  }
+  events.sort(byTime);
+  return { events: events.slice(-limit), truncated: events.length > limit };
+}
+
+type Timed = Pick<z.output<typeof timelineEvent>, 'system_from'>;
+
+export function byTime({ system_from: a }: Timed, { system_from: b }: Timed): number {
+  return Number((a ?? 0n) > (b ?? 0n)) - Number((a ?? 0n) < (b ?? 0n));
+}
 
 export const findConnections = verb({
   ...common,

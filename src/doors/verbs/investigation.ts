@@ -2,6 +2,8 @@
 import { z } from 'zod';
 import { type RoleName, type RoleType, rolePlayers, roles } from '../../planner/functions/domain/roles.ts';
 import type { Literal } from '../../planner/statement.ts';
+import { alertTypeIn } from '../../planner/standing/rules/alerts.ts';
+import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
 import { shownRows } from './query.ts';
 import { quote } from './rows.ts';
 import type { VerbSession } from './session.ts';
@@ -30,14 +32,18 @@ export const investigateEntity = verb({
   ...common,
   name: 'investigate_entity',
   description:
-    'A thing from all sides at one instant: its rows, the rows that are one with it, lists that name it, and its neighbours.',
+    'A thing from all sides at one instant: its rows and identifiers, the rows that are one with it, lists that name it, its neighbours, ' +
+    'what became of it, and alerts about it.',
   input: z.object({ entity_id: z.string().min(1).max(1_024).describe('an id, an identifier or a name'), limit }),
   output: z.object({
     entity_id: z.string(),
     cluster: rowsOut,
     entities: z.array(z.object({ type: z.string(), row: shownRow })),
+    identifiers: z.array(foundIdentifier),
     listed: rowsOut,
     connections: rowsOut,
+    timeline: z.array(timelineEvent),
+    alerts: rowsOut,
   }),
   units: 5,
   tool: { title: 'Investigation', readOnly: true },
@@ -47,24 +53,41 @@ export const investigateEntity = verb({
     const entities: { type: string; row: Shown }[] = [];
     const listed: Shown[] = [];
     const connections: Shown[] = [];
+    const identifiers: z.output<typeof foundIdentifier>[] = [];
+    const timeline: z.output<typeof timelineEvent>[] = [];
+    const alerts: Shown[] = [];
     const isScreened = players(session, 'listing').length > 0;
     for (const { nodeId, type } of cluster.slice(0, membersMax)) {
       const [key, of] = [String(nodeId), String(type)];
       for (const row of await rowsFor(session, `SELECT * FROM ${quote(of)} WHERE _pk = $1`, [key])) {
         entities.push({ type: of, row });
+        identifiers.push(...identifiersOf(session, session.type(of), row));
         const name = typeof row['name'] === 'string' ? row['name'] : null;
         if (name !== null && isScreened)
           listed.push(...(await rowsFor(session, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${most}`, [name])));
       }
       connections.push(...(await rowsFor(session, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${most}`, [key])));
+      alerts.push(...(await alertRows(session, 'matched_type = $1 AND matched_pk = $2', [of, key], most)));
     }
+    // Rows of several types under one key are one thing with one history.
+    const keys = new Set(cluster.slice(0, membersMax).map(({ nodeId }) => String(nodeId)));
+    for (const key of keys) timeline.push(...(await timelineOf(session, key, most)).events);
+    timeline.sort(byTime);
     session.note({ result: { members: cluster.length } });
-    return { entity_id: id, cluster, entities, listed, connections };
+    return { entity_id: id, cluster, entities, identifiers, listed, connections, timeline: timeline.slice(-most), alerts };
   },
 });
 
 /** Members of a cluster that are looked into. */
 const membersMax = 32;
+
+/** Alerts that meet a condition, the newest first; none before a rule raised one, or where the caller may not read them. */
+async function alertRows(session: VerbSession, condition: string, values: readonly Literal[], most: number): Promise<Shown[]> {
+  const { catalog, offers } = session.snapshot;
+  const type = alertTypeIn(catalog);
+  if (catalog.type(type) === undefined || !offers(type)) return [];
+  return rowsFor(session, `SELECT * FROM ${quote(type)} WHERE ${condition} ORDER BY system_from DESC, _pk LIMIT ${most}`, values);
+}
 
 export const getCaseSummary = verb({
   ...common,
@@ -72,7 +95,7 @@ export const getCaseSummary = verb({
   description: 'A case with its subjects and its notes, oldest first.',
   input: z.object({ case_id: z.string().min(1), limit }),
   output: z.object({ case_id: z.string(), cases: rowsOut, notes: rowsOut }),
-  units: 2,
+  units: 5,
   tool: { title: 'Case', readOnly: true },
   example: { case_id: 'a memory' },
   run: async (session, { case_id: id, limit: most }) => {
@@ -92,9 +115,9 @@ export const getCaseSummary = verb({
 export const findThreats = verb({
   ...common,
   name: 'find_threats',
-  description: 'What threatens now: parties that are on a list, and incidents that are open.',
+  description: 'What threatens now: parties that are on a list, incidents that are open, and open alerts, the newest first.',
   input: z.object({ limit }),
-  output: z.object({ listed: rowsOut, screened: z.int(), truncated: z.boolean(), incidents: rowsOut }),
+  output: z.object({ listed: rowsOut, screened: z.int(), truncated: z.boolean(), incidents: rowsOut, alerts: rowsOut }),
   units: 5,
   tool: { title: 'Threats', readOnly: true },
   example: {},
@@ -117,8 +140,9 @@ export const findThreats = verb({
     }
     const incidents =
       players(session, 'incident').length === 0 ? [] : await rowsFor(session, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${most}`);
-    session.note({ result: { listed: listed.length, incidents: incidents.length } });
-    return { listed: listed.slice(0, most), screened, truncated: isCut || listed.length > most, incidents };
+    const alerts = await alertRows(session, "status = 'open'", [], most);
+    session.note({ result: { listed: listed.length, incidents: incidents.length, alerts: alerts.length } });
+    return { listed: listed.slice(0, most), screened, truncated: isCut || listed.length > most, incidents, alerts };
   },
 });
 

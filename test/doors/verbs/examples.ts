@@ -10,6 +10,7 @@ const textOf = ({ content }: Reply): Record<string, string> => JSON.parse(conten
 
 /** Types that functions of the domain read by their role. */
 const roles: Readonly<Record<string, object>> = {
+  Case: { title: 'string', status: 'string', subjects: 'json' },
   Listing: { name: 'string', list: 'string' },
   Ownership: { owner: 'string', owned: 'string', pct: 'number' },
   Sighting: { subject: 'string', lat: 'number', lon: 'number' },
@@ -32,6 +33,7 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
   }
   await world.call('POST', '/ingest?object_type=Somebody', [{ id: '1', who: 'nobody' }], headers);
   const task = await world.call('POST', '/ingest?object_type=Somebody&async=true', [{ id: '2', who: 'no one' }], headers);
+  await world.call('POST', '/ingest?object_type=Case', [{ id: 'a case', title: 'Pier' }], headers);
   const [{ id }, { id: other }] = [
     await post('remember', { content: 'the kettle is blue', session_id: 's1' }),
     await post('remember', { content: 'tea is hot' }),

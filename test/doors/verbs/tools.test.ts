@@ -59,11 +59,7 @@ const specified = (
 
 /** What this version has no function for yet: a tool that comes is taken out here. */
 const missing = new Set(
-  (
-    'ingest_media ' +
-    'add_case_note similar_multimodal list_workflows run_workflow workflow_status ' +
-    'search_video_frames face_match'
-  ).split(' '),
+  ('ingest_media ' + 'list_workflows run_workflow workflow_status ' + 'search_video_frames face_match').split(' '),
 );
 
 describe('flat routes', () => {
@@ -136,9 +132,10 @@ describe('flat routes', () => {
       ['seen at the pier'],
     ]);
     expect(await told('get_case_summary', { case_id: 'no case' })).toMatchObject({ cases: [], notes: [] });
-    expect((await told('get_domain_summary', { domain: 'cases' }))['types']).toEqual([
-      { role: 'case', type: 'Case', rows: 1 },
-      { role: 'case_note', type: 'CaseNote', rows: 1 },
+    const counted = (await told('get_domain_summary', { domain: 'cases' }))['types'];
+    expect(counted.map(({ role, type }: Json) => [role, type])).toEqual([
+      ['case', 'Case'],
+      ['case_note', 'CaseNote'],
     ]);
     expect((await told('find_in_social_corpus', { query: 'storm' }))['posts'].map(({ row }: Json) => row._pk)).toEqual([
       'post-1',
@@ -149,6 +146,68 @@ describe('flat routes', () => {
       'Listing',
       'l2',
     ]);
+  });
+
+  test('a note stands in its case, and in its exhibit', async () => {
+    await known(world);
+    const { json: exhibit } = await world.call('POST', '/exhibits', { title: 'Pier', purpose: 'test' });
+    const exhibitId = exhibit['exhibit_id'];
+    const made = await told('add_case_note', { case_id: 'a case', text: 'a red boat', exhibit_id: exhibitId });
+    expect(made).toMatchObject({ case_id: 'a case', exhibit_link: 1 });
+    await told('add_case_note', { case_id: 'a case', text: 'no boat', author: 'eve' });
+    const { notes } = await told('get_case_summary', { case_id: 'a case' });
+    expect(notes.slice(-2).map(({ text, author, exhibit_id: of }: Json) => [text, author, of ?? null])).toEqual([
+      ['a red boat', expect.any(String), exhibitId],
+      ['no boat', 'eve', null],
+    ]);
+    const shown = await world.call('GET', `/exhibits/${String(exhibitId)}`);
+    expect((shown.json['links'] as Json[]).map(({ act, text }) => [act, text])).toEqual([['note', 'a red boat']]);
+    for (const [given, status, code] of [
+      [{ case_id: 'no case' }, 404, 'REL_NOT_FOUND'],
+      [{ case_id: 'a case', exhibit_id: 'no exhibit' }, 404, 'REL_NOT_FOUND'],
+    ] as const) {
+      const { status: got, json } = await call('add_case_note', { purpose: 'test', text: 'lost', ...given });
+      expect([got, json['content'][1].json.code]).toEqual([status, code]);
+    }
+    expect((await told('get_case_summary', { case_id: 'a case' }))['notes']).toHaveLength(notes.length);
+  });
+
+  test('rows like a text, a vector, a row', async () => {
+    await world.call('POST', '/types', {
+      name: 'Picture',
+      properties: { id: 'string', caption: 'string', v: { type: 'vector', dims: 2 } },
+      primary_key: 'id',
+    });
+    await world.call('POST', '/ingest?object_type=Picture', [
+      { id: 'a', caption: 'a red boat', v: [1, 0] },
+      { id: 'b', caption: 'a green hill', v: [0, 1] },
+      { id: 'c', caption: 'boats', v: [0.9, 0.1] },
+    ]);
+    const like = async (given: object): Promise<unknown> =>
+      (await told('similar_multimodal', { entity_type: 'Picture', ...given }))['rows'].map(({ _pk }: Json) => _pk);
+    expect(await like({ vector: [0, 1e-7], limit: 1 })).toEqual(['b']);
+    expect(await like({ entity_id: 'a' })).toEqual(['c', 'b']);
+    expect(((await like({ text: 'green hill' })) as string[])[0]).toBe('b');
+    const refused = await call('similar_multimodal', { purpose: 'test', entity_type: 'Picture', text: 'x', modality: 'image' });
+    expect([refused.status, refused.json['content'][1].json.code]).toEqual([501, 'REL_NOT_IMPLEMENTED']);
+    expect((await call('similar_multimodal', { purpose: 'test', entity_type: 'Picture' })).status).toBe(400);
+  });
+
+  test('open alerts are threats, and stand beside the entity that they are about', async () => {
+    await world.call('POST', '/types', { name: 'Suspect', properties: { id: 'string', name: 'string' }, primary_key: 'id' });
+    await world.call('POST', '/ingest?object_type=Suspect', [{ id: 'z1', name: 'Zebulon Quist' }]);
+    const alert = { rule_id: 'r', rule_version: 1, title: 'suspects', matched_type: 'Suspect', matched_pk: 'z1' };
+    await world.call('POST', '/ingest/auto?object_type=Alert', [
+      { _pk: 'alert-1', ...alert, status: 'open' },
+      { _pk: 'alert-2', ...alert, status: 'closed' },
+    ]);
+    expect((await told('find_threats'))['alerts'].map(({ _pk }: Json) => _pk)).toEqual(['alert-1']);
+    const found = await told('investigate_entity', { entity_id: 'z1' });
+    expect(found['alerts'].map(({ _pk }: Json) => _pk).sort()).toEqual(['alert-1', 'alert-2']);
+    expect(found['timeline'].map(({ type, key }: Json) => [type, key])).toEqual([['Suspect', 'z1']]);
+    const { rules, models } = await told('suggest_extensions');
+    expect(rules).toContainEqual({ type: 'Listing', kind: 'enrich' });
+    expect(models.map(({ setting }: Json) => setting)).toContain('SERVICE_LLM_URL');
   });
 
   test('errors: the envelope, and the status of each', async () => {

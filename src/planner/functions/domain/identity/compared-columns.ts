@@ -30,7 +30,7 @@ const referenceWords = new Set(
 const otherWords = new Set('key uuid guid hash created updated modified source file url image embedding'.split(' '));
 
 /** Roles whose rows are things that have an identity; of the other roles, rows are what happened to these. */
-const identityRoles: ReadonlySet<RoleName> = new Set(['party', 'listing', 'account']);
+export const identityRoles: ReadonlySet<RoleName> = new Set(['party', 'listing', 'account']);
 
 /** In the order of the properties. Empty where nothing of the type tells rows apart. */
 export function comparedColumns(definition: TypeDefinition): readonly ComparedColumn[] {
