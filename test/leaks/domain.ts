@@ -78,6 +78,16 @@ export const domainTypes: Readonly<Record<string, DomainType>> = {
     rows: [{ id: 'u1', lat: 51.5, lon: -0.2, status: 'free' }],
     hidden: [],
   },
+  Case: {
+    properties: { title: text, status: text, subjects: 'json' },
+    rows: [{ id: 'k1', title: 'Pier', status: 'open', subjects: ['a1'] }],
+    hidden: ['title'],
+  },
+  CaseNote: {
+    properties: { case_id: text, text, author: text, exhibit_id: text },
+    rows: [{ id: 'n1', case_id: 'k1', text: 'a red boat', author: 'ann' }],
+    hidden: ['text', 'author'],
+  },
 };
 
 export const domainDefinitions: readonly object[] = Object.entries(domainTypes).map(([name, { properties }]) => ({

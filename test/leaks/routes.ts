@@ -177,6 +177,16 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],
   resolve_entity_identity: [{ identity: 'a1' }, { identity: 'x1' }, { identity: '+44 20 7946 0018' }, { identity: 'Bob Tomb' }],
   investigate_entity: [{ entity_id: 'a1' }, { entity_id: 'x1' }, { entity_id: 'Bob Tomb' }],
+  get_case_summary: [{ case_id: 'k1' }, { case_id: 'x1' }],
+  add_case_note: [
+    { case_id: 'k1', text: 'mine' },
+    { case_id: 'x1', text: 'mine' },
+  ],
+  similar_multimodal: [
+    { entity_type: 'MemoryItem', text: 'secret of the victim' },
+    { entity_type: 'Account', entity_id: 'x1' },
+    { entity_type: 'Account', entity_id: 'a1' },
+  ],
   find_in_social_corpus: [{ query: 'day' }],
   lookup_identity: [{ raw: 'ann@example.org' }, { raw: '+44 20 7946 0018' }],
   get_entity_profile: [{ entity_id: 'p1' }, { entity_id: 'x1' }, { entity_id: 'a1' }],
