@@ -8,6 +8,9 @@ import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
 import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
 import { builtDoors } from './doors/doors.ts';
+import { builtinWorkflows } from './doors/workflows/builtin-workflows.ts';
+import { approverOf, readSteps } from './doors/workflows/definition.ts';
+import { performWorkflows, type WorkflowDependencies } from './doors/workflows/run.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { type AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
@@ -21,6 +24,7 @@ import { tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
 import { JobScheduler } from './governance/jobs/scheduler.ts';
+import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
 import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
@@ -135,6 +139,7 @@ export class Service {
   /** Runs scheduled jobs. */
   readonly scheduler: JobScheduler;
   readonly jobDesk: JobDesk;
+  readonly workflows: WorkflowDesk;
   readonly views: MaterializedViews;
   readonly erasures: ErasureDesk;
   readonly embeddings: EmbeddingDesk;
@@ -149,6 +154,8 @@ export class Service {
   readonly #licence: Licence;
   readonly #say: (line: string) => void;
   readonly #closing = new AbortController();
+  #callTool: WorkflowDependencies['callTool'] = () =>
+    Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no door serves tools here'));
   /** Null: nothing is saved. */
   readonly checkpoints: CheckpointKeeper | null;
   readonly columns: ColumnStore | null;
@@ -250,11 +257,31 @@ export class Service {
       beginning,
       absentCaller: (owner) => this.authenticator.absentCaller(owner),
       perform: performJobs({ planner, chores: this.#chores() }),
+      performWorkflow: performWorkflows({
+        gate: this.gate,
+        planner,
+        clock,
+        stepsOf: (id) => {
+          const steps = this.workflows.stepsOf(id);
+          return steps === null ? null : readSteps(steps);
+        },
+        callTool: (call) => this.#callTool(call),
+      }),
+      workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,
       parallelMax: settings.SERVICE_JOBS_MAX_PARALLEL,
     });
     const { scheduler, jobs: runner } = this;
     this.jobDesk = new JobDesk({ jobs: projections.jobs, scheduler, runner, clock, ids, beginning });
+    this.workflows = new WorkflowDesk({
+      jobs: projections.jobs,
+      desk: this.jobDesk,
+      scheduler,
+      ids,
+      beginning,
+      builtins: builtinWorkflows,
+      approver: (steps, path) => approverOf(readSteps(steps), path),
+    });
     this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
       gate: this.gate,
@@ -335,6 +362,11 @@ export class Service {
   async settle(): Promise<void> {
     await this.#enterKeys();
     this.projections.rows.beginIndexes();
+  }
+
+  /** Takes the way in which steps of workflows call tools, from the door that serves them. */
+  serveTools(call: WorkflowDependencies['callTool']): void {
+    this.#callTool = call;
   }
 
   /** Work of the store's own that a job may do. */

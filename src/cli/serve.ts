@@ -148,6 +148,8 @@ export async function openHttpDoor(
     erasures: service.erasures,
     jobs: service.jobs,
     schedule: service.jobDesk,
+    workflows: service.workflows,
+    serveTools: (call) => service.serveTools(call),
     authenticator: service.authenticator,
     system: {
       version: service.version,

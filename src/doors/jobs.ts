@@ -5,10 +5,12 @@ import type { Caller } from '../governance/caller.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { JobDesk } from '../governance/jobs/job-desk.ts';
 import type { JobRunner, JobView } from '../governance/jobs/job-runner.ts';
+import type { WorkflowDesk } from '../governance/jobs/workflow-desk.ts';
 import type { Json } from '../log/values/canonical-json.ts';
 import { learnColumns } from '../planner/standing/rules/condition.ts';
 import { questionOf } from '../planner/standing/jobs/perform.ts';
 import type { PlannerContract } from '../planner/planner-contract.ts';
+import { plainJson } from './workflows/definition.ts';
 import type { JobDefinition, JobRecord } from '../projections/jobs/job.ts';
 
 const instant = z.bigint().or(z.int());
@@ -150,6 +152,7 @@ export function describeScheduled(desk: JobDesk, job: JobRecord, caller: Caller)
 export interface JobRooms {
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
+  readonly workflows: WorkflowDesk;
   readonly planner: PlannerContract;
 }
 
@@ -167,7 +170,7 @@ export function findJobView({ jobs, schedule }: Pick<JobRooms, 'jobs' | 'schedul
 
 export async function scheduleJob(
   invocation: Invocation,
-  { planner, schedule }: Pick<JobRooms, 'schedule' | 'planner'>,
+  { planner, schedule, workflows }: Pick<JobRooms, 'schedule' | 'planner' | 'workflows'>,
   input: JobInput,
 ) {
   const snapshot = invocation.snapshot();
@@ -175,7 +178,8 @@ export async function scheduleJob(
   const { run } = input;
   const given = ([run.sql, run.rules, run.function, run.workflow, run.chore] as const).filter((each) => each !== undefined);
   if (given.length !== 1) throw new ServiceError('REL_INVALID', 'run has one of sql, rules, function, workflow and chore');
-  if (run.workflow !== undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version schedules no workflows yet');
+  if (run.workflow !== undefined && workflows.idOf(run.workflow, caller) === null)
+    throw new ServiceError('REL_NOT_FOUND', `there is no workflow ${JSON.stringify(run.workflow)}`);
   // Errors of the question are its maker's to see.
   if (run.sql !== undefined) await learnColumns(planner, caller, snapshot, run.sql);
   if (run.function !== undefined) questionOf({ function: run.function, arguments: (run.arguments ?? []) as Json });
@@ -184,7 +188,7 @@ export async function scheduleJob(
       throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
   const definition: JobDefinition = {
     name: input.name,
-    run: JSON.parse(JSON.stringify(run)) as JobDefinition['run'],
+    run: plainJson(run) as JobDefinition['run'],
     interval_secs: input.interval_secs ?? null,
     cron: input.cron ?? null,
     time_zone: input.time_zone ?? null,

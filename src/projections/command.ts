@@ -487,7 +487,7 @@ export interface ChangeJob {
   readonly reason: string | null;
 }
 
-/** The store's own: a run, or a round of rules, with the alerts that it raises. */
+/** The store's own: a run, a step of one, or a round of rules, with the alerts that it raises or the rows that it writes. */
 export interface RecordRun {
   readonly kind: 'record-run';
   readonly run: RunRecord;

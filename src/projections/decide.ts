@@ -33,7 +33,7 @@ import type { RuleRecord } from './rules/rule.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
-import { alertProperties } from './catalog/builtin-types.ts';
+import { alertProperties, alertType, otherAlertType } from './catalog/builtin-types.ts';
 import { MadeTypes } from './catalog/made-types.ts';
 import { decideBatch } from './rows/writes/batch.ts';
 import { sourceSealing } from './rows/checks/source-seals.ts';
@@ -158,7 +158,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 
-/** Their type comes with the first of them. */
+/** The type of alerts comes with the first of them. */
 function decideAlerts(
   alerts: PutRows,
   catalog: CatalogReader,
@@ -167,7 +167,8 @@ function decideAlerts(
   next: NextPosition,
 ): Decision {
   const name = alerts.type;
-  if (catalog.type(name) !== undefined) return decidePut(alerts, catalog, rows, context, next);
+  if (catalog.type(name) !== undefined || (name !== alertType && name !== otherAlertType))
+    return decidePut(alerts, catalog, rows, context, next);
   const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
   const { drafts } = decideRegister(register, catalog, rows, context, next);
   const made = new MadeTypes(catalog);

@@ -58,7 +58,7 @@ describe('a job', () => {
     ['a zone that does not exist', { run: count, cron: '0 4 * * *', time_zone: 'Europe/Nowhere' }, 400, 'cron'],
     ['an error of its question', { run: { sql: 'SELECT nothing FROM Login' } }, 400, '1:8'],
     ['a rule that is not there', { run: { rules: ['none'] } }, 404, 'none'],
-    ['a workflow', { run: { workflow: 'x' } }, 501, 'workflows'],
+    ['a workflow that is not there', { run: { workflow: 'x' } }, 404, 'workflow'],
   ])('is refused: %s', async (_, job, status, part) => {
     const refused = await world.call('POST', '/jobs', { name: 'x', ...job });
     expect([refused.status, refused.json['detail']]).toEqual([status, expect.stringContaining(part)]);

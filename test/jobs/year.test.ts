@@ -55,6 +55,8 @@ class JobWorld {
           this.seen.push({ job: definition.name, instant });
           return { alerts: null, result: null };
         }),
+      performWorkflow: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no workflows here')),
+      workflowOf: () => null,
       warn: (line) => expect.unreachable(line),
       parallelMax: 2,
     }));

@@ -215,6 +215,11 @@ export const differences: readonly Difference[] = [
         run_now: false,
       };
       stage.ids.set('hidden job', jsonOf(await stage.must('POST', '/jobs', headers, JSON.stringify(job)))['job_id'] as string);
+      const steps = [{ approve: { principal: canaries.text(victim, 'who approves') } }];
+      const workflow = JSON.stringify({ name: 'hidden workflow', steps });
+      stage.ids.set('hidden workflow', jsonOf(await stage.must('POST', '/workflows', headers, workflow))['id'] as string);
+      const asked = JSON.stringify({ name: 'hidden workflow', arguments: { x: canaries.text(victim, 'an argument') } });
+      stage.ids.set('hidden run', jsonOf(await stage.must('POST', '/workflows/runs', headers, asked))['run_id'] as string);
       const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit') });
       stage.ids.set('hidden exhibit', jsonOf(await stage.must('POST', '/exhibits', headers, title))['exhibit_id'] as string);
       await stage.ask(`WATCH PURPOSE 'test' SELECT id FROM Deal WHERE note = '${canaries.text(victim, 'a watch')}'`, 'initech');

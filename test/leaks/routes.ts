@@ -466,6 +466,21 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
     ]),
   ),
   'GET /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
+  'POST /workflows': { probes: [json({ name: 'hidden', steps: [{ query: { sql: 'SELECT nothing FROM Vault' } }] })] },
+  'DELETE /workflows/:id': { probes: [{ path: at('/workflows/', 'hidden workflow') }, to('/workflows/none')] },
+  'POST /workflows/runs': { probes: [json({ name: 'hidden workflow' }), json({ name: 'nobody-has-this' })] },
+  'GET /workflows/runs/:id': { probes: [{ path: at('/workflows/runs/', 'hidden run') }, to('/workflows/runs/none')] },
+  ...Object.fromEntries(
+    ['cancel', 'approve'].map((act) => [
+      `POST /workflows/runs/:id/${act}`,
+      {
+        probes: [
+          { path: (stage: Stage) => `/workflows/runs/${stage.ids.get('hidden run') ?? 'none'}/${act}`, ...json({}) },
+          { path: `/workflows/runs/none/${act}`, ...json({}) },
+        ],
+      },
+    ]),
+  ),
   'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
 
   'POST /tenants': { probes: ['zorg', 'nobody-has-this'].map((tenant) => json({ id: tenant })) },

@@ -28,11 +28,11 @@ function open(disk: FaultyDisk): Promise<Service> {
 
 /** What each recall that was answered told, by its call id. */
 async function run(service: Service): Promise<{ readonly answered: Map<string, readonly string[]>; readonly refused: number }> {
-  const { planner, clock, ids, jobs, jobDesk: schedule, yieldTurn } = service;
+  const { planner, clock, ids, jobs, jobDesk: schedule, workflows, yieldTurn } = service;
   const system = { version: 'test' } as VerbDependencies['system'];
   const metrics = { registry: { metrics: async () => '' } };
   const none = { embedder: null, translator: null, readDocuments: readDocument };
-  const parts: VerbDependencies = { planner, clock, ids, jobs, schedule, yieldTurn, system, metrics, ...none };
+  const parts: VerbDependencies = { planner, clock, ids, jobs, schedule, workflows, yieldTurn, system, metrics, ...none };
   const answered = new Map<string, readonly string[]>();
   let refused = 0;
   let asked = 0;

@@ -61,7 +61,7 @@ class World {
 
   async call(name: string, input: object): Promise<Record<string, unknown>> {
     const { service } = this;
-    const { planner, clock, ids, jobs, jobDesk: schedule, yieldTurn } = service;
+    const { planner, clock, ids, jobs, jobDesk: schedule, workflows, yieldTurn } = service;
     const system = { version: 'test' } as VerbDependencies['system'];
     const metrics = { registry: { metrics: async () => '' } };
     const parts: VerbDependencies = {
@@ -70,6 +70,7 @@ class World {
       ids,
       jobs,
       schedule,
+      workflows,
       yieldTurn,
       system,
       metrics,

@@ -32,6 +32,7 @@ export async function recallMeasured(half: 1 | 2, seed: number): Promise<MemoryF
       ids: service.ids,
       jobs: service.jobs,
       schedule: service.jobDesk,
+      workflows: service.workflows,
       yieldTurn: service.yieldTurn,
       system: { version: 'test' } as VerbDependencies['system'],
       metrics: { registry: { metrics: async () => '' } },

@@ -19,6 +19,7 @@ import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { JobDesk } from '../../governance/jobs/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
@@ -28,6 +29,7 @@ import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../frame/drain.ts';
 import type { HttpStrangers } from '../frame/strangers.ts';
 import type { IngestTasks } from '../ingest-tasks.ts';
+import type { WorkflowDependencies } from '../workflows/run.ts';
 import type { Bodies } from '../frame/http/bodies.ts';
 import type { ConsoleDesk } from './console/desk.ts';
 import type { ConsoleFiles } from './console/pages.ts';
@@ -70,6 +72,9 @@ export interface HttpDoorOptions {
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
+  readonly workflows: WorkflowDesk;
+  /** Takes the way in which steps of workflows call tools; absent: nothing runs them here. */
+  readonly serveTools?: (call: WorkflowDependencies['callTool']) => void;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller' | 'absentCaller'>;
   readonly system: SystemDesk;
   readonly readLimit: RateLimiter;

@@ -40,6 +40,7 @@ import { RouteTable } from './route-table.ts';
 import { adminRoutes, dataRoutes } from './routes/all.ts';
 import { consoleSessionRoutes, workbenchRoutes } from './routes/console.ts';
 import { plainIngest } from './routes/ingest.ts';
+import { callStep } from '../workflows/step-tools.ts';
 import { plainQuery } from './routes/query.ts';
 
 const connectionsMax = 10_000;
@@ -69,6 +70,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   options.erasures?.reach(context.tasks);
+  options.serveTools?.((step) => callStep(context, step));
   const { settings, tls } = options;
   const data = createListener(context, tls ?? null);
   await describeRoutes(data, context);

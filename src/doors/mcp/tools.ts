@@ -66,7 +66,6 @@ export function readCall(name: string, given: unknown) {
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'images, sounds and videos, which nothing reads': 'ingest_media search_video_frames',
-    workflows: 'list_workflows run_workflow workflow_status',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );
 

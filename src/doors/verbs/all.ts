@@ -31,6 +31,7 @@ import { createRule, importSigmaRules, listRules } from './rules.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
 import { suggestExtensions } from './suggest-extensions.ts';
 import type { Verb } from './verb.ts';
+import { listWorkflows, runWorkflow, workflowStatus } from './workflows.ts';
 
 export const verbs: readonly Verb[] = [
   remember,
@@ -95,6 +96,9 @@ export const verbs: readonly Verb[] = [
   scheduleJobVerb,
   listJobs,
   jobStatus,
+  listWorkflows,
+  runWorkflow,
+  workflowStatus,
   serverHealth,
   metrics,
   eraseSubject,

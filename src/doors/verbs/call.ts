@@ -22,6 +22,8 @@ export interface VerbCall {
   readonly breakGlass?: string | null;
   readonly accessScopeRef?: string | null;
   readonly gone?: AbortSignal | undefined;
+  /** Key of its ToolCall row: a call whose row is there already is refused whole, with REL_CONFLICT. */
+  readonly callId?: string;
 }
 
 export class MissingPurpose extends ServiceError {
@@ -62,6 +64,7 @@ export async function callVerb(gate: GateContract, parts: VerbDependencies, call
       verb: verb.name,
       purpose,
       signal: gone,
+      callId: call.callId,
       arguments: given,
     });
     const made = await verb.run(session, input);

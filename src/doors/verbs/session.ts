@@ -9,6 +9,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../governance/gate-contract.ts';
 import type { JobDesk } from '../../governance/jobs/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
@@ -30,6 +31,7 @@ export interface VerbDependencies {
   readonly embedder: Embedder | null;
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
+  readonly workflows: WorkflowDesk;
   readonly system: SystemDesk;
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly yieldTurn: () => Promise<void>;
@@ -52,6 +54,7 @@ interface CallInfo {
   readonly verb: string;
   readonly purpose: string | null;
   readonly signal: AbortSignal | undefined;
+  readonly callId?: string | undefined;
   readonly arguments: unknown;
 }
 
@@ -82,7 +85,7 @@ export class VerbSession {
     this.invocation = invocation;
     this.purpose = call.purpose;
     this.signal = call.signal;
-    this.callId = parts.ids.next();
+    this.callId = call.callId ?? parts.ids.next();
     this.#call = call;
     this.#startedMs = parts.clock.monotonicMs();
   }
@@ -205,6 +208,7 @@ export class VerbSession {
     const { arguments: given = this.#call.arguments, result = null, recipe = null, sessionId = null } = this.#facts;
     const latency = this.parts.clock.monotonicMs() - this.#startedMs;
     const row = { id: this.callId, name: this.#call.verb, arguments: given, result, latency, session_id: sessionId, recipe };
-    return putting({ definition: this.type('ToolCall'), rows: [row], provenance: this.provenance() });
+    const put = putting({ definition: this.type('ToolCall'), rows: [row], provenance: this.provenance() });
+    return this.#call.callId === undefined ? put : { ...put, when: 'absent' };
   }
 }

@@ -80,7 +80,7 @@ export class JobDesk {
     this.#requireJob(id, invocation.caller);
     invocation.describe({ template: `${change} job ?`, literals: [id] });
     await invocation.submit({ kind: 'change-job', id, change, reason: null }, { sync: true });
-    if (change === 'ended') this.#cancel(id, invocation.caller);
+    if (change === 'ended') await this.#cancel(id, invocation.caller);
     this.#parts.scheduler.look();
     return this.#parts.jobs.job(id)!;
   }
@@ -90,12 +90,15 @@ export class JobDesk {
     this.#requireJob(id, invocation.caller);
     invocation.describe({ template: 'cancel job ?', literals: [id] });
     invocation.checkInspects();
-    if (this.#cancel(id, invocation.caller)) await this.#awaitRun(id);
+    if (await this.#cancel(id, invocation.caller)) await this.#awaitRun(id);
     return this.#parts.jobs.job(id)!;
   }
 
-  #cancel(id: string, caller: Caller): boolean {
-    const { open } = this.#parts.jobs.job(id)!;
+  async #cancel(id: string, caller: Caller): Promise<boolean> {
+    const job = this.#parts.jobs.job(id)!;
+    const { open } = job;
+    if (open?.state === 'queued' && this.#parts.scheduler.underWay(id) === undefined)
+      await this.#parts.scheduler.endWaiting(job, 'REL_CANCELLED');
     const view = open === null ? undefined : this.#parts.runner.list(caller).find((each) => each.id === open.id);
     if (view === undefined || view.finishedAt !== null) return false;
     this.#parts.runner.cancel(view.id, caller);
@@ -116,8 +119,8 @@ export class JobDesk {
     return job;
   }
 
-  #isShown({ owner, path, made }: JobRecord, caller: Caller): boolean {
-    if (made < this.#parts.beginning(path)) return false;
+  #isShown({ owner, path, made, definition }: JobRecord, caller: Caller): boolean {
+    if (made < this.#parts.beginning(path) || definition.run.steps !== undefined) return false;
     // The path tells tenants apart.
     return isShownTo(caller, { principal: owner.principal, credential: owner.credential, tenant: caller.tenant, path });
   }

@@ -6,7 +6,8 @@
  *
  * Invariants:
  * - One run of a job at a time. A run is begun at least once; its effects are there once, with the entry that ends it.
- * - A run that was cut off begins again, at most five times in all.
+ * - A run that was cut off begins again, at most five times in all; that of a workflow goes on behind the last step that is on record. One
+ *   that waits is on record as queued, and takes no place of those that run.
  * - An owner that has lost its rights has no runs: the job is paused, and says why.
  */
 import type { Clock, Ids } from '../../clock.ts';
@@ -14,7 +15,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { canonicalJson } from '../../log/values/canonical-json.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { attemptsMax, type JobRecord, type RunRecord } from '../../projections/jobs/job.ts';
+import { attemptsMax, type JobRecord, type RecordedStep, type RunRecord, type WorkflowStep } from '../../projections/jobs/job.ts';
 import type { AbsentOwner } from '../authentication/authenticator.ts';
 import { type Caller, tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
@@ -41,17 +42,44 @@ export type PerformJob = (
   },
 ) => Promise<JobEffect>;
 
+/** The work of a workflow's run: the steps that have not ended. Each step is an invocation of its own. */
+export type PerformWorkflow = (
+  job: JobRecord,
+  work: {
+    readonly caller: Caller;
+    readonly run: RunRecord;
+    readonly steps: ReadonlyMap<string, RecordedStep>;
+    readonly signal: AbortSignal;
+    readonly progress: JobWork['progress'];
+    /** Puts a step on record, in one append with the rows that it writes. */
+    readonly record: (step: WorkflowStep, rows?: (invocation: Invocation) => PutRows) => Promise<void>;
+  },
+) => Promise<WorkflowEffect>;
+
+/** `until`: it waits at this step, and goes on at this nanosecond; null: when somebody says so. */
+export type WorkflowEffect =
+  | { readonly alerts: number; readonly result: Json }
+  | { readonly until: bigint | null; readonly step: WorkflowStep };
+
 export interface JobSchedulerDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
   readonly clock: Clock;
   readonly ids: Pick<Ids, 'next'>;
   readonly runner: Pick<JobRunner, 'start'>;
-  readonly jobs: { readonly epoch: number; all(): Iterable<JobRecord>; job(id: string): JobRecord | undefined };
+  readonly jobs: {
+    readonly epoch: number;
+    all(): Iterable<JobRecord>;
+    job(id: string): JobRecord | undefined;
+    steps(id: string): ReadonlyMap<string, RecordedStep>;
+  };
   /** Nanosecond from which a tenant is the one that it is. */
   readonly beginning: (path: string | null) => bigint;
   /** Throws REL_ACL where the owner has lost its rights. */
   readonly absentCaller: (owner: AbsentOwner) => Caller;
   readonly perform: PerformJob;
+  readonly performWorkflow: PerformWorkflow;
+  /** Id of the workflow that the name means to a job now; null: there is none. */
+  readonly workflowOf: (name: string, job: Pick<JobRecord, 'path'>) => string | null;
   /** One line for the operator. */
   readonly warn: (line: string) => void;
   /** SERVICE_JOBS_MAX_PARALLEL. */
@@ -65,6 +93,7 @@ interface Timed {
 
 /** The loop looks at the clock this often at least: it may be set. */
 const tickMsMax = 30_000;
+const restNs = 10_000_000_000n;
 const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class JobScheduler {
@@ -73,6 +102,8 @@ export class JobScheduler {
   /** By job; computed again only where its record is another one. */
   readonly #timed = new Map<string, Timed>();
   readonly #running = new Map<string, Promise<void>>();
+  /** Nanosecond before which a job is not begun again: its run could not be put on record. */
+  readonly #rests = new Map<string, bigint>();
   #epoch: number | null = null;
   #wake: (() => void) | null = null;
 
@@ -112,6 +143,7 @@ export class JobScheduler {
     const doneAt = (id: string): bigint | null => this.#doneAt(id);
     if (jobs.epoch !== this.#epoch) {
       this.#epoch = jobs.epoch;
+      for (const id of this.#timed.keys()) if (jobs.job(id) === undefined) this.#timed.delete(id);
       for (const record of jobs.all()) {
         if (record.definition.after === null && this.#timed.get(record.id)?.record === record) continue;
         this.#timed.set(record.id, { record, due: nextDue(record, doneAt) });
@@ -127,9 +159,21 @@ export class JobScheduler {
       }
       if (state !== 'scheduled' && open === null) continue;
       if (made < beginning(path)) continue;
+      const rests = this.#rests.get(id);
+      if (rests !== undefined && rests > now) {
+        if (next === null || rests < next) next = rests;
+        continue;
+      }
+      const until = open?.state === 'queued' ? open.until : undefined;
+      if (until === null) continue;
+      if (until !== undefined && BigInt(until) > now) {
+        if (next === null || BigInt(until) < next) next = BigInt(until);
+        continue;
+      }
       // A run that an earlier process began: this one does not run it.
       if (open !== null) {
-        void this.#begin(record, { ...open, attempt: open.attempt + (open.state === 'running' ? 1 : 0) });
+        const { until: _, ...run } = open;
+        void this.#begin(record, { ...run, state: 'running', attempt: open.attempt + (open.state === 'running' ? 1 : 0) });
         continue;
       }
       const found = dueAt(record, now, doneAt);
@@ -149,6 +193,20 @@ export class JobScheduler {
     if (job.open !== null || this.#running.has(job.id)) throw new ServiceError('REL_CONFLICT', 'a run of the job is under way');
     const now = this.#parts.clock.now();
     return this.#begin(job, this.#runOf(job, now, 0, now));
+  }
+
+  /** Ends a run that waits. */
+  async endWaiting({ open }: JobRecord, reason: string): Promise<void> {
+    if (open?.state !== 'queued') return;
+    const { until: _, ...run } = open;
+    await this.#record({ ...run, state: 'cancelled', reason });
+  }
+
+  /** A step that a run waits at has ended: the run goes on now. */
+  async goOn({ open }: JobRecord, step: WorkflowStep): Promise<void> {
+    if (open?.state !== 'queued') throw new ServiceError('REL_CONFLICT', 'the run does not wait');
+    await this.#record({ ...open, until: String(this.#parts.clock.now()), step });
+    this.tick();
   }
 
   /** The run of a job that is under way in this process; undefined where none is. */
@@ -184,9 +242,11 @@ export class JobScheduler {
   }
 
   #begin(job: JobRecord, run: RunRecord): Promise<void> {
+    this.#rests.delete(job.id);
     const work = this.#run(job, run)
       .catch((error: unknown) => {
-        // A drain: the run is on record as begun, and the next start begins it again.
+        // A drain, or a disk that is full: the run is on record as begun, and is begun again later.
+        this.#rests.set(job.id, this.#parts.clock.now() + restNs);
         if (error instanceof ServiceError) return;
         this.#parts.warn(
           `the job ${job.id} has failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
@@ -201,14 +261,20 @@ export class JobScheduler {
     return work;
   }
 
-  async #run(job: JobRecord, run: RunRecord): Promise<void> {
-    if (run.attempt > attemptsMax) return this.#record({ ...run, state: 'failed', reason: 'too_many_attempts' });
+  async #run(job: JobRecord, begun: RunRecord): Promise<void> {
+    // A workflow that gets on is not given up.
+    const reached = [...this.#parts.jobs.steps(job.id).values()].at(-1)?.attempt ?? 1;
+    if (begun.attempt - reached >= attemptsMax) return this.#record({ ...begun, state: 'failed', reason: 'too_many_attempts' });
     let caller: Caller;
     try {
       caller = this.#parts.absentCaller({ ...job.owner, path: job.path, branch: job.branch });
     } catch (error) {
-      return this.#lostRights(job, run, error);
+      return this.#lostRights(job, begun, error);
     }
+    const { workflow: name } = job.definition.run;
+    const follows = name === undefined ? undefined : (begun.workflow ?? this.#parts.workflowOf(name, job));
+    if (follows === null) return this.#record({ ...begun, state: 'failed', reason: 'REL_NOT_FOUND' });
+    const run: RunRecord = follows === undefined ? begun : { ...begun, workflow: follows };
     await this.#record(run);
     const timeout = new AbortController();
     const over = new AbortController();
@@ -256,6 +322,7 @@ export class JobScheduler {
     progress: JobWork['progress'],
   ): Promise<void> {
     signal.throwIfAborted();
+    if (run.workflow !== undefined) return this.#performSteps(job, run, caller, signal, progress);
     const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
     const { alerts, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
       invocation.describe({ template: 'job ?', literals: [job.id] });
@@ -278,9 +345,38 @@ export class JobScheduler {
     if (alerts === 0) await this.#record({ ...run, state: 'done', result });
   }
 
+  async #performSteps(
+    job: JobRecord,
+    run: RunRecord,
+    caller: Caller,
+    signal: AbortSignal,
+    progress: JobWork['progress'],
+  ): Promise<void> {
+    const { gate, jobs, performWorkflow } = this.#parts;
+    const record = async (step: WorkflowStep, rows?: (invocation: Invocation) => PutRows): Promise<void> => {
+      signal.throwIfAborted();
+      if (rows === undefined) return this.#record({ ...run, step });
+      const request = { action: 'ingest', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
+      await gate.invoke(caller, request, (invocation) => {
+        const alerts = rows(invocation);
+        invocation.describe({ template: 'step ? of ?', literals: [step.path, job.id], objectType: alerts.type });
+        return invocation.submit({ kind: 'record-run', run: { ...run, step }, alerts });
+      });
+    };
+    const steps = jobs.steps(job.id);
+    const effect = await performWorkflow(job, { caller, run, steps, signal, progress, record });
+    signal.throwIfAborted();
+    if ('until' in effect) {
+      const until = effect.until === null ? null : String(effect.until);
+      return this.#record({ ...run, state: 'queued', until, step: effect.step });
+    }
+    return this.#record({ ...run, state: 'done', alerts: effect.alerts, result: effect.result });
+  }
+
   async #lostRights(job: JobRecord, run: RunRecord, error: unknown): Promise<void> {
     const why = error instanceof ServiceError ? error.code : 'REL_ACL';
     await this.#record({ ...run, state: 'failed', reason: why });
+    if (job.definition.once === true) return;
     await this.#tend((invocation) => invocation.submit({ kind: 'change-job', id: job.id, change: 'paused', reason: why }));
   }
 

@@ -7,7 +7,7 @@ import { checkText, tenantOf } from '../../log/values/value.ts';
 import type { ChangeJob, PutJob, RecordRun } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { encodeJob, encodeRun } from './codec.ts';
-import type { JobRecord } from './job.ts';
+import { type JobRecord, nameKey } from './job.ts';
 import type { Jobs } from './projection.ts';
 
 const jobsMax = 100_000;
@@ -23,11 +23,11 @@ export function decidePutJob(
   if (definition.name.length === 0 || definition.name.length > nameMax)
     throw new ServiceError('REL_INVALID', `the name of a job has 1 to ${nameMax} characters`);
   const own = jobs.named(context.entry.path);
-  const named = jobs.job(own.get(definition.name) ?? '');
+  const named = jobs.job(own.get(nameKey(id, definition)) ?? '');
   if (named !== undefined) {
     if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
       return decideOne('put-job', named.id, [], next);
-    throw new ServiceError('REL_CONFLICT', 'a job of this name is scheduled with another definition');
+    throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
   }
   if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
   const body = encodeJob({ change: 'made', id, definition, owner });
@@ -51,7 +51,7 @@ function entryOf({ path, branch }: JobRecord, { entry }: DecideContext): EntryCo
 }
 
 /**
- * A run and its alerts are one append: none of them is there without the others. A round of rules is judged once: REL_CONFLICT where
+ * A run and its rows are one append: none of them is there without the others. A round of rules is judged once: REL_CONFLICT where
  * another was recorded since this one began.
  */
 export function decideRun(

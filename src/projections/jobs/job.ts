@@ -2,13 +2,16 @@
 import type { Json } from '../../log/values/canonical-json.ts';
 import type { RuleAuthor } from '../rules/rule.ts';
 
-/** The work of a run: one of its members is there. */
+/** The work of a run: one of its members is there, `arguments` beside it. */
 export interface JobTask {
   readonly sql?: string;
   /** Ids of rules that are judged at intervals. */
   readonly rules?: readonly string[];
   readonly function?: string;
+  /** Name of a workflow that is looked up when a run begins. */
   readonly workflow?: string;
+  /** The steps of a workflow: a definition that others run, and that never runs itself. */
+  readonly steps?: Json;
   readonly arguments?: Json;
   readonly chore?: string;
 }
@@ -32,6 +35,13 @@ export interface JobDefinition {
   readonly timeout_secs: number;
   /** The purpose that its runs state. */
   readonly purpose: string | null;
+  /** It ends with its first run, and is not named: the run of a workflow that was asked for. */
+  readonly once?: true;
+}
+
+/** The key of a job among those of its path: workflows have names of their own, and what runs once has none. */
+export function nameKey(id: string, { name, run, once }: JobDefinition): string {
+  return once === true ? `once ${id}` : run.steps === undefined ? `job ${name}` : `workflow ${name}`;
 }
 
 export type JobState = 'scheduled' | 'paused' | 'ended';
@@ -80,6 +90,30 @@ export interface RunRecord {
   readonly missed: number;
   /** Counts and references, never rows. */
   readonly result: Json;
+  /** Of a workflow's run: the id of the definition that it follows, from its beginning to its end. */
+  readonly workflow?: string;
+  /** The step of it that the entry tells of. */
+  readonly step?: WorkflowStep;
+  /** A queued run goes on at this nanosecond, as decimal text; null: when somebody says so; absent: at once. */
+  readonly until?: string | null;
+}
+
+/** What became of one step of a workflow's run. */
+export interface WorkflowStep {
+  /** Index of the step; of one inside of others theirs before it, with the index of the item in a `for_each`: `2.17.0`. */
+  readonly path: string;
+  readonly state: 'waiting' | 'done' | 'failed';
+  /** Nanoseconds as decimal text. */
+  readonly started: string;
+  /** The attempt of the run. */
+  readonly attempt: number;
+  /** Counts, our own ids and codes: no text of any row. A question's `basis` stands for its rows. */
+  readonly result: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** With the nanosecond of the entry that tells of it. */
+export interface RecordedStep extends WorkflowStep {
+  readonly at: bigint;
 }
 
 export const attemptsMax = 5;

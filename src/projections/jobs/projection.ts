@@ -1,6 +1,7 @@
 /**
  * Jobs by id, with what became of their runs, and for each group of rules the instant up to which changes were judged. A job belongs to
- * the organisation path of whoever made it. One whose definition names an erased subject is gone with it.
+ * the organisation path of whoever made it. One whose definition names an erased subject is gone with it. Of a workflow's run that was asked
+ * for once, the newest are kept.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -9,20 +10,27 @@ import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { decodeJob, decodeRun } from './codec.ts';
-import type { JobRecord, RunRecord } from './job.ts';
+import { type JobRecord, nameKey, type RecordedStep, type RunRecord } from './job.ts';
 
 interface Saved {
   readonly jobs: readonly JobRecord[];
+  readonly steps: readonly (readonly [string, ReadonlyMap<string, RecordedStep>])[];
   readonly judged: readonly (readonly [string, bigint])[];
   readonly epoch: number;
 }
 
+/** Runs that were asked for once and have ended: with more of them the oldest goes. */
+const onceEndedMax = 10_000;
+
 export class Jobs implements Projection {
   readonly name = 'jobs';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   #jobs = new Map<string, JobRecord>();
   /** Jobs that have not ended, by path: their ids by name. */
   #names = new Map<string | null, Map<string, string>>();
+  /** By job: the steps of its last run, by path. They grow in place, since a run may have tens of thousands. */
+  #steps = new Map<string, Map<string, RecordedStep>>();
+  #onceEnded = 0;
   #judged = new Map<string, bigint>();
   #epoch = -1;
 
@@ -35,7 +43,12 @@ export class Jobs implements Projection {
     return this.#jobs.get(id);
   }
 
-  /** Ids of the jobs of a path that have not ended, by name. */
+  /** Steps of the job's last run, by path, in the order in which they were begun. */
+  steps(id: string): ReadonlyMap<string, RecordedStep> {
+    return this.#steps.get(id) ?? noSteps;
+  }
+
+  /** Ids of the jobs of a path that have not ended, by `nameKey`. */
   named(path: string | null): ReadonlyMap<string, string> {
     return this.#names.get(path) ?? none;
   }
@@ -56,15 +69,14 @@ export class Jobs implements Projection {
       if (body.kind === 'job') this.#applyJob(entry);
       else if (body.kind === 'run') {
         const run = decodeRun(body);
-        if (run !== null) this.#applyRun(run, position);
+        if (run !== null) this.#applyRun(run, entry);
       }
     } else if (body.kind === 'erasure') {
       const mentions = new Set(body.mentions);
       if (mentions.size === 0) return;
-      for (const [id, job] of this.#jobs) {
+      for (const job of this.#jobs.values()) {
         if (!mentions.has(job.position)) continue;
-        this.#jobs.delete(id);
-        this.#unname(job);
+        this.#forget(job);
         this.#epoch = position;
       }
     }
@@ -103,21 +115,36 @@ export class Jobs implements Projection {
     const lastDue = change.change === 'resumed' ? time : before.lastDue;
     if (state === 'ended') this.#unname(before);
     this.#jobs.set(change.id, { ...before, state, reason: change.reason, lastDue });
+    if (state === 'ended') this.#countEnded(before);
   }
 
   #set(job: JobRecord): void {
     this.#jobs.set(job.id, job);
     if (job.state === 'ended') return;
     const names = this.#names.get(job.path) ?? new Map<string, string>();
-    this.#names.set(job.path, names.set(job.definition.name, job.id));
+    this.#names.set(job.path, names.set(nameKey(job.id, job.definition), job.id));
   }
 
   #unname({ id, path, definition }: JobRecord): void {
     const names = this.#names.get(path);
-    if (names?.get(definition.name) === id) names.delete(definition.name);
+    const key = nameKey(id, definition);
+    if (names?.get(key) === id) names.delete(key);
   }
 
-  #applyRun(run: RunRecord, position: number): void {
+  #forget(job: JobRecord): void {
+    this.#jobs.delete(job.id);
+    this.#steps.delete(job.id);
+    this.#unname(job);
+    if (hasEndedOnce(job)) this.#onceEnded--;
+  }
+
+  /** It has ended just now. */
+  #countEnded({ definition }: JobRecord): void {
+    if (definition.once !== true || ++this.#onceEnded <= onceEndedMax) return;
+    for (const job of this.#jobs.values()) if (hasEndedOnce(job)) return this.#forget(job);
+  }
+
+  #applyRun({ step, ...run }: RunRecord, { position, time }: CommittedEntry): void {
     const { job: id, group, due, basis, state, alerts, reason } = run;
     if (group !== null) this.#judged.set(group, BigInt(basis));
     const job = id === null ? undefined : this.#jobs.get(id);
@@ -125,8 +152,15 @@ export class Jobs implements Projection {
     this.#epoch = position;
     const isOver = state !== 'running' && state !== 'queued';
     const lastDue = BigInt(due) > job.lastDue ? BigInt(due) : job.lastDue;
-    this.#jobs.set(id!, {
+    if (job.last?.id !== run.id) this.#steps.delete(job.id);
+    if (step !== undefined) {
+      const steps = this.#steps.get(job.id) ?? new Map<string, RecordedStep>();
+      this.#steps.set(job.id, steps.set(step.path, { ...step, at: time }));
+    }
+    const ends = isOver && job.definition.once === true && job.state !== 'ended';
+    this.#jobs.set(job.id, {
       ...job,
+      ...(ends && { state: 'ended' }),
       lastDue,
       open: isOver ? null : run,
       last: run,
@@ -134,19 +168,31 @@ export class Jobs implements Projection {
       totalAlerts: job.totalAlerts + (isOver ? alerts : 0),
       lastError: isOver ? reason : job.lastError,
     });
+    if (!ends) return;
+    this.#unname(job);
+    this.#countEnded(job);
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    const saved: Saved = { jobs: [...this.#jobs.values()], judged: [...this.#judged], epoch: this.#epoch };
+    const saved: Saved = {
+      jobs: [...this.#jobs.values()],
+      steps: [...this.#steps],
+      judged: [...this.#judged],
+      epoch: this.#epoch,
+    };
     target.section('jobs', serialize(saved));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('jobs');
     assert(bytes, 'a checkpoint of jobs has them');
-    const { jobs, judged, epoch } = deserialize(bytes) as Saved;
+    const { jobs, steps, judged, epoch } = deserialize(bytes) as Saved;
     this.reset();
-    for (const job of jobs) this.#set(job);
+    for (const job of jobs) {
+      this.#set(job);
+      if (hasEndedOnce(job)) this.#onceEnded++;
+    }
+    this.#steps = new Map(steps.map(([id, each]) => [id, new Map(each)]));
     this.#judged = new Map(judged);
     this.#epoch = epoch;
   }
@@ -154,6 +200,8 @@ export class Jobs implements Projection {
   reset(): void {
     this.#jobs = new Map();
     this.#names = new Map();
+    this.#steps = new Map();
+    this.#onceEnded = 0;
     this.#judged = new Map();
     this.#epoch = -1;
   }
@@ -161,9 +209,15 @@ export class Jobs implements Projection {
   digest(): string {
     const hash = new CanonicalHash();
     hash.value([...this.#jobs.values()]);
+    hash.value(
+      [...this.#steps].map(([id, steps]) => [id, [...steps.values()]]).sort(([a], [b]) => compareText(a as string, b as string)),
+    );
     hash.value([...this.#judged].sort(([a], [b]) => compareText(a, b)));
     return hash.hex();
   }
 }
 
+const hasEndedOnce = ({ definition, state }: JobRecord): boolean => definition.once === true && state === 'ended';
+
 const none: ReadonlyMap<string, string> = new Map();
+const noSteps: ReadonlyMap<string, RecordedStep> = new Map();

@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
+import type { WorkflowDesk } from '../../../src/governance/jobs/workflow-desk.ts';
 import type { JobDesk } from '../../../src/governance/jobs/job-desk.ts';
 import { JobRunner } from '../../../src/governance/jobs/job-runner.ts';
 import { readDocument } from '../../../src/doors/rich-text/chunks.ts';
@@ -79,6 +80,21 @@ const noSchedule = {
   cancel: () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such job')),
 } as unknown as JobDesk;
 
+const noRun = (): never => {
+  throw new ServiceError('REL_NOT_FOUND', 'no such run');
+};
+const noWorkflows = {
+  builtins: [],
+  list: () => [],
+  idOf: () => null,
+  findRun: noRun,
+  make: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no workflows here')),
+  run: async () => noRun(),
+  end: async () => noRun(),
+  cancel: async () => noRun(),
+  approve: async () => noRun(),
+} as unknown as WorkflowDesk;
+
 const noSuchBackup = () => Promise.reject(new ServiceError('REL_NOT_FOUND', 'no such backup'));
 
 export const openType = (name: string): TypeDefinition => ({
@@ -133,6 +149,7 @@ export class DoorWorld {
       gate: this.#gate(),
       jobs: new JobRunner({ now: () => clock.now(), newId: () => 'job' }),
       schedule: noSchedule,
+      workflows: noWorkflows,
       planner: this.#planner(),
       embedder: null,
       translator: null,

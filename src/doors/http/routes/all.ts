@@ -35,6 +35,7 @@ import { adminTokenRoutes, ownTokenRoutes } from './tokens.ts';
 import { transactionRoutes } from './transactions.ts';
 import { verbRoutes } from './verbs.ts';
 import { watchRoutes } from './watch.ts';
+import { workflowRoutes } from './workflows.ts';
 
 export const dataRoutes: readonly Route[] = [
   ...queryRoutes,
@@ -51,6 +52,7 @@ export const dataRoutes: readonly Route[] = [
   ...patchRowRoutes,
   ...jobRoutes,
   ...ruleRoutes,
+  ...workflowRoutes,
   ...transactionRoutes,
   ...openTransactionRoutes,
   ...branchRoutes,

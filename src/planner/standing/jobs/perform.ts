@@ -9,7 +9,6 @@ import type { Literal } from '../../statement.ts';
 import { putAlerts } from '../rules/alerts.ts';
 import { quoted } from '../rules/condition.ts';
 import { matchesAt, raise } from '../rules/query-rules.ts';
-import { snapshotInvocation } from '../snapshot-invocation.ts';
 
 export interface JobWorkDependencies {
   readonly planner: PlannerContract;
@@ -44,10 +43,7 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       return { alerts, result: { matches } };
     }
     const asked = questionOf(task);
-    const snapshot = invocation.snapshot();
-    const over = snapshotInvocation(caller, snapshot);
-    const answer = await planner.query(over, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });
-    invocation.describe({ rowCount: answer.rowCount });
+    const answer = await planner.query(invocation, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });
     return { alerts: null, result: { rows: answer.rowCount } };
   };
 }

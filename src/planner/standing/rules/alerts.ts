@@ -30,6 +30,11 @@ export interface Alert {
   readonly count: number;
 }
 
+/** The parts of an alert that its row has: a rule raises it, or a step of a workflow. */
+export interface AlertRow extends Omit<Alert, 'rule'> {
+  readonly rule: Pick<RuleRecord, 'id' | 'version'> & { readonly definition: Pick<DetectionDefinition, 'name'> };
+}
+
 /** By id. `instant`: when it is judged, by which the window of a match is chosen that has no time of its own. */
 export function alertsOf(rule: RuleRecord, matches: Iterable<Match>, instant: bigint): ReadonlyMap<string, Alert> {
   const alerts = new Map<string, Alert>();
@@ -68,7 +73,7 @@ export function alertTypeIn(catalog: Pick<CatalogReader, 'type'>): string {
   return own === undefined || own.properties['rule_version'] !== undefined ? alertType : otherAlertType;
 }
 
-const columns: Readonly<Record<string, readonly [ColumnType, (alert: Alert, run: string) => Cell]>> = {
+const columns: Readonly<Record<string, readonly [ColumnType, (alert: AlertRow, run: string) => Cell]>> = {
   rule_id: ['string', ({ rule }) => rule.id],
   rule_version: ['integer', ({ rule }) => BigInt(rule.version)],
   run_id: ['string', (_, run) => run],
@@ -81,9 +86,9 @@ const columns: Readonly<Record<string, readonly [ColumnType, (alert: Alert, run:
 };
 
 /** `counted`: counts of alerts that stand already, by id; all else of these stays as it is, their status too. */
-export function putAlerts(type: string, alerts: readonly Alert[], counted: ReadonlyMap<string, bigint>, run: string): PutRows {
+export function putAlerts(type: string, alerts: readonly AlertRow[], counted: ReadonlyMap<string, bigint>, run: string): PutRows {
   const { length } = alerts;
-  const columnOf = (name: string, cellType: ColumnType, cellOf: (alert: Alert) => Cell): RowBatch['columns'][number] => {
+  const columnOf = (name: string, cellType: ColumnType, cellOf: (alert: AlertRow) => Cell): RowBatch['columns'][number] => {
     const builder = new VectorBuilder(cellType, length);
     for (const alert of alerts) builder.append(cellOf(alert));
     return { name, type: cellType, vector: builder.build() };

@@ -1,0 +1,409 @@
+/**
+ * Runs the steps of a workflow that are not on record. Each is an invocation of its own, by the grants that the owner has then.
+ *
+ * - A step's end and the rows that it writes are one append, so they are there once; a tool's writes have a key of run, step and item, so
+ *   that a repeated call finds them.
+ * - The record of a step has no text of a row. Behind a restart, a step that names an answer asks again, at the instant that stands there;
+ *   one that names the output of a tool that writes is refused.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
+import type { PerformWorkflow, WorkflowEffect } from '../../governance/jobs/scheduler.ts';
+import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import type { PlannerContract } from '../../planner/planner-contract.ts';
+import { questionOf } from '../../planner/standing/jobs/perform.ts';
+import { alertTypeIn, putAlerts } from '../../planner/standing/rules/alerts.ts';
+import type { Literal } from '../../planner/statement.ts';
+import type { PutRows } from '../../projections/command.ts';
+import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
+import { putting, type Row, rowsOf } from '../verbs/rows.ts';
+import { itemsMax, type Step, type StepKind } from './definition.ts';
+import { fill, fillSql, parameterOf, type Scope } from './templates.ts';
+
+/** A call of a tool by a step. `callId`: key of the row that the call leaves; one that is there already is not made again. */
+export interface StepCall {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+  readonly name: string;
+  readonly input: Json;
+  readonly purpose: string | null;
+  readonly correlationId: string;
+  readonly callId: string;
+}
+
+export interface WorkflowDependencies {
+  readonly gate: Pick<GateContract, 'invoke'>;
+  readonly planner: PlannerContract;
+  readonly clock: Clock;
+  /** Null: nothing of this id is left. */
+  readonly stepsOf: (id: string) => readonly Step[] | null;
+  readonly callTool: (call: StepCall) => Promise<{ readonly output: unknown; readonly readsOnly: boolean }>;
+}
+
+/** Rows that a step may hand on. */
+const rowsMax = 10_000;
+const insertMax = 1_000;
+const nsPerSec = 1_000_000_000n;
+
+export function performWorkflows(parts: WorkflowDependencies): PerformWorkflow {
+  /** By run that waits: outputs of tools, which no record can give back. */
+  const kept = new Map<string, Map<string, unknown>>();
+  return async (job, work) => {
+    const steps = parts.stepsOf(work.run.workflow!);
+    if (steps === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
+    const outputs = kept.get(work.run.id) ?? new Map<string, unknown>();
+    kept.set(work.run.id, outputs);
+    let waits = false;
+    try {
+      const effect = await new WorkflowRun(parts, job, work, outputs).run(steps);
+      waits = 'until' in effect;
+      return effect;
+    } finally {
+      if (!waits) kept.delete(work.run.id);
+    }
+  };
+}
+
+type Of<K extends StepKind> = Extract<Step, { kind: K }>['given'];
+type Work = Parameters<PerformWorkflow>[1];
+type Result = WorkflowStep['result'];
+
+/** The run stops here until something comes. */
+class Waits {
+  readonly until: bigint | null;
+  readonly result: Result;
+  constructor(until: bigint | null, result: Result = {}) {
+    this.until = until;
+    this.result = result;
+  }
+}
+
+/** The result of a step for its record, its output for later steps, and the rows that go with its record. */
+interface Performed {
+  readonly result: Result;
+  readonly output: unknown;
+  readonly rows?: (invocation: Invocation) => PutRows;
+}
+
+interface Place {
+  readonly path: string;
+  /** Paths of the steps of its block begin with it. */
+  readonly block: string;
+  readonly scope: Scope;
+}
+
+class WorkflowRun {
+  readonly #parts: WorkflowDependencies;
+  readonly #job: JobRecord;
+  readonly #work: Work;
+  readonly #kept: Map<string, unknown>;
+  /** By path; asked for when a template names it. */
+  readonly #outputs = new Map<string, () => Promise<unknown>>();
+  /** Errors whose step is on record. */
+  readonly #told = new WeakSet<ServiceError>();
+  #alerts = 0;
+  #done = 0;
+
+  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, kept: Map<string, unknown>) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#work = work;
+    this.#kept = kept;
+  }
+
+  async run(steps: readonly Step[]): Promise<WorkflowEffect> {
+    const stopped = await this.#block(steps, '', {});
+    if (stopped !== null) return stopped;
+    return { alerts: this.#alerts, result: { steps: this.#done } };
+  }
+
+  /** Null: all of its steps have ended. */
+  async #block(steps: readonly Step[], block: string, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
+    const scope: Scope = { value: (root, step) => this.#value(root, step, block, names) };
+    for (const [nth, step] of steps.entries()) {
+      if (block === '') this.#work.progress(nth, steps.length);
+      const stopped = await this.#step(step, { path: `${block}${nth}`, block, scope }, names);
+      if (stopped !== null) return stopped;
+    }
+    return null;
+  }
+
+  async #step(step: Step, place: Place, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
+    const { signal, run, record } = this.#work;
+    signal.throwIfAborted();
+    const { path } = place;
+    const before = this.#work.steps.get(path);
+    const started = before?.started ?? String(this.#parts.clock.now());
+    const tell = (state: WorkflowStep['state'], result: Result): WorkflowStep => ({
+      path,
+      state,
+      started,
+      attempt: run.attempt,
+      result,
+    });
+    if (before?.state === 'done') {
+      this.#count(before.result);
+      this.#outputs.set(
+        path,
+        remember(() => this.#derive(step, place, before)),
+      );
+      return step.kind === 'if' ? this.#branch(step, place, before.result['taken'] === 'then', names) : null;
+    }
+    try {
+      if (step.kind === 'for_each') {
+        const items = await this.#itemsOf(step.given, place);
+        const stopped = await this.#items(step, place, items, names);
+        if (stopped !== null) return stopped;
+        await record(tell('done', { items: items.length }));
+        this.#outputs.set(path, async () => ({ items: items.length }));
+        this.#done++;
+        return null;
+      }
+      const performed = await this.#perform(step, place, before ?? null, BigInt(started));
+      if (performed instanceof Waits) return { until: performed.until, step: tell('waiting', performed.result) };
+      await record(tell('done', performed.result), performed.rows);
+      this.#count(performed.result);
+      this.#outputs.set(path, async () => performed.output);
+      return step.kind === 'if' ? await this.#branch(step, place, performed.result['taken'] === 'then', names) : null;
+    } catch (error) {
+      if (!(error instanceof ServiceError) || signal.aborted || error.code === 'REL_UNAVAILABLE' || this.#told.has(error))
+        throw error;
+      this.#told.add(error);
+      await record(tell('failed', { error: error.code }));
+      throw error;
+    }
+  }
+
+  #count(result: Result): void {
+    this.#done++;
+    if (result['alert'] !== undefined) this.#alerts++;
+  }
+
+  async #branch(
+    { inner }: Step,
+    { path }: Place,
+    isTrue: boolean,
+    names: Readonly<Record<string, unknown>>,
+  ): Promise<Stopped | null> {
+    const nth = isTrue ? 0 : 1;
+    return inner[nth] === undefined ? null : this.#block(inner[nth], `${path}.${nth}.`, names);
+  }
+
+  async #items(
+    { inner }: Step,
+    { path }: Place,
+    items: readonly unknown[],
+    names: Readonly<Record<string, unknown>>,
+  ): Promise<Stopped | null> {
+    for (const [index, item] of items.entries()) {
+      this.#work.progress(index, items.length);
+      const block = `${path}.${index}.`;
+      const stopped = await this.#block(inner[0]!, block, { ...names, item, index });
+      if (stopped !== null) return stopped;
+      for (const known of this.#outputs.keys()) if (known.startsWith(block)) this.#outputs.delete(known);
+    }
+    return null;
+  }
+
+  async #itemsOf({ items }: Of<'for_each'>, { scope }: Place): Promise<readonly unknown[]> {
+    const found = await fill(items as Json, scope);
+    if (!Array.isArray(found)) throw new ServiceError('REL_UNPROCESSABLE', 'for_each: items are a list');
+    if (found.length > itemsMax) throw new ServiceError('REL_UNPROCESSABLE', `for_each: at most ${itemsMax} items are expected`);
+    return found;
+  }
+
+  async #value(root: string, step: number | null, block: string, names: Readonly<Record<string, unknown>>): Promise<unknown> {
+    if (root === 'arguments') return this.#job.definition.run.arguments ?? {};
+    if (step === null) {
+      if (!Object.hasOwn(names, root)) throw new ServiceError('REL_UNPROCESSABLE', `{{${root}}}: there is no for_each around it`);
+      return names[root];
+    }
+    const output = this.#outputs.get(root === 'steps' ? String(step) : `${block}${step}`);
+    if (output === undefined) throw new ServiceError('REL_UNPROCESSABLE', `{{${root}.${step}}}: the step has not run`);
+    return output();
+  }
+
+  async #perform(
+    step: Exclude<Step, { kind: 'for_each' }>,
+    place: Place,
+    before: RecordedStep | null,
+    started: bigint,
+  ): Promise<Performed | Waits> {
+    const now = this.#parts.clock.now();
+    switch (step.kind) {
+      case 'query':
+      case 'function':
+        return this.#ask(step, place, null);
+      case 'tool':
+        return this.#call(step.given, place);
+      case 'insert':
+        return this.#insert(step.given, place);
+      case 'alert':
+        return this.#alert(step.given, place);
+      case 'if': {
+        const { sql, parameters } = await fillSql(`SELECT (${step.given.condition}) AS yes`, [], place.scope);
+        const taken = (await this.#rows(sql, parameters, null)).rows[0]?.['yes'] === true ? 'then' : 'else';
+        return { result: { taken }, output: { taken } };
+      }
+      case 'wait': {
+        const { seconds, sql, every_secs: every, timeout_secs: timeout } = step.given;
+        if (seconds !== undefined) {
+          const until = started + BigInt(seconds) * nsPerSec;
+          return now < until ? new Waits(until) : { result: {}, output: {} };
+        }
+        const question = await fillSql(sql!, [], place.scope);
+        const found = await this.#rows(question.sql, question.parameters, null);
+        if (found.rows.length > 0) return answered(found);
+        if (now >= started + BigInt(timeout) * nsPerSec) throw new ServiceError('REL_TIMEOUT', 'the rows did not come');
+        return new Waits(now + BigInt(every) * nsPerSec);
+      }
+      case 'approve': {
+        // Whoever approves puts it on record: it is found here only while nobody has.
+        const { timeout_secs: timeout } = step.given;
+        if (timeout === undefined) return new Waits(null);
+        const until = started + BigInt(timeout) * nsPerSec;
+        if (before !== null && now >= until) throw new ServiceError('REL_TIMEOUT', 'nobody approved');
+        return new Waits(until);
+      }
+    }
+  }
+
+  /** `basis` null: over what is there now. */
+  async #ask(step: Extract<Step, { kind: 'query' | 'function' }>, { scope }: Place, basis: bigint | null): Promise<Performed> {
+    if (step.kind === 'function') {
+      const filled = (await fill(step.given.arguments as Json, scope)) as readonly unknown[];
+      const { sql } = questionOf({ function: step.given.name, arguments: filled.map(() => null) });
+      return answered(await this.#rows(sql, filled.map(parameterOf), basis));
+    }
+    const given = ((await fill(step.given.parameters as Json, scope)) as readonly unknown[]).map(parameterOf);
+    const { sql, parameters } = await fillSql(step.given.sql, given, scope);
+    return answered(await this.#rows(sql, parameters, basis));
+  }
+
+  #rows(sql: string, parameters: readonly Literal[], basis: bigint | null): Promise<Found> {
+    const { caller, run, signal } = this.#work;
+    const { gate, planner } = this.#parts;
+    const request = { action: 'query', purpose: this.#purpose, correlationId: run.id, gone: signal } as const;
+    return gate.invoke(caller, request, async (invocation) => {
+      const asked = { sql, parameters, time: 'current', dialect: 'wide', signal, questionsOnly: true } as const;
+      const answer = await planner.query(invocation, basis === null ? asked : { ...asked, basis });
+      if (answer.rowCount > rowsMax)
+        throw new ServiceError('REL_UNPROCESSABLE', `a step hands on at most ${rowsMax} rows: LIMIT them, or COUNT`);
+      return { rows: rowsOf(answer), basis: answer.asOfSystem };
+    });
+  }
+
+  async #call({ name, arguments: given }: Of<'tool'>, { path, scope }: Place, again = 0): Promise<Performed> {
+    const callId = this.#keyOf(path, again);
+    const { caller, run, signal } = this.#work;
+    const input = (await fill(given as Json, scope)) as Json;
+    const call = { name, input, caller, signal, purpose: this.#purpose, correlationId: run.id, callId };
+    const { output, readsOnly } = await this.#parts.callTool(call);
+    this.#kept.set(path, output);
+    return { result: { call: callId, ...(readsOnly && { reads: true }) }, output };
+  }
+
+  async #insert(given: Of<'insert'>, place: Place): Promise<Performed> {
+    const rows = await this.#rowsOf(given, place);
+    const keys = rows.map((row, nth) => ('_pk' in row ? row['_pk'] : 'id' in row ? row['id'] : this.#keyOf(place.path, nth)));
+    const provenance = { source: this.#work.caller.principal, method: 'workflow', confidence: 1, derivedFrom: null };
+    return {
+      result: { rows: rows.length },
+      output: { ids: keys, id: keys[0] ?? null },
+      rows: (invocation) => {
+        const definition = invocation.snapshot().catalog.type(given.type);
+        if (definition === undefined)
+          throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(given.type)} is not registered`);
+        const keyed = rows.map((row, nth) =>
+          definition.primaryKey !== null || '_pk' in row || 'id' in row ? row : { ...row, _pk: keys[nth] },
+        );
+        return putting({ definition, rows: keyed, provenance });
+      },
+    };
+  }
+
+  async #rowsOf({ row, rows }: Of<'insert'>, { scope }: Place): Promise<readonly Row[]> {
+    const filled = rows === undefined ? [await fill(row as Json, scope)] : await fill(rows as Json, scope);
+    const isRow = (each: unknown): boolean => typeof each === 'object' && each !== null && !Array.isArray(each);
+    if (!Array.isArray(filled) || filled.length === 0 || filled.length > insertMax || !filled.every(isRow))
+      throw new ServiceError('REL_UNPROCESSABLE', `insert: 1 to ${insertMax} objects are expected`);
+    return filled as readonly Row[];
+  }
+
+  async #alert(given: Of<'alert'>, { path, scope }: Place): Promise<Performed> {
+    const id = this.#keyOf(path);
+    const { run } = this.#work;
+    const [title, type, key] = (await fill([given.title, given.matched_type, given.matched_pk as Json], scope)) as unknown[];
+    const alert = {
+      id,
+      rule: { id: run.workflow!, version: 1, definition: { name: String(title), severity: given.severity } },
+      match: {
+        type: type === null ? null : String(type),
+        key: key === null ? null : String(key),
+        systemFrom: null,
+        values: [],
+      },
+      count: 1,
+    };
+    return {
+      result: { alert: id },
+      output: { id },
+      rows: (invocation) => putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id),
+    };
+  }
+
+  /** The output of a step that is on record, for a step that names it. */
+  async #derive(step: Step, place: Place, { path, result }: RecordedStep): Promise<unknown> {
+    switch (step.kind) {
+      case 'query':
+      case 'function':
+        return (await this.#ask(step, place, BigInt(result['basis'] as string))).output;
+      case 'insert':
+        return (await this.#insert(step.given, place)).output;
+      case 'alert':
+        return { id: result['alert'] };
+      case 'tool':
+        if (this.#kept.has(path)) return this.#kept.get(path);
+        if (result['reads'] === true) return (await this.#call(step.given, place, this.#work.run.attempt)).output;
+        throw new ServiceError('REL_UNPROCESSABLE', `{{steps.${path}}}: the output of a tool is not kept over a restart`);
+      case 'wait': {
+        if (result['basis'] === undefined) return {};
+        const { sql, parameters } = await fillSql(step.given.sql!, [], place.scope);
+        return answered(await this.#rows(sql, parameters, BigInt(result['basis'] as string))).output;
+      }
+      default:
+        return result;
+    }
+  }
+
+  /** Key of a write: of the run, the step and, in its path, the item. */
+  #keyOf(path: string, nth = 0): string {
+    return createHash('sha256')
+      .update(canonicalJson(['step/1', this.#work.run.id, path, nth]))
+      .digest('hex');
+  }
+
+  get #purpose(): string | null {
+    return this.#job.definition.purpose;
+  }
+}
+
+type Stopped = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
+
+interface Found {
+  readonly rows: readonly Row[];
+  readonly basis: bigint;
+}
+
+function answered({ rows, basis }: Found): Performed {
+  return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length } };
+}
+
+/** Asks once. */
+function remember<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | null = null;
+  return () => (asked ??= ask());
+}
