@@ -40,7 +40,7 @@ const kinds = {
 type Kinds = { readonly [K in keyof typeof kinds]: z.output<(typeof kinds)[K]> };
 export type StepKind = keyof Kinds;
 
-/** Of the members of a step, its kind and what is said of it; with the steps inside of it. */
+/** A step by its kind, with the members that it was given and the steps inside of it. */
 export type Step = {
   [K in StepKind]: { readonly kind: K; readonly given: Kinds[K]; readonly inner: readonly (readonly Step[])[] };
 }[StepKind];
@@ -53,20 +53,27 @@ export const itemsMax = 10_000;
 /** Throws REL_INVALID with the place of the step. */
 export function readSteps(given: unknown): readonly Step[] {
   const count = { steps: 0 };
-  const steps = readBlock(given, 'steps', 0, count);
+  const steps = readBlock(given, { place: 'steps', root: 'steps', depth: 0 }, count);
   if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
   return steps;
 }
 
-function readBlock(given: unknown, place: string, depth: number, count: { steps: number }): readonly Step[] {
+/** `root`: the name by which steps of the block name each other; null: they don't. */
+interface Place {
+  readonly place: string;
+  readonly root: 'steps' | 'block' | null;
+  readonly depth: number;
+}
+
+function readBlock(given: unknown, { place, root, depth }: Place, count: { steps: number }): readonly Step[] {
   if (depth > depthMax) throw new ServiceError('REL_INVALID', `${place}: steps are nested ${depthMax} deep at most`);
   if (!Array.isArray(given) || given.length === 0) throw new ServiceError('REL_INVALID', `${place}: a list of steps is expected`);
   count.steps += given.length;
   if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
-  return given.map((each, nth) => readStep(each, `${place}.${nth}`, nth, depth, count));
+  return given.map((each, nth) => readStep(each, nth, { place: `${place}.${nth}`, root, depth }, count));
 }
 
-function readStep(given: unknown, place: string, nth: number, depth: number, count: { steps: number }): Step {
+function readStep(given: unknown, nth: number, { place, root, depth }: Place, count: { steps: number }): Step {
   const [kind, ...more] = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.keys(given) : [];
   if (kind === undefined || more.length > 0 || !Object.hasOwn(kinds, kind))
     throw new ServiceError('REL_INVALID', `${place}: an object with one of ${Object.keys(kinds).join(', ')} is expected`);
@@ -75,23 +82,22 @@ function readStep(given: unknown, place: string, nth: number, depth: number, cou
     const [{ path, message }] = read.issues as [(typeof read.issues)[number]];
     throw new ServiceError('REL_INVALID', `${[place, kind, ...path.map(String)].join('.')}: ${message}`);
   }
-  if (kind === 'tool' && (read.data as { readonly name: string }).name === 'run_workflow')
-    throw new ServiceError('REL_INVALID', `${place}: a workflow begins no other`);
   const step = { kind, given: read.data, inner: [] } as unknown as Step;
+  if (step.kind === 'tool' && step.given.name === 'run_workflow')
+    throw new ServiceError('REL_INVALID', `${place}: a workflow begins no other`);
   const inner: (readonly Step[])[] = [];
-  const nested = (steps: unknown, name: string): number =>
-    inner.push(readBlock(steps, `${place}.${kind}.${name}`, depth + 1, count));
+  const nest = (steps: unknown, name: string, of: Place['root']): number =>
+    inner.push(readBlock(steps, { place: `${place}.${kind}.${name}`, root: of, depth: depth + 1 }, count));
   if (step.kind === 'if') {
-    nested(step.given.then, 'then');
-    if (step.given.else !== undefined) nested(step.given.else, 'else');
+    nest(step.given.then, 'then', null);
+    if (step.given.else !== undefined) nest(step.given.else, 'else', null);
   }
-  if (step.kind === 'for_each') nested(step.given.steps, 'steps');
+  if (step.kind === 'for_each') nest(step.given.steps, 'steps', 'block');
   // Steps inside are read by themselves.
   const { then: _then, else: _else, steps: _steps, ...own } = step.given as Readonly<Record<string, unknown>>;
   for (const name of templatesIn(own)) {
-    const [root, number] = name.split('.');
-    const isAhead = root === (depth === 0 ? 'steps' : 'block') && Number(number) >= nth;
-    if (isAhead) throw new ServiceError('REL_INVALID', `${place}: {{${name}}} is no step before it`);
+    const [of, number] = name.split('.');
+    if (of === root && Number(number) >= nth) throw new ServiceError('REL_INVALID', `${place}: {{${name}}} is no step before it`);
   }
   return { ...step, inner };
 }
@@ -108,13 +114,13 @@ function stepAt(steps: readonly Step[], path: string): Step | undefined {
   return step;
 }
 
-/** Who is to approve the step of this path; null: nobody. */
+/** The principal that is to approve the step of this path; null: none is. */
 export function approverOf(steps: readonly Step[], path: string): string | null {
   const step = stepAt(steps, path);
   return step?.kind === 'approve' ? step.given.principal : null;
 }
 
-/** What JSON can say exactly; numbers beyond 2^53 are texts. Throws REL_INVALID. */
+/** The value as JSON says it exactly; numbers beyond 2^53 have to be texts. Throws REL_INVALID. */
 export function plainJson(value: unknown): Json {
   return JSON.parse(
     JSON.stringify(value, (name, each: unknown) => {

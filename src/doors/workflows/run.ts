@@ -90,7 +90,7 @@ interface Performed {
 
 interface Place {
   readonly path: string;
-  /** Paths of the steps of its block begin with it. */
+  /** Paths of the steps of the `for_each` around it begin with this. */
   readonly block: string;
   readonly scope: Scope;
 }
@@ -115,17 +115,22 @@ class WorkflowRun {
   }
 
   async run(steps: readonly Step[]): Promise<WorkflowEffect> {
-    const stopped = await this.#block(steps, '', {});
+    const stopped = await this.#block(steps, '', '', {});
     if (stopped !== null) return stopped;
     return { alerts: this.#alerts, result: { steps: this.#done } };
   }
 
   /** Null: all of its steps have ended. */
-  async #block(steps: readonly Step[], block: string, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
+  async #block(
+    steps: readonly Step[],
+    prefix: string,
+    block: string,
+    names: Readonly<Record<string, unknown>>,
+  ): Promise<Stopped | null> {
     const scope: Scope = { value: (root, step) => this.#value(root, step, block, names) };
     for (const [nth, step] of steps.entries()) {
-      if (block === '') this.#work.progress(nth, steps.length);
-      const stopped = await this.#step(step, { path: `${block}${nth}`, block, scope }, names);
+      if (prefix === '') this.#work.progress(nth, steps.length);
+      const stopped = await this.#step(step, { path: `${prefix}${nth}`, block, scope }, names);
       if (stopped !== null) return stopped;
     }
     return null;
@@ -184,12 +189,12 @@ class WorkflowRun {
 
   async #branch(
     { inner }: Step,
-    { path }: Place,
+    { path, block }: Place,
     isTrue: boolean,
     names: Readonly<Record<string, unknown>>,
   ): Promise<Stopped | null> {
     const nth = isTrue ? 0 : 1;
-    return inner[nth] === undefined ? null : this.#block(inner[nth], `${path}.${nth}.`, names);
+    return inner[nth] === undefined ? null : this.#block(inner[nth], `${path}.${nth}.`, block, names);
   }
 
   async #items(
@@ -201,7 +206,7 @@ class WorkflowRun {
     for (const [index, item] of items.entries()) {
       this.#work.progress(index, items.length);
       const block = `${path}.${index}.`;
-      const stopped = await this.#block(inner[0]!, block, { ...names, item, index });
+      const stopped = await this.#block(inner[0]!, block, block, { ...names, item, index });
       if (stopped !== null) return stopped;
       for (const known of this.#outputs.keys()) if (known.startsWith(block)) this.#outputs.delete(known);
     }
@@ -261,7 +266,7 @@ class WorkflowRun {
         return new Waits(now + BigInt(every) * nsPerSec);
       }
       case 'approve': {
-        // Whoever approves puts it on record: it is found here only while nobody has.
+        // An approval is put on record when it is given: the step is found here only while there is none.
         const { timeout_secs: timeout } = step.given;
         if (timeout === undefined) return new Waits(null);
         const until = started + BigInt(timeout) * nsPerSec;

@@ -29,7 +29,7 @@ export interface WorkflowDeskDependencies {
   readonly ids: Pick<Ids, 'next'>;
   readonly beginning: (path: string | null) => bigint;
   readonly builtins: readonly BuiltinWorkflow[];
-  /** Who is to approve the step of this path; null: it waits for nobody. */
+  /** The principal that is to approve the step of this path; null: none is. */
   readonly approver: (steps: Json, path: string) => string | null;
 }
 

@@ -90,7 +90,7 @@ export interface RunRecord {
   readonly missed: number;
   /** Counts and references, never rows. */
   readonly result: Json;
-  /** Of a workflow's run: the id of the definition that it follows, from its beginning to its end. */
+  /** The id of the workflow that a run of one follows, from its beginning to its end. */
   readonly workflow?: string;
   /** The step of it that the entry tells of. */
   readonly step?: WorkflowStep;
@@ -98,7 +98,7 @@ export interface RunRecord {
   readonly until?: string | null;
 }
 
-/** What became of one step of a workflow's run. */
+/** One step of a workflow's run, as far as it has come. */
 export interface WorkflowStep {
   /** Index of the step; of one inside of others theirs before it, with the index of the item in a `for_each`: `2.17.0`. */
   readonly path: string;

@@ -42,6 +42,9 @@ export interface Prepared {
   /** One to change, one to end. */
   readonly rules: readonly [string, string];
   readonly scheduled: string;
+  readonly workflow: string;
+  /** Runs that wait for the caller to approve them. */
+  readonly runs: readonly string[];
 }
 
 /** What a route does beside answering. */
@@ -73,14 +76,14 @@ const facts: readonly (readonly [route: string, Facts])[] = [
     { shows: true },
     `
 POST /mcp/tools/call|POST /query|POST /query/stream|POST /query/arrow|GET /sparql|POST /sparql|POST /graphql|GET /export
-GET /rules|GET /rules/:id|GET /jobs|GET /admin/jobs|GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
+GET /rules|GET /rules/:id|GET /workflows|GET /jobs|GET /admin/jobs|GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
 GET /tenants|GET /tenants/me|GET /tenants/:id|GET /tenants/:id/members|GET /tenants/:id/members/:pid
 GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/tenants/:id`,
   ),
   ...each(
     { ends: true },
     `
-DELETE /jobs/:id|DELETE /rules/:id|PUT /rules/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
+DELETE /jobs/:id|DELETE /rules/:id|DELETE /workflows/:id|POST /workflows/runs/:id/cancel|POST /workflows/runs/:id/approve|PUT /rules/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
 DELETE /tenants/:id/sharing/:aid|DELETE /api/v1/tenants/:id|DELETE /platform/tenants/:id|DELETE /admin/jobs/:id
 POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
   ),
@@ -93,6 +96,11 @@ GET /tenants|POST /tenants|DELETE /tenants/:id|POST /tenants/:id/suspend|POST /t
   ...each({ goesOn: 1 }, 'POST /rag/ingest'),
   // Its run is begun, done and ended.
   ...each({ goesOn: 3 }, 'POST /jobs|POST /jobs/:id/run'),
+  // Its run is begun, asks for listings of which there are none, and fails with its step.
+  ...each({ goesOn: 4 }, 'POST /workflows/runs'),
+  ...each({ goesOn: 1 }, 'POST /workflows/runs/:id/cancel'),
+  // The step is done, the run begun again and done.
+  ...each({ goesOn: 3 }, 'POST /workflows/runs/:id/approve'),
 ];
 
 function askedBy({ path }: Route, name: string, sent: Asked['sent']): Asked {
@@ -137,6 +145,8 @@ function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
     'a backup': one.backup,
     'a policy': 'p0',
     'a scheduled job': one.scheduled,
+    'a workflow': one.workflow,
+    'a run': one.runs[route.endsWith('approve') ? 0 : 1],
     'a rule': one.rules[route.startsWith('DELETE') ? 1 : 0],
   };
 }
@@ -236,6 +246,11 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     (await must('POST', '/rules', { name, condition_sql: `SELECT id FROM Vault WHERE secret = '${canary}-'`, enabled: false }))
       .json['id'] as string;
   const scheduled = await must('POST', '/jobs', { name: canary, run: { sql: select }, cron: '0 0 1 1 *', run_now: false });
+  const steps = [{ approve: { principal: 'tester' } }];
+  const workflow = await must('POST', '/workflows', { name: canary, steps });
+  const asked = async () => (await must('POST', '/workflows/runs', { name: canary })).json['run_id'] as string;
+  const runs = [await asked(), await asked()];
+  await world.service.scheduler.settle();
   const rules = [await rule('one'), await rule('two')] as const;
   const begin = async () => (await must('POST', '/tx')).json['id'] as string;
   const entries = await must('GET', '/audit/entries');
@@ -256,6 +271,8 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     backup: backup.json['backup'] as string,
     rules,
     scheduled: scheduled.json['job_id'] as string,
+    workflow: workflow.json['id'] as string,
+    runs,
   };
 }
 

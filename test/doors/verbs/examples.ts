@@ -34,12 +34,19 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
   await world.call('POST', '/ingest?object_type=Somebody', [{ id: '1', who: 'nobody' }], headers);
   const task = await world.call('POST', '/ingest?object_type=Somebody&async=true', [{ id: '2', who: 'no one' }], headers);
   await world.call('POST', '/ingest?object_type=Case', [{ id: 'a case', title: 'Pier' }], headers);
+  const run = await world.call('POST', '/workflows/runs', { name: 'screen-against-lists', arguments: { names: [] } }, headers);
   const [{ id }, { id: other }] = [
     await post('remember', { content: 'the kettle is blue', session_id: 's1' }),
     await post('remember', { content: 'tea is hot' }),
   ];
   const { call_id: call } = await post('recall', { query: 'kettle' });
-  return { 'a memory': id!, 'another memory': other!, 'a recall': call!, 'a job': String(task.json['task_id']) };
+  return {
+    'a memory': id!,
+    'another memory': other!,
+    'a recall': call!,
+    'a job': String(task.json['task_id']),
+    'a run': String(run.json['run_id']),
+  };
 }
 
 /** The example with ids of that world. */

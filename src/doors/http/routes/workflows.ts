@@ -16,7 +16,7 @@ const tags = ['system'];
 const params = z.object({ id: z.string() });
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
-/** Whoever is to approve a step may do no more than look at the run. */
+/** A principal that is to approve a step may do no more than look at the run. */
 const approving = { access: 'token', action: 'inspect', bucket: 'write' } as const;
 const name = z.string().min(1).max(256);
 const purpose = z.string().optional();
@@ -74,7 +74,7 @@ export const workflowRoutes: readonly Route[] = [
     body: z.strictObject({ name, arguments: record(z.unknown()).default({}), purpose }),
     purposeIn: 'body',
     replies: { 201: runView },
-    example: { body: { name: 'a workflow' } },
+    example: { body: { name: 'screen-against-lists', arguments: { names: ['Robert Tomb'] } } },
     run: async (invocation, { body, context: { workflows } }) =>
       reply(201, describeRun(workflows, await workflows.run(invocation, body.name, plainJson(body.arguments)))),
   }),
