@@ -67,6 +67,7 @@ describe('a workflow', () => {
               {
                 if: {
                   condition: '{{item.age}} > 40',
+                  // oxlint-disable-next-line unicorn/no-thenable -- a list of steps
                   then: [{ insert: { type: 'Note', row: { text: '{{item.name}} is old', n: '{{item.age}}' } } }],
                 },
               },
@@ -112,6 +113,7 @@ describe('a workflow', () => {
     ['a step that comes later', [{ insert: { type: 'Note', row: { text: '{{steps.0.id}}' } } }], 'no step before it'],
     ['a template that means nothing', [{ query: { sql: 'SELECT {{process.env}}' } }], '{{process.env}}'],
     ['a workflow that begins others', [{ tool: { name: 'run_workflow' } }], 'begins no other'],
+    // oxlint-disable-next-line unicorn/no-thenable -- a list of steps
     ['an inner step', [{ if: { condition: 'true', then: [{ wait: {} }] } }], 'steps.0.if.then.0.wait'],
   ])('is refused: %s', async (_, steps, part) => {
     const refused = await world.call('POST', '/workflows', { name: 'x', steps });

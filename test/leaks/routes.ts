@@ -106,8 +106,14 @@ const shownByTools: Readonly<Record<string, Compared>> = {
 
 /** What verbs are asked about: an item of others, one that is nobody's, one's own type; texts of others to find. */
 const sought: readonly Known[] = [
-  { 'a memory': 'hidden memory', 'another memory': 'hidden memory', 'a recall': 'hidden recall', 'a job': 'none' },
-  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none', 'a job': 'none' },
+  {
+    'a memory': 'hidden memory',
+    'another memory': 'hidden memory',
+    'a recall': 'hidden recall',
+    'a job': 'none',
+    'a run': 'hidden run',
+  },
+  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none', 'a job': 'none', 'a run': 'none' },
 ];
 
 /** With ids of the stage in place of their names. */
@@ -476,7 +482,7 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       {
         probes: [
           { path: (stage: Stage) => `/workflows/runs/${stage.ids.get('hidden run') ?? 'none'}/${act}`, ...json({}) },
-          { path: `/workflows/runs/none/${act}`, ...json({}) },
+          { path: () => `/workflows/runs/none/${act}`, ...json({}) },
         ],
       },
     ]),

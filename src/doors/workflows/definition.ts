@@ -24,6 +24,7 @@ const kinds = {
     matched_type: z.string().nullable().default(null),
     matched_pk: json.default(null),
   }),
+  // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
   if: z.strictObject({ condition: z.string(), then: block, else: block.optional() }),
   for_each: z.strictObject({ items: json, steps: block }),
   wait: z

@@ -344,10 +344,10 @@ class WorkflowRun {
     const [title, type, key] = (await fill([given.title, given.matched_type, given.matched_pk as Json], scope)) as unknown[];
     const alert = {
       id,
-      rule: { id: run.workflow!, version: 1, definition: { name: String(title), severity: given.severity } },
+      rule: { id: run.workflow!, version: 1, definition: { name: textOf(title) ?? '', severity: given.severity } },
       match: {
-        type: type === null ? null : String(type),
-        key: key === null ? null : String(key),
+        type: textOf(type),
+        key: textOf(key),
         systemFrom: null,
         values: [],
       },
@@ -406,6 +406,12 @@ interface Found {
 function answered({ rows, basis }: Found): Performed {
   return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length } };
 }
+
+/** A value as the text of a cell. */
+const textOf = (value: unknown): string | null => {
+  const cell = parameterOf(value);
+  return cell === null ? null : String(cell);
+};
 
 /** Asks once. */
 function remember<T>(ask: () => Promise<T>): () => Promise<T> {

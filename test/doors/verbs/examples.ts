@@ -2,7 +2,7 @@
 import type { VerbRoute } from '../../../src/doors/verbs/verb.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
-export type Known = Readonly<Record<'a memory' | 'another memory' | 'a recall' | 'a job', string>>;
+export type Known = Readonly<Record<'a memory' | 'another memory' | 'a recall' | 'a job' | 'a run', string>>;
 
 type Reply = { readonly content: readonly { readonly text: string }[] };
 
