@@ -1,7 +1,8 @@
 /** Who is connected to whom around a node: expand, hide, a path between two, as of any instant. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { data, json, post } from './api.ts';
 import { plural } from './format.ts';
+import { GraphCanvas, type Shown } from './graphcanvas.tsx';
 import { type Edge, type Placed, settle } from './layout.ts';
 import { Head, Plain, Problem } from './parts.tsx';
 import { amend, link, place } from './place.ts';
@@ -14,8 +15,10 @@ interface EdgeRow {
   readonly link_type: string;
 }
 
-const nodesMax = 600;
-const edgesMax = 4_000;
+const nodesMax = 5_000;
+const edgesMax = 20_000;
+/** Work of the layout in one frame. */
+const frameMs = 12;
 
 /** The text behind a function's arguments. */
 function asOf(at: string, believed: string): string {
@@ -24,24 +27,37 @@ function asOf(at: string, believed: string): string {
 }
 
 export function Graph() {
-  const { node = '', to = '', at = '', believed = '', hops = '3' } = place.value.params;
-  const [shown, setShown] = useState<{ nodes: readonly Placed[]; edges: readonly Edge[] }>({ nodes: [], edges: [] });
+  const { node = '', to = '', at = '', believed = '', hops = '3', around: wide = '1' } = place.value.params;
+  const around = wide.replaceAll(/\D/g, '') || '1';
+  const [shown, setShown] = useState<Shown>({ nodes: [], edges: [] });
   const [chosen, setChosen] = useState('');
   const [error, setError] = useState<unknown>(null);
   const [path, setPath] = useState<ReadonlySet<string>>(new Set());
   const nodes = useRef(new Map<string, Placed>());
   const edges = useRef(new Map<string, Edge>());
 
+  const frame = useRef(0);
+  /** Few nodes are shown in their places at once; many find them frame by frame. */
   const draw = (): void => {
-    const list = [...nodes.current.values()];
-    settle(list, [...edges.current.values()], list.length > 200 ? 60 : 160);
-    setShown({ nodes: list, edges: [...edges.current.values()] });
+    const all: Shown = { nodes: [...nodes.current.values()], edges: [...edges.current.values()] };
+    const rounds = settle(all.nodes, all.edges, all.nodes.length > 200 ? 60 : 160);
+    cancelAnimationFrame(frame.current);
+    const goOn = (): void => {
+      const began = performance.now();
+      let isOver = false;
+      while (!isOver && performance.now() - began < frameMs) isOver = rounds.next().done === true;
+      setShown({ ...all });
+      if (!isOver) frame.current = requestAnimationFrame(goOn);
+    };
+    goOn();
   };
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   const add = (id: string, beside: string): void => {
     if (nodes.current.has(id) || nodes.current.size >= nodesMax) return;
     const near = nodes.current.get(beside);
     const angle = nodes.current.size * 2.4;
-    nodes.current.set(id, { id, x: (near?.x ?? 0) + Math.cos(angle) * 60, y: (near?.y ?? 0) + Math.sin(angle) * 60 });
+    const away = 30 + 12 * Math.sqrt(nodes.current.size);
+    nodes.current.set(id, { id, x: (near?.x ?? 0) + Math.cos(angle) * away, y: (near?.y ?? 0) + Math.sin(angle) * away });
   };
   const take = (rows: readonly EdgeRow[]): void => {
     for (const { from_id: from, to_id: end, nodeId, link_type: type } of rows) {
@@ -59,7 +75,10 @@ export function Graph() {
   const expand = (id: string): void => {
     setError(null);
     add(id, '');
-    ask(`NETWORK_EXPAND(${literal(id)}, MAX_HOPS => 1)${asOf(at, believed)} LIMIT ${edgesMax}`).then(take, fail);
+    ask(`NETWORK_EXPAND(${literal(id)}, MAX_HOPS => ${id === node ? around : 1})${asOf(at, believed)} LIMIT ${edgesMax}`).then(
+      take,
+      fail,
+    );
   };
   const hide = (id: string): void => {
     nodes.current.delete(id);
@@ -84,10 +103,9 @@ export function Graph() {
         const first = rows.filter((row) => (row as unknown as { path: number }).path === 1);
         setPath(new Set(first.flatMap((row) => [`${row.from_id} ${row.to_id} ${row.link_type}`])));
       }, fail);
-  }, [node, to, at, believed]);
-  const [minX, maxX, minY, maxY] = bounds(shown.nodes);
-  const around = shown.edges.filter(({ from, to: end }) => from === chosen || end === chosen);
-  const where = new Map(shown.nodes.map((each) => [each.id, each]));
+  }, [node, to, at, believed, around]);
+  const links = shown.edges.filter(({ from, to: end }) => from === chosen || end === chosen);
+  const isOnPath = useCallback(({ from, to: end, type }: Edge) => path.has(`${from} ${end} ${type}`), [path]);
   return (
     <>
       <Head title="Graph">
@@ -104,11 +122,19 @@ export function Graph() {
           event.preventDefault();
           const field = (name: string): string =>
             ((event.currentTarget as HTMLFormElement).elements.namedItem(name) as HTMLInputElement).value.trim();
-          amend({ node: field('node'), to: field('to'), at: field('at'), believed: field('believed') });
+          amend({
+            node: field('node'),
+            around: field('around'),
+            to: field('to'),
+            at: field('at'),
+            believed: field('believed'),
+          });
         }}
       >
         <label for="node">Around</label>
         <input id="node" name="node" size={14} key={`n${node}`} defaultValue={node} placeholder="key of a row" />
+        <label for="around">steps</label>
+        <input id="around" name="around" size={2} inputMode="numeric" key={`a${around}`} defaultValue={around} pattern="[1-9]" />
         <label for="to">to</label>
         <input id="to" name="to" size={14} key={`t${to}`} defaultValue={to} placeholder="or a path to" />
         <label for="at">true</label>
@@ -121,40 +147,14 @@ export function Graph() {
       </form>
       <Problem error={error} />
       {shown.nodes.length > 0 && (
-        <svg
-          class="picture"
-          viewBox={`${minX - 60} ${minY - 34} ${maxX - minX + 120} ${maxY - minY + 68}`}
-          style={{ height: '54vh' }}
-          role="img"
-          aria-label="graph; the table below lists the edges of the chosen node"
-        >
-          {shown.edges.map((edge) => {
-            const [a, b] = [where.get(edge.from)!, where.get(edge.to)!];
-            const isOnPath = path.has(`${edge.from} ${edge.to} ${edge.type}`);
-            return (
-              <line
-                class={isOnPath ? 'cross' : 'edge'}
-                x1={a.x}
-                y1={a.y}
-                x2={b.x}
-                y2={b.y}
-                style={{ strokeWidth: isOnPath ? 2.5 : 0.8 }}
-              >
-                <title>{edge.type}</title>
-              </line>
-            );
-          })}
-          {shown.nodes.map(({ id, x, y }) => (
-            <g onClick={() => setChosen(id)} onDblClick={() => expand(id)}>
-              <circle class={`node${id === chosen ? ' root' : ''}`} cx={x} cy={y} r={id === node || id === to ? 9 : 6} />
-              {shown.nodes.length <= 160 && (
-                <text x={x + 10} y={y + 4}>
-                  {id.slice(0, 28)}
-                </text>
-              )}
-            </g>
-          ))}
-        </svg>
+        <GraphCanvas
+          shown={shown}
+          chosen={chosen}
+          roots={new Set([node, to])}
+          isOnPath={isOnPath}
+          onChoose={setChosen}
+          onExpand={expand}
+        />
       )}
       {chosen !== '' && shown.nodes.length > 0 && (
         <section class="card" aria-label="chosen node">
@@ -174,23 +174,9 @@ export function Graph() {
               Begin here
             </a>
           </div>
-          <Plain
-            columns={['edge', 'from', 'to']}
-            rows={around.slice(0, 60).map(({ from, to: end, type }) => [type, from, end])}
-          />
+          <Plain columns={['edge', 'from', 'to']} rows={links.slice(0, 60).map(({ from, to: end, type }) => [type, from, end])} />
         </section>
       )}
     </>
   );
-}
-
-function bounds(nodes: readonly Placed[]): [number, number, number, number] {
-  let [minX, maxX, minY, maxY] = [-200, 200, -110, 110];
-  for (const { x, y } of nodes) {
-    minX = Math.min(minX, x);
-    maxX = Math.max(maxX, x);
-    minY = Math.min(minY, y);
-    maxY = Math.max(maxY, y);
-  }
-  return [minX, maxX, minY, maxY];
 }
