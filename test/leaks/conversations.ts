@@ -254,7 +254,30 @@ const committed = (stage: Stage, adversary: Adversary, within: Open): Promise<He
     return outcome && { accepted: outcome.accepted, changed: outcome.changed, from: outcome.systemFrom };
   });
 
+/** By a session of the workbench, which stands for the adversary's own credential. */
+async function byWorkbench(ask: Ask, stage: Stage, adversary: Adversary): Promise<void> {
+  const own = adversary.headers(stage);
+  const origin = { origin: `http://127.0.0.1:${stage.lab.door.port}`, 'content-type': 'application/json' };
+  const token = String(own['authorization'] ?? 'none').replace(/^Bearer /, '');
+  // The name of the cookie holds the port, which differs between two servers.
+  const begun = await stage.lab.ask({
+    method: 'POST',
+    path: '/workbench/session',
+    headers: origin,
+    body: JSON.stringify({ token }),
+  });
+  const [, cookie = ''] = begun.headers.find(([name]) => name.toLowerCase() === 'set-cookie') ?? [];
+  const session = { ...origin, cookie: cookie.split(';')[0]!, 'x-annals-session': text(begun, 'secret') ?? 'none' };
+  await ask('GET', '/workbench/session', undefined, session);
+  for (const path of ['types', 'branches', 'exhibits/nobody']) await ask('GET', `/workbench/api/${path}`, undefined, session);
+  await ask('POST', '/workbench/api/query', { sql: 'SELECT * FROM Deal AS OF CURRENT ORDER BY id' }, session);
+  await ask('POST', '/workbench/api/query', { sql: 'SELECT COUNT(*) AS n FROM Deal' }, session);
+  await ask('GET', '/workbench/api/admin/tokens', undefined, session);
+  await stage.lab.ask({ method: 'DELETE', path: '/workbench/session', headers: { ...own, ...session } });
+}
+
 export const conversations: readonly Conversation[] = [
+  { name: 'a session of the workbench', hold: talk(byWorkbench) },
   {
     name: 'a transaction of one’s own, while others write',
     hold: talk(async (ask, stage, adversary, heard) => {

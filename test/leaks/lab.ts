@@ -163,6 +163,7 @@ export class Lab {
       SERVICE_GRAPH_HTTP_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
+      SERVICE_WORKBENCH_ENABLE: 'true',
       SERVICE_BEARER_TOKEN: bootstrapSecret,
       SERVICE_QUERY_QUOTA: '1000000000',
       SERVICE_RATE_LIMIT_RPS: '1000000',

@@ -4,7 +4,7 @@
  */
 import type { Route } from '../../src/doors/http/route.ts';
 import { adminRoutes, dataRoutes } from '../../src/doors/http/routes/all.ts';
-import { consoleSessionRoutes } from '../../src/doors/http/routes/console.ts';
+import { consoleSessionRoutes, workbenchRoutes } from '../../src/doors/http/routes/console.ts';
 import { laterRoutes } from '../../src/doors/http/routes/unbuilt-routes.ts';
 import { tools } from '../../src/doors/mcp/tools.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
@@ -576,16 +576,21 @@ function rowsOf(routes: readonly Route[], later: readonly Route[]): Readonly<Rec
   );
 }
 
-export const dataRows = rowsOf(dataRoutes, laterRoutes);
-for (const name of Object.keys(own)) assert(dataRows[name] !== undefined, `the server has the route ${name}`);
-
 /** They let in who holds a session of a page, and nobody by a credential. */
-const sessions: readonly (readonly [string, RouteRow])[] = consoleSessionRoutes.map(({ method, path }) => {
+const sessionRow = ({ method, path }: Route): readonly [string, RouteRow] => {
   const body = ['POST', 'PUT', 'PATCH'].includes(method) && { body: () => '{}', headers: { 'content-type': 'application/json' } };
   const asked = path.replace(':name', 'shell.js').replace('*', 'types');
-  return [`${method} ${path}`, { probes: [{ path: () => asked, ...body }] }];
-});
+  return [`${method} ${path}`, { probes: [{ path: () => asked, ...body }], open: true }];
+};
+const sessions = consoleSessionRoutes.map(sessionRow);
 export const sessionRows: ReadonlySet<string> = new Set(sessions.map(([name]) => name));
+
+const ofData = rowsOf(dataRoutes, laterRoutes);
+for (const name of Object.keys(own)) assert(ofData[name] !== undefined, `the server has the route ${name}`);
+export const dataRows: Readonly<Record<string, RouteRow>> = {
+  ...ofData,
+  ...Object.fromEntries(workbenchRoutes.map(sessionRow)),
+};
 
 /** Asked with data credentials: of the data listener, which has none of them, and of the admin listener, which lets nobody in. */
 export const adminRows: Readonly<Record<string, RouteRow>> = { ...rowsOf(adminRoutes, []), ...Object.fromEntries(sessions) };
