@@ -23,10 +23,10 @@ export function openChart(
   };
   const lines = [resolved('--accent'), resolved('--warm')];
   const axis = { stroke: resolved('--soft'), grid: { stroke: resolved('--line'), width: 1 }, ticks: { show: false } };
-  return new UPlot(
+  const plot = new UPlot(
     {
-      width: Math.max(280, parent.clientWidth - 28),
-      height: 200,
+      width: widthIn(parent),
+      height,
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { x: { time: across === 'time' } },
       axes: [
@@ -42,7 +42,12 @@ export function openChart(
     series,
     parent,
   );
+  new ResizeObserver(() => plot.setSize({ width: widthIn(parent), height })).observe(parent);
+  return plot;
 }
+
+const height = 200;
+const widthIn = (parent: HTMLElement): number => Math.max(280, parent.clientWidth - 28);
 
 /** A text at each whole number that has one. */
 const namedAxis = (texts: readonly string[]): Pick<UPlot.Axis, 'values'> => ({

@@ -41,7 +41,8 @@ export function Tenants() {
         {usage.value && <>Used since {usage.value.since.slice(0, 16).replace('T', ' ')} UTC.</>}
       </Head>
       <Problem error={error ?? usage.error} />
-      {value && usage.value && (
+      {value && usage.value && rows.length + unregistered.length === 0 && <p class="soft">No tenant is registered.</p>}
+      {value && usage.value && rows.length + unregistered.length > 0 && (
         <Plain
           columns={['tenant', 'tier', 'state', 'questions', 'cost units', 'rows', 'stored', '']}
           rows={[...rows, ...unregistered.map((id) => ({ id, name: id, tier: '–', state: 'not registered' }))].map((tenant) => {
