@@ -268,7 +268,6 @@ async function byWorkbench(ask: Ask, stage: Stage, adversary: Adversary): Promis
   });
   const [, cookie = ''] = begun.headers.find(([name]) => name.toLowerCase() === 'set-cookie') ?? [];
   const session = { ...origin, cookie: cookie.split(';')[0]!, 'x-annals-session': text(begun, 'secret') ?? 'none' };
-  await ask('GET', '/workbench/session', undefined, session);
   for (const path of ['types', 'branches', 'exhibits/nobody']) await ask('GET', `/workbench/api/${path}`, undefined, session);
   await ask('POST', '/workbench/api/query', { sql: 'SELECT * FROM Deal AS OF CURRENT ORDER BY id' }, session);
   await ask('POST', '/workbench/api/query', { sql: 'SELECT COUNT(*) AS n FROM Deal' }, session);
