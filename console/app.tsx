@@ -2,7 +2,7 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { isConsole, resume, session, signIn, signOut, stopActing, terms, useToken } from './api.ts';
-import { branches, builtIn, catalogError, loadCatalog, remembered, types } from './catalog.ts';
+import { branches, builtIn, catalogError, keptExhibits, loadCatalog, remembered, types } from './catalog.ts';
 import { Problem } from './parts.tsx';
 import { amend, go, link, place, takeTerms } from './place.ts';
 import { Query, openType } from './query.tsx';
@@ -207,6 +207,18 @@ function Tree() {
             {branches.value.map(({ name }) => (
               <a href={`#/branches?branch=${encodeURIComponent(name)}`}>
                 <span>{name}</span>
+              </a>
+            ))}
+          </div>
+        </>
+      )}
+      {keptExhibits.value.length > 0 && (
+        <>
+          <h3>Exhibits</h3>
+          <div>
+            {keptExhibits.value.map(({ id, title }) => (
+              <a href={link('exhibit', { id })}>
+                <span>{title}</span>
               </a>
             ))}
           </div>

@@ -64,3 +64,23 @@ export function remembered(): readonly string[] {
 export function remember(sql: string): void {
   localStorage.setItem(historyKey, JSON.stringify([sql, ...remembered().filter((each) => each !== sql)].slice(0, historyMax)));
 }
+
+export interface KeptExhibit {
+  readonly id: string;
+  readonly title: string;
+}
+
+/** Exhibits that were opened in this browser, newest first: the store lists them to nobody. */
+const exhibitsKey = 'annals-exhibits';
+const exhibitsMax = 50;
+
+export const keptExhibits = signal<readonly KeptExhibit[]>(
+  (JSON.parse(localStorage.getItem(exhibitsKey) ?? '[]') as readonly (KeptExhibit | string)[]).flatMap((each) =>
+    typeof each === 'string' ? [] : [each],
+  ),
+);
+
+export function keepExhibit(id: string, title: string): void {
+  keptExhibits.value = [{ id, title }, ...keptExhibits.value.filter((each) => each.id !== id)].slice(0, exhibitsMax);
+  localStorage.setItem(exhibitsKey, JSON.stringify(keptExhibits.value));
+}

@@ -1,6 +1,7 @@
 /** Exhibits: answers under seal. Each is derived again from the log, and the seals are compared. */
 import { useState } from 'preact/hooks';
 import { data, json, post, terms } from './api.ts';
+import { keepExhibit, keptExhibits } from './catalog.ts';
 import { Cell, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 import { amend, go, place } from './place.ts';
 import { literal } from './sql.ts';
@@ -24,9 +25,6 @@ interface View {
   readonly links: readonly Link[];
 }
 
-const keptKey = 'annals-exhibits';
-const kept = (): string[] => JSON.parse(localStorage.getItem(keptKey) ?? '[]') as string[];
-
 export function Exhibit() {
   const { id = '', sql = '' } = place.value.params;
   const purpose = { purpose: terms.value.purpose || 'analytics' };
@@ -42,7 +40,7 @@ export function Exhibit() {
     event.preventDefault();
     const title = ((event.currentTarget as HTMLFormElement).elements.namedItem('title') as HTMLInputElement).value;
     json<{ exhibit_id: string }>(data('/exhibits', post({ title, ...purpose }))).then(({ exhibit_id: made }) => {
-      localStorage.setItem(keptKey, JSON.stringify([made, ...kept()].slice(0, 50)));
+      keepExhibit(made, title);
       go('exhibit', { id: made, sql });
     }, fail);
   };
@@ -71,8 +69,8 @@ export function Exhibit() {
         <label for="exhibit">Exhibit</label>
         <input id="exhibit" name="exhibit" size={38} value={id} list="exhibits" />
         <datalist id="exhibits">
-          {kept().map((each) => (
-            <option value={each} />
+          {keptExhibits.value.map(({ id: each, title }) => (
+            <option value={each}>{title}</option>
           ))}
         </datalist>
         <button type="submit">Show</button>

@@ -20,6 +20,13 @@ interface Usage {
 const quotas = ['query_units', 'in_flight', 'storage_bytes', 'subscriptions', 'requests_per_second'] as const;
 type Quota = Readonly<Record<(typeof quotas)[number], number | null>>;
 
+interface Agreement {
+  readonly assigner: string;
+  readonly assignee: string;
+  readonly state: string;
+  readonly target: { readonly types: readonly string[] };
+}
+
 export function Tenants() {
   const { value, error } = useLoad('tenants', (signal) =>
     json<{ tenants: Tenant[] }>(administer('/platform/tenants', { signal })),
@@ -57,7 +64,7 @@ export function Tenants() {
               bytes(own?.stored_bytes ?? 0),
               hasCaller && tenant.state === 'active' ? (
                 <button type="button" onClick={() => setChosen(tenant.id)}>
-                  Quota
+                  Quota and sharing
                 </button>
               ) : (
                 ''
@@ -81,6 +88,9 @@ export function Tenants() {
 function QuotaOf({ tenant, close }: { tenant: string; close: () => void }) {
   const path = `/tenants/${encodeURIComponent(tenant)}/quota`;
   const { value, error } = useLoad(path, (signal) => json<{ quota: Quota }>(data(path, { signal })));
+  const sharing = useLoad(`sharing of ${tenant}`, (signal) =>
+    json<{ agreements: Agreement[] }>(data(`/tenants/${encodeURIComponent(tenant)}/sharing`, { signal })),
+  );
   const [failed, setFailed] = useState<unknown>(null);
   const put = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -116,6 +126,22 @@ function QuotaOf({ tenant, close }: { tenant: string; close: () => void }) {
           </button>
         </form>
       )}
+      <h3>Shared with others, and by them</h3>
+      <Problem error={sharing.error} />
+      {sharing.value &&
+        (sharing.value.agreements.length === 0 ? (
+          <p class="soft">Nothing.</p>
+        ) : (
+          <Plain
+            columns={['from', 'to', 'types', 'state']}
+            rows={sharing.value.agreements.map((each) => [
+              each.assigner,
+              each.assignee,
+              each.target.types.join(', '),
+              each.state,
+            ])}
+          />
+        ))}
     </Dialog>
   );
 }
