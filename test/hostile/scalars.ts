@@ -68,6 +68,13 @@ export const scalarsAtLimits: Readonly<Record<string, readonly string[]>> = {
   '#~': ['~n'],
   '<<': ['n << 63'],
   '>>': ['n >> 63'],
+  DATE_PART: ["DATE_PART('week', TO_TIMESTAMP(n))"],
+  MAKE_DATE: ['MAKE_DATE(2000 + MOD(n, 200), 2, 28)'],
+  MAKE_TIMESTAMP: ['MAKE_TIMESTAMP(2000 + MOD(n, 200), 2, 28, 23, 59, 59.5)'],
+  MAKE_TIMESTAMPTZ: ["MAKE_TIMESTAMPTZ(2000 + MOD(n, 200), 2, 28, 23, 59, 59.5, 'America/New_York')"],
+  TO_CHAR: ["TO_CHAR(TO_TIMESTAMP(n), REPEAT('FMMonth ', 120))", "TO_CHAR(n, REPEAT('9,', 490))"],
+  TO_DATE: ["TO_DATE(CONCAT('20240501', {t}), 'YYYYMMDD')"],
+  TO_NUMBER: ["TO_NUMBER({t}, '999')", "TO_NUMBER(LPAD('1', 1000000, '1'), REPEAT('9', 300))"],
   CONCAT_WS: ["CONCAT_WS(', ', {t}, s)", 'CONCAT_WS({t}, {t}, {t})'],
   FORMAT: [
     "FORMAT('%L', {t})",

@@ -1,5 +1,6 @@
 /** Binary cells of the types that only the catalogue has: small numbers, "char", arrays. */
 import { ServiceError } from '../../errors.ts';
+import { parseInterval } from '../../planner/expressions/functions/intervals.ts';
 import { vectorIn } from '../../planner/expressions/functions/vectors.ts';
 import { elementOf, elementsOf } from '../../planner/virtual/types.ts';
 import type { Replies } from './replies.ts';
@@ -36,6 +37,7 @@ export function binaryText(type: WireType): ((replies: Replies, text: string) =>
   if (type.name === 'char') return putCharacter;
   if (type === wireTypes.jsonb) return putJsonb;
   if (type === wireTypes.vector) return putVector;
+  if (type.name === 'interval') return putInterval;
   const element = elementOf(type.name);
   const each = element === null ? undefined : catalogueTypes.get(element);
   if (!each || !(plain.has(each.name) || each.name === 'char' || isWhole(each)))
@@ -55,6 +57,18 @@ function putJsonb(replies: Replies, text: string): void {
   replies.int32(1 + Buffer.byteLength(text));
   replies.writer.byte(1);
   replies.writer.string(text);
+}
+
+/** Microseconds, days, months. */
+function putInterval(replies: Replies, text: string): void {
+  const { microseconds, days, months } = parseInterval(text);
+  replies.int32(16);
+  const { writer } = replies;
+  writer.reserve(16);
+  writer.view.setBigInt64(writer.length, microseconds);
+  writer.view.setInt32(writer.length + 8, days);
+  writer.view.setInt32(writer.length + 12, months);
+  writer.length += 16;
 }
 
 /** Number of components, nothing, components. */

@@ -98,13 +98,21 @@ export class WireColumn {
     writer.length = to;
   }
 
+  /** Without a zone. */
+  get #isLocal(): boolean {
+    return this.#type.name === 'timestamp';
+  }
+
   get #isInstant(): boolean {
-    return this.#type === wireTypes.timestamptz || this.#type === wireTypes.date;
+    return this.#type === wireTypes.timestamptz || this.#type === wireTypes.date || this.#isLocal;
   }
 
   #instant(replies: Replies, ns: bigint): void {
     const isDate = this.#type === wireTypes.date;
-    if (!this.#binary) return this.#text(replies, isDate ? formatDay(ns) : formatZonedInstant(ns, this.#digits));
+    if (!this.#binary) {
+      const text = isDate ? formatDay(ns) : formatZonedInstant(ns, this.#digits);
+      return this.#text(replies, this.#isLocal ? text.replace('+00', '') : text);
+    }
     if (isDate) return putBinaryNumber(replies, this.#type, dateNumber(ns));
     const { writer } = replies;
     replies.int32(8);

@@ -2,6 +2,7 @@
 import type { ColumnType } from '../../log/values/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { isVector } from '../expressions/bind-call.ts';
+import { isInterval } from '../expressions/bind-expression.ts';
 import { type AggregateFunction, aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
@@ -9,6 +10,8 @@ import type { Expression } from '../statement.ts';
 
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
   const { name, yields } = aggregateFunctions[call];
+  if (isInterval(bound) && (isSum(call) || isText(call)))
+    throw errorAt('REL_NOT_IMPLEMENTED', `${name} of intervals is not implemented: take EXTRACT(EPOCH FROM x)`, operand.place);
   // A value that comes later, of which nothing tells the type, is text.
   const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
   if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');

@@ -3,7 +3,14 @@
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import { vectorAsText } from '../expressions/bind-call.ts';
-import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
+import {
+  bindExpression,
+  bindPredicate,
+  type ExpressionContext,
+  intervalOrder,
+  isInterval,
+  type Leaf,
+} from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
 import { wireTypeOf } from '../expressions/wire-types.ts';
 import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
@@ -605,7 +612,8 @@ class SelectBinder {
     const computed: Output[] = [];
     // Queries in ORDER BY add columns: computed sort columns come behind them.
     const bounds = orderBy.map((item): Bound => {
-      const bound = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
+      const found = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
+      const bound = isInterval(found) ? intervalOrder(found) : found;
       checkSortKey(bound, item);
       if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
       return bound;
@@ -738,6 +746,7 @@ function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expre
 
 export function checkSortKey(bound: Bound, item: OrderItem): void {
   const place = item.expression.place;
+  if (isInterval(bound)) throw errorAt('REL_NOT_IMPLEMENTED', 'intervals have no order here: take EXTRACT(EPOCH FROM x)', place);
   if (bound.kind === 'literal') throw errorAt('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
   if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
     throw errorAt('REL_TYPE_MISMATCH', `${bound.type} has no order`, place, 'no-such-function');

@@ -4,7 +4,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { commonWire } from '../expressions/wire-types.ts';
-import { commonResult } from '../expressions/bind-call.ts';
+import { asIntervals, commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matchOperands } from '../expressions/bind-expression.ts';
 import { type Bound, type BoundColumn, replaceColumns } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
@@ -401,6 +401,9 @@ class SourceBinder {
     });
     const columns: OutputType[] = [];
     for (let c = 0; c < width; c++) {
+      const cells = bound.map((row) => row[c]!);
+      const fitted = asIntervals(cells, environment.catalogue);
+      if (fitted !== cells) bound.forEach((row, r) => (row[c] = fitted[r]!));
       const { type, fit } = commonResult(
         'a column of VALUES',
         bound.map((row) => row[c]!),

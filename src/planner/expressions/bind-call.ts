@@ -9,8 +9,8 @@ import { wireTypeOf, withCommonWire } from './wire-types.ts';
 import type { CatalogueCall, CatalogueFunctions } from './functions/catalogue.ts';
 import { isDate } from './dates.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
-import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText } from './functions/casts.ts';
-import { extractFields, extractions } from './functions/instants.ts';
+import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText, localText } from './functions/casts.ts';
+import { extractFields, extractions, unitNamed } from './functions/instants.ts';
 import { anyTyped, fitted } from './functions/graph-values.ts';
 import { jsonAsText } from './functions/json.ts';
 import { shortBoolean } from './functions/text-building.ts';
@@ -31,16 +31,20 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
     case 'DATE':
     case 'TIMESTAMP':
       // The word before a text, or a call: both are the text as an instant.
-      return bindLiteralInstant(call, bind, wide);
+      return bindLiteralInstant(call, bind, wide, catalogue !== undefined);
     case 'EXTRACT': {
       const [field, of] = call.arguments;
       if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of)
         throw errorAt('REL_PARSE', 'EXTRACT(field FROM x)', place);
-      const extraction = extractions.get(field.value.name.toLowerCase());
+      const operand = bind(of.value);
+      const part: Bound = { kind: 'constant', cell: field.value.name, type: 'string' };
+      const ofInterval = wireTypeOf(operand) === 'interval' ? catalogue?.call('date_part', ['text', 'interval']) : null;
+      if (ofInterval) return ofCatalogue('EXTRACT', ofInterval, [part, operand], place);
+      const extraction = extractions.get(unitNamed(field.value.name));
       if (!extraction) {
         throw errorAt('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.place);
       }
-      return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(bind(of.value))], place);
+      return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(operand)], place);
     }
     case 'COALESCE':
       return bindCoalesce(call, bind, catalogue);
@@ -48,10 +52,12 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   const found = scalarFunction(name);
   const ofArrays = catalogue && arrayOperators.has(name) ? arrayCall(call, bind, catalogue) : null;
   if (ofArrays) return ofArrays;
+  const timed = catalogue && timeFunctions.has(name) ? timeCall(call, bind, catalogue) : null;
+  if (timed) return timed;
   if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(name, place));
   const named = call.arguments.find((each) => each.name !== null);
   if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.place);
-  return bindSignature(
+  const made = bindSignature(
     found,
     name,
     call.arguments.map(({ value }) => {
@@ -64,6 +70,7 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
     }),
     place,
   );
+  return catalogue && name === 'MAKE_TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
 }
 
 /** Binds each argument once: if overloads bound theirs anew at each of n levels, the innermost would be bound 2^n times. */
@@ -86,6 +93,33 @@ const outputNames: ReadonlySet<string> = new Set(['CONCAT', 'CONCAT_WS', 'FORMAT
 /** Operators that mean something else where no array is. */
 const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY', 'FORMAT']);
 
+/** Functions that are others where an interval is, or an instant without a zone. */
+const timeFunctions: ReadonlySet<string> = new Set('DATE_PART DATE_TRUNC TO_CHAR MAKE_INTERVAL AGE'.split(' '));
+
+const intervalParts = 'YEARS MONTHS WEEKS DAYS HOURS MINS SECS'.split(' ');
+
+function timeCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
+  const { name, arguments: given, place } = call;
+  if (name === 'MAKE_INTERVAL') {
+    const parts = intervalParts.map((part, i): Expression => {
+      const found = given.find((each, at) => (each.name === null ? at === i : each.name === part));
+      return found?.value ?? { kind: 'constant', cell: 0n, place };
+    });
+    const strange = given.find((each) => each.name !== null && !intervalParts.includes(each.name));
+    if (strange || given.length > parts.length)
+      throw errorAt('REL_INVALID', `MAKE_INTERVAL takes ${intervalParts.join(', ').toLowerCase()}`, place, 'no-such-function');
+    return catalogueCall({ ...call, arguments: parts.map((value) => ({ name: null, value })) }, bind, catalogue);
+  }
+  if (name === 'AGE' && given.length === 1) {
+    const today: Expression = { kind: 'call', name: 'DATE', arguments: [{ name: null, value: { kind: 'now', place } }], place };
+    return catalogueCall({ ...call, arguments: [{ name: null, value: today }, ...given] }, bind, catalogue);
+  }
+  const wires = given.map(({ value }) => wireTypeOf(bind(value)));
+  const isOther =
+    wires.some((wire) => wire === 'interval' || wire === 'timestamp') || (name === 'DATE_TRUNC' && wires.length === 3);
+  return isOther ? catalogueCall(call, bind, catalogue) : null;
+}
+
 /** Null where no argument is an array, or names a thing of the catalogue. */
 function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
   const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
@@ -105,7 +139,13 @@ function catalogueCall(
   return found && ofCatalogue(name, found, operands, place);
 }
 
-function ofCatalogue(name: string, { signature, type, wire }: CatalogueCall, operands: readonly Bound[], place: Location): Bound {
+export function ofCatalogue(
+  name: string,
+  { signature, type, wire }: CatalogueCall,
+  given: readonly Bound[],
+  place: Location,
+): Bound {
+  const operands = given.map((each, i) => (signature.takes[i] === 'timestamp' ? asInstantLiteral(each, 'text') : each));
   const refused = operands.find((each) => each.type === 'interval' || each.type === 'vector');
   if (refused) throw mismatch(`${name} can't take ${refused.type}`, place);
   return { kind: 'call', name, function: signature, operands, type, wire };
@@ -172,20 +212,26 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
       'no-such-type',
     );
   const operand = bind(of.value);
+  const from = wireTypeOf(operand);
   if (target === 'vector')
     return asVector(
       operand,
       sizes.map(({ value }) => bind(value)),
       call.place,
     );
-  const shown = kept !== null && ownNames.has(kept) ? { wire: kept } : {};
+  const shown = catalogue && kept !== null && ownNames.has(kept) ? { wire: kept } : {};
   if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
-  const cast = wide && target === 'string' && isDate(operand) ? dayText : (wide ? wideCasts : casts).get(target)!;
+  const cast =
+    wide && target === 'string' && isDate(operand)
+      ? dayText
+      : target === 'string' && from === 'timestamp'
+        ? localText
+        : (wide ? wideCasts : casts).get(target)!;
   return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */
-const ownNames: ReadonlySet<string> = new Set(['name', 'oid']);
+const ownNames: ReadonlySet<string> = new Set(['name', 'oid', 'timestamp']);
 
 /** A vector as the text that expressions hold. */
 export const vectorAsText = (vector: Bound, place: Location): Bound =>
@@ -230,27 +276,44 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
   }
 }
 
-function bindLiteralInstant(call: Call, bind: Bind, wide: boolean): Bound {
+/** `local`: an instant without a zone is of a type of its own. */
+function bindLiteralInstant(call: Call, bind: Bind, wide: boolean, local: boolean): Bound {
   const [of, ...others] = call.arguments;
   if (!of || others.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.place);
   const operand = bind(of.value);
   if (operand.kind === 'literal' && operand.type === 'string') {
     const instant = asInstantLiteral(operand);
-    return call.name === 'DATE' ? bindSignature(casts.get('date')!, 'DATE', [instant], call.place) : instant;
+    if (call.name === 'DATE') return bindSignature(casts.get('date')!, 'DATE', [instant], call.place);
+    if (!local) return instant;
+    return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instant], call.place), wire: 'timestamp' };
   }
-  return bindSignature(
+  const made = bindSignature(
     (wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
     call.name,
     [operand],
     call.place,
   );
+  return local && call.name === 'TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
 }
 
 function bindCoalesce({ arguments: given, place }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
-  const operands = given.map(({ value }) => bind(value));
+  const operands = asIntervals(
+    given.map(({ value }) => bind(value)),
+    catalogue,
+  );
   if (operands.length === 0) throw errorAt('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
   const { type, fit } = commonResult('a COALESCE', operands, place);
   return withCommonWire({ kind: 'coalesce', operands: operands.map(fit), type }, operands, catalogue);
+}
+
+/** Texts beside an interval as intervals. */
+export function asIntervals(results: readonly Bound[], catalogue: CatalogueFunctions | undefined): readonly Bound[] {
+  const wires = results.map(wireTypeOf);
+  const cast = wires.includes('interval') ? catalogue?.cast('unknown', 'interval') : null;
+  if (!cast) return results;
+  return results.map((each, i) =>
+    each.kind === 'literal' && wires[i] === 'unknown' ? ofCatalogue('CAST AS INTERVAL', cast, [each], each.place) : each,
+  );
 }
 
 /** The one type of several results, and each as a value of it. */

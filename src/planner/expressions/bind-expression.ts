@@ -14,6 +14,7 @@ import {
   besideJson,
   calledByName,
   asInstantLiteral,
+  asIntervals,
   bindCall,
   bindStated,
   commonResult,
@@ -21,6 +22,7 @@ import {
   isNumeric,
   jsonText,
   ofAnyType,
+  ofCatalogue,
 } from './bind-call.ts';
 import { dateArithmetic, isDate } from './dates.ts';
 import { bindMatch } from './bind-match.ts';
@@ -29,7 +31,8 @@ import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './boun
 import type { Caveat } from './caveats.ts';
 import type { ValueType } from './value-type.ts';
 import type { CatalogueFunctions } from './functions/catalogue.ts';
-import { withCommonWire } from './wire-types.ts';
+import { wireTypeOf, withCommonWire } from './wire-types.ts';
+import { intervalLength } from './functions/intervals.ts';
 import { jsonAsText } from './functions/json.ts';
 import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
 import { degreeQuery } from './degree.ts';
@@ -133,6 +136,8 @@ class ExpressionBinder {
         if (isUnknown(operand))
           throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', place, 'ambiguous-type');
         if (operand.type === 'null') return operand;
+        const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
+        if (negated) return ofCatalogue('-', negated, [operand], place);
         if (operand.type !== 'integer' && operand.type !== 'number')
           throw mismatch(`- needs a number, not ${operand.type}`, place);
         return { kind: 'negate', operand, type: operand.type };
@@ -238,6 +243,7 @@ class ExpressionBinder {
       case '*':
       case '/':
       case '%':
+        if (this.#context.environment.catalogue) return this.#arithmetic(op, this.bind(left), this.bind(right), place);
         if (isCalendarStep(right) && (op === '+' || op === '-')) return this.#calendarStep(op, left, right);
         if (isCalendarStep(left) && op === '+') return this.#calendarStep(op, right, left);
         return this.#arithmetic(op, this.bind(left), this.bind(right), place);
@@ -249,6 +255,11 @@ class ExpressionBinder {
   /** A month and a year are as long as they are beside an instant, and nowhere else. */
   #interval({ interval, unit, place }: Extract<Expression, { kind: 'interval' }>): Bound {
     const { slot } = interval.slot;
+    const made = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
+    if (made) {
+      const given: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place };
+      return ofCatalogue('INTERVAL', made, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], place);
+    }
     if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', place };
     const fixed = fixedIntervals.get(unit);
     if (!fixed)
@@ -394,6 +405,8 @@ class ExpressionBinder {
       if (isDate(left)) right = asDateLiteral(right);
       else if (left.type === 'timestamp') right = asInstantLiteral(right, 'text');
     }
+    const timed = this.#timed(op, left, right, place);
+    if (timed) return timed;
     if (isUnknown(left) || isUnknown(right)) return besideUnknown(op, left, right, refuse);
     if (left.type === 'null') return left;
     if (right.type === 'null') return right;
@@ -411,13 +424,32 @@ class ExpressionBinder {
     return { kind: 'arithmetic', op, left, right, type: integers && op !== '/' ? 'integer' : 'number' };
   }
 
+  /** The operator of Postgres, where one side is an interval or the result is one. */
+  #timed(op: ArithmeticOp, left: Bound, right: Bound, place: Location): Bound | null {
+    const { catalogue } = this.#context.environment;
+    if (catalogue === undefined || op === '%') return null;
+    const instants = [left, right].filter(({ type }) => type === 'timestamp').length;
+    const takesInterval = isInterval(left) || isInterval(right);
+    const yieldsInterval = op === '-' && instants === 2 && !(isDate(left) && isDate(right));
+    const isText = (bound: Bound): boolean => bound.type === 'string' && bound.kind === 'literal';
+    const hasText = op === '+' && instants === 1 && (isText(left) || isText(right));
+    if (!takesInterval && !yieldsInterval && !hasText) return null;
+    const found = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
+    return found && ofCatalogue(op, found, [left, right], place);
+  }
+
   #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
     const values = expression.branches.map(({ when }) => when);
     const [operand, whens] = expression.operand
       ? this.#alike(this.bind(expression.operand), values, '=', expression.place)
       : [null, values.map((when) => this.#condition(when))];
-    const results = expression.branches.map(({ then }) => this.bind(then));
-    const otherwise = expression.otherwise ? this.bind(expression.otherwise) : null;
+    const bound = [...expression.branches.map(({ then }) => then), ...(expression.otherwise ? [expression.otherwise] : [])];
+    const all = asIntervals(
+      bound.map((each) => this.bind(each)),
+      this.#context.environment.catalogue,
+    );
+    const results = all.slice(0, expression.branches.length);
+    const otherwise = expression.otherwise ? all.at(-1)! : null;
     const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.place);
     const made = {
       kind: 'case' as const,
@@ -464,6 +496,7 @@ export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Lo
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
   [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];
   if (left.type === 'string' || right.type === 'string') [left, right] = [jsonText(left), jsonText(right)];
+  if (isInterval(left) || isInterval(right)) return [intervalOrder(left), intervalOrder(right)];
   if (left.type === 'null' || right.type === 'null') return [left, right];
   const fits =
     (isNumeric(left.type) && isNumeric(right.type)) ||
@@ -479,6 +512,16 @@ export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Lo
     throw mismatch('json has no order beside json: only = and != compare it', place);
   if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', place);
   return [left, right];
+}
+
+export function isInterval(bound: Bound): boolean {
+  return 'wire' in bound && bound.wire === 'interval';
+}
+
+/** Intervals are compared and ordered by how long they are. */
+export function intervalOrder(bound: Bound): Bound {
+  if (bound.type !== 'string') return bound;
+  return { kind: 'call', name: 'LENGTH', function: intervalLength, operands: [bound], type: 'integer' };
 }
 
 /** A hint of what to write instead. */

@@ -4,6 +4,8 @@ import { casts } from './functions/casts.ts';
 import { dayNs } from './functions/instants.ts';
 
 const dateCast = casts.get('date')!;
+/** Calls that yield a day. */
+const ofDays: ReadonlySet<string> = new Set([dateCast.name, 'MAKE_DATE', 'TO_DATE']);
 const wholeCast = casts.get('integer')!.signatures.find(({ takes }) => takes[0] === 'number')!;
 
 /** It is a day by the way that it is made: CURRENT_DATE, a cast to DATE, a parameter of that type, a date and a number of days. */
@@ -11,7 +13,7 @@ export function isDate(bound: Bound): boolean {
   switch (bound.kind) {
     case 'call':
       if (bound.type !== 'timestamp') return false;
-      return bound.name === dateCast.name || (bound.function.yields === 'same' && bound.operands.every(isDateOrNull));
+      return ofDays.has(bound.name) || (bound.function.yields === 'same' && bound.operands.every(isDateOrNull));
     case 'arithmetic':
       return bound.type === 'timestamp' && isDate(bound.left) && isDays(bound.right);
     case 'coalesce':

@@ -1,5 +1,6 @@
 /** Postgres types of expression values, where the cell type alone does not determine them. */
 import type { CatalogueFunctions } from './functions/catalogue.ts';
+import { isDate } from './dates.ts';
 import { vectorCast } from './functions/vectors.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
@@ -21,6 +22,7 @@ export function wireTypeOf(bound: Bound): string {
   if ('wire' in bound && bound.wire !== undefined) return bound.wire;
   if (bound.kind === 'literal' && bound.type === 'string' && bound.as === 'value' && bound.zoned === true) return 'unknown';
   if (bound.kind === 'call' && bound.name === vectorCast.name) return 'vector';
+  if (isDate(bound)) return 'date';
   return ofValues[bound.type];
 }
 

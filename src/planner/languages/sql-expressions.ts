@@ -368,12 +368,25 @@ function readProduct(cursor: TokenCursor): Expression {
 }
 
 function readPower(cursor: TokenCursor): Expression {
-  let left = readSigned(cursor);
+  let left = readZoned(cursor);
   while (cursor.key() === '^') {
     cursor.countLink();
     const place = cursor.place;
     const name = cursor.next().key;
-    left = { kind: 'call', name, arguments: [argument(left), argument(readSigned(cursor))], place };
+    left = { kind: 'call', name, arguments: [argument(left), argument(readZoned(cursor))], place };
+  }
+  return left;
+}
+
+/** `x AT TIME ZONE zone`, any number of times. */
+function readZoned(cursor: TokenCursor): Expression {
+  let left = readSigned(cursor);
+  while (cursor.key() === 'AT' && cursor.key(1) === 'TIME' && cursor.key(2) === 'ZONE') {
+    cursor.wideOnly('AT TIME ZONE');
+    cursor.countLink();
+    const { place } = cursor;
+    for (let i = 0; i < 3; i++) cursor.next();
+    left = { kind: 'call', name: 'TIMEZONE', arguments: [argument(readSigned(cursor)), argument(left)], place };
   }
   return left;
 }
@@ -438,6 +451,7 @@ function readOperand(cursor: TokenCursor): Expression {
       const { slot, place: where } = cursor.literal('s', 'an instant in quotes');
       return { kind: 'call', name: token.key, arguments: [argument({ kind: 'literal', slot, place: where })], place };
     }
+    if (token.key === 'LOCALTIMESTAMP' && cursor.dialect === 'wide' && cursor.key(1) !== '.') return readCurrent(cursor);
     if (token.key === 'CURRENT_TIMESTAMP' || token.key === 'CURRENT_DATE') return readCurrent(cursor);
     if (token.key === 'LOOKUP' && !cursor.peek(1).reserved && cursor.key(2) === '(') return readLookup(cursor);
     if (token.key === 'ARRAY' && cursor.key(1) === '[') return readArray(cursor);
@@ -460,7 +474,9 @@ function isInstantWord(cursor: TokenCursor): boolean {
 function readCurrent(cursor: TokenCursor): Expression {
   const { place } = cursor;
   const now: Expression = { kind: 'now', place };
-  return cursor.next().key === 'CURRENT_DATE' ? { kind: 'call', name: 'DATE', arguments: [argument(now)], place } : now;
+  const { key } = cursor.next();
+  if (key === 'CURRENT_TIMESTAMP') return now;
+  return { kind: 'call', name: key === 'CURRENT_DATE' ? 'DATE' : 'TIMESTAMP', arguments: [argument(now)], place };
 }
 
 /** INTERVAL 'n unit' or INTERVAL 'n' UNIT. */

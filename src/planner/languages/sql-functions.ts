@@ -35,8 +35,15 @@ export function readSpecialCall(
     case 'EXTRACT': {
       cursor.expect('(');
       const where = cursor.place;
-      const field = cursor.isLiteral('s') ? null : cursor.name('a field such as YEAR');
-      if (field === null) throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
+      if (cursor.isLiteral('s')) {
+        if (cursor.dialect !== 'wide') throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
+        const written: Expression = { kind: 'literal', ...cursor.literal('s', 'a field') };
+        cursor.expect('FROM');
+        const given = [argument(written), argument(read(cursor))];
+        cursor.expect(')');
+        return { kind: 'call', name: 'DATE_PART', arguments: given, place };
+      }
+      const field = cursor.name('a field such as YEAR');
       cursor.expect('FROM');
       const list = [argument(word(field.toUpperCase(), where), 'FIELD'), argument(read(cursor))];
       cursor.expect(')');
@@ -187,7 +194,7 @@ function readType(cursor: TokenCursor): NamedType {
     cursor.expect(')');
   }
   if (cursor.key() === 'WITHOUT' || (cursor.key() === 'WITH' && cursor.key(1) === 'TIME')) {
-    cursor.next();
+    if (cursor.next().key === 'WITH' && name === 'TIMESTAMP') name = 'TIMESTAMPTZ';
     cursor.expect('TIME');
     cursor.expect('ZONE');
   }

@@ -7,6 +7,7 @@ import { cellMaker, columnType } from './cells.ts';
 import { type CatalogueFunction, type FunctionContext, functionOf, setFunctions } from './functions.ts';
 import { operatorOf } from './array-operators.ts';
 import type { SeenCatalogue } from './rows.ts';
+import { timeCall } from './time-calls.ts';
 import { castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
 
 /** Calls by their function and types: equal expressions share one. */
@@ -15,6 +16,8 @@ const knownMax = 10_000;
 
 export const catalogueFunctions: CatalogueFunctions = {
   call(name, given) {
+    const timed = timeCall(name, given);
+    if (timed) return timed;
     const operator = operatorOf(name, given);
     if (operator)
       return once(`${name}(${String(given)})`, () => callOf(given, operator.yields, ({ names }) => operator.run(names)));

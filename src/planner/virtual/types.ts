@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { compareText } from '../../log/values/value.ts';
+import { formatInterval, parseInterval } from '../expressions/functions/intervals.ts';
 import { catalogueTypes, type WireType } from './wire-types.ts';
 
 export type Value = null | string | number | boolean | readonly Value[] | RecordValue;
@@ -189,7 +190,7 @@ export function castOf(source: string, target: string, names: Names): ((value: V
     return each && strict((value) => (value as Value[]).map((one) => (one === null ? null : each(one))));
   }
   if (from === 'unknown' || from === 'text') {
-    if (target === 'interval') return strict((value) => intervalText(value as string));
+    if (target === 'interval') return strict((value) => formatInterval(parseInterval(value as string)));
     switch (to) {
       case 'number':
         return strict((value) => numberOf(value as string, target, names));
@@ -223,12 +224,6 @@ const strict =
   (each: (value: Exclude<Value, null>) => Value) =>
   (value: Value): Value =>
     value === null ? null : each(value);
-
-/** An interval is kept as the text that says it. */
-function intervalText(text: string): string {
-  if (/\d/.test(text)) return text;
-  throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no interval`, { reason: 'instant-form' });
-}
 
 function numberOf(text: string, type: string, names: Names): number {
   const plain = text.trim();

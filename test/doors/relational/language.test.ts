@@ -113,6 +113,38 @@ test.each([
   expect(rows.flat().map(String).join(' ')).toBe(values);
 });
 
+test('stored instants are moved, cut, shown and told apart by intervals as in Postgres', async () => {
+  await client.query('CREATE TABLE Ev (id int PRIMARY KEY, at timestamptz)');
+  await client.query("INSERT INTO Ev VALUES (1, '2024-05-17 10:30:15.25+00'), (2, NULL), (3, '1969-12-31 23:59:59.5+00')");
+  const rowsOf = async (text: string): Promise<string> =>
+    (await client.query({ text, rowMode: 'array', types: { getTypeParser: () => String } })).rows.flat().join(' | ');
+  expect(
+    await rowsOf(
+      "SELECT at + interval '1 month', at - interval '1 day 2 hours', at AT TIME ZONE 'Europe/Berlin' FROM Ev WHERE id = 1",
+    ),
+  ).toBe('2024-06-17 10:30:15.25+00 | 2024-05-16 08:30:15.25+00 | 2024-05-17 12:30:15.25');
+  expect(
+    await rowsOf(
+      "SELECT age(timestamptz '2024-06-01', at), at - timestamptz '2024-01-01', date_bin('5 minutes', at, timestamptz '2000-01-01') FROM Ev ORDER BY 2",
+    ),
+  ).toBe(
+    '54 years 5 mons 00:00:00.5 | -19723 days -00:00:00.5 | 1969-12-31 23:55:00+00 | 14 days 13:29:44.75 | 137 days 10:30:15.25 | 2024-05-17 10:30:00+00 |  |  | ',
+  );
+  expect(await rowsOf('SELECT max(at) - min(at) FROM Ev')).toBe('19860 days 10:30:15.75');
+  expect(
+    await rowsOf(
+      "UPDATE Ev SET at = at + interval '36 hours' WHERE at - interval '1 day' > timestamp '2024-05-16' RETURNING at::date::text, at::text",
+    ),
+  ).toBe('2024-05-18 | 2024-05-18 22:30:15.25+00');
+  for (const [text, state] of [
+    ["SELECT interval '1 nope'", '22007'],
+    ["SELECT date_bin('1 month', now(), now())", '0A000'],
+    ['SELECT make_date(2023, 2, 29)', '22008'],
+    ['SELECT sum(at - at) FROM Ev', '0A000'],
+  ] as const)
+    expect(await stateOf(client.query(text)), text).toBe(state);
+});
+
 test('a table is made of a query and filled, and rows go from table to table by their own columns', async () => {
   const rowsOf = async (text: string): Promise<string> => {
     const { rows } = await client.query({ text, rowMode: 'array' });

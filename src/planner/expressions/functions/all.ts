@@ -1,5 +1,6 @@
 /** Every scalar function that a text can name. */
 import { bitFunctions } from './bits.ts';
+import { calendarFunctions } from './calendar.ts';
 import { choiceFunctions } from './choice.ts';
 import { documentFunctions } from './documents.ts';
 import { graphValueFunctions } from './graph-values.ts';
@@ -21,6 +22,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...textBuildingFunctions,
   ...patternFunctions,
   ...instantFunctions,
+  ...calendarFunctions,
   ...jsonFunctions,
   ...documentFunctions,
   ...choiceFunctions,

@@ -251,6 +251,12 @@ export const dayText = {
   signatures: [cast('timestamp', 'string', (value) => formatDay(value as bigint), false)],
 };
 
+/** An instant without a zone as text. */
+export const localText = {
+  ...wideCasts.get('string')!,
+  signatures: [cast('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9).replace('+00', ''), false)],
+};
+
 function castsOf(signatures: typeof signaturesTo): ReadonlyMap<CastTarget, ScalarFunction> {
   return new Map(
     (Object.entries(signatures) as [CastTarget, readonly Signature[]][]).map(([type, each]) => {

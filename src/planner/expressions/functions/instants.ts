@@ -1,8 +1,7 @@
 /** Functions of instants. All of time is UTC; a day begins at midnight, a week on Monday. */
 import { FOREVER, INSTANT_MIN } from '../../../log/values/timestamp.ts';
 import { exact } from './numbers.ts';
-import { instantBy } from './instant-templates.ts';
-import { integer, invalid, linear, quick, type ScalarFunction, text } from './scalar-function.ts';
+import { integer, invalid, quick, type ScalarFunction, text } from './scalar-function.ts';
 import { startOfDay } from './casts.ts';
 
 const nsPerMs = 1_000_000n;
@@ -112,13 +111,33 @@ const fields: Readonly<Record<string, Field>> = {
     dayOf(high, low);
     return Math.floor(nsOfDay / 60_000_000_000) % 60;
   },
+  decade: (high, low) => Math.floor(yearOf(dayOf(high, low)) / 10),
+  century: (high, low) => yearsOf(yearOf(dayOf(high, low)), 100),
+  millennium: (high, low) => yearsOf(yearOf(dayOf(high, low)), 1_000),
+  microseconds: (high, low) => {
+    dayOf(high, low);
+    return Math.floor((nsOfDay % 60e9) / 1e3);
+  },
+  timezone: () => 0,
+  timezone_hour: () => 0,
+  timezone_minute: () => 0,
 };
+
+/** Which one of so many years a year is in: the first begins with the year 1, and there is none by the number 0. */
+function yearsOf(year: number, size: number): number {
+  return year > 0 ? Math.floor((year + size - 1) / size) : -Math.floor((size - year) / size);
+}
 
 const fractions: Readonly<Record<string, Field>> = {
   second: (high, low) => {
     dayOf(high, low);
     return (Math.floor(nsOfDay / 1e9) % 60) + (nsOfDay % 1e9) / 1e9;
   },
+  milliseconds: (high, low) => {
+    dayOf(high, low);
+    return (nsOfDay % 60e9) / 1e6;
+  },
+  julian: (high, low) => dayOf(high, low) + 2_440_588 + nsOfDay / dayNsNumber,
   epoch: (high, low) => {
     const seconds = dayOf(high, low) * 86_400 + Math.floor(nsOfDay / 1e9);
     const ns = nsOfDay % 1e9;
@@ -141,6 +160,42 @@ export const extractions: ReadonlyMap<string, ScalarFunction> = new Map([
   ]),
 ]);
 
+/** A field of an instant as a number, by its name. */
+export function fieldOf(name: string, instant: bigint): number {
+  const unit = unitNamed(name);
+  const field = Object.hasOwn(fields, unit) ? fields[unit] : Object.hasOwn(fractions, unit) ? fractions[unit] : undefined;
+  if (field === undefined) throw invalid(`an instant has the fields ${extractFields.join(', ')}`);
+  return ofHalves(field, instant);
+}
+
+const otherNames: Readonly<Record<string, string>> = Object.fromEntries(
+  [
+    'microseconds microsecond us usec usecs usecond useconds',
+    'milliseconds millisecond ms msec msecs msecond mseconds',
+    'second seconds s sec secs',
+    'minute minutes m min mins',
+    'hour hours h hr hrs',
+    'day days d',
+    'week weeks w',
+    'month months mon mons',
+    'quarter quarters qtr',
+    'year years y yr yrs',
+    'decade decades dec decs',
+    'century centuries c cent',
+    'millennium millennia mil mils',
+    'julian j',
+  ].flatMap((names) => {
+    const [first, ...others] = names.split(' ');
+    return others.map((name) => [name, first!]);
+  }),
+);
+
+/** The name of a unit or a field by which it is known here. */
+export function unitNamed(written: string): string {
+  const name = written.trim().toLowerCase();
+  return Object.hasOwn(otherNames, name) ? otherNames[name]! : name;
+}
+
 function ofHalves(of: Field, instant: bigint): number {
   return of(Number(instant >> 32n), Number(BigInt.asIntN(32, instant)));
 }
@@ -157,29 +212,35 @@ function extraction(field: string, more: Omit<ScalarFunction['signatures'][numbe
   };
 }
 
-function instantAt(year: number, month: number, date: number): bigint {
+export function instantAt(year: number, month: number, date: number): bigint {
   const at = new Date(0);
   at.setUTCFullYear(year, month, date);
   return inRange(BigInt(at.getTime()) * nsPerMs);
 }
 
-function inRange(instant: bigint): bigint {
+export function inRange(instant: bigint): bigint {
   if (instant > FOREVER || instant < INSTANT_MIN) throw invalid('instant out of range', 'no-such-instant');
   return instant;
 }
 
 const units: Readonly<Record<string, bigint>> = {
-  microsecond: 1_000n,
   microseconds: 1_000n,
-  millisecond: 1_000_000n,
   milliseconds: 1_000_000n,
   second: 1_000_000_000n,
   minute: 60_000_000_000n,
   hour: 3_600_000_000_000n,
   day,
 };
+/** The first year of so many is the year 1; decades begin with a year that ends in 0. */
+const longUnits: Readonly<Record<string, readonly [size: number, first: number]>> = {
+  decade: [10, 0],
+  century: [100, 1],
+  millennium: [1_000, 1],
+};
 
-function truncateTo(unit: string, instant: bigint): bigint {
+/** Where the unit begins that an instant is in. */
+export function truncateTo(written: string, instant: bigint): bigint {
+  const unit = unitNamed(written);
   const step = Object.hasOwn(units, unit) ? units[unit] : undefined;
   if (step !== undefined) {
     const rest = instant % step;
@@ -196,8 +257,15 @@ function truncateTo(unit: string, instant: bigint): bigint {
       return instantAt(year, date.getUTCMonth() - (date.getUTCMonth() % 3), 1);
     case 'year':
       return instantAt(year, 0, 1);
-    default:
-      throw invalid('DATE_TRUNC takes microsecond, millisecond, second, minute, hour, day, week, month, quarter or year');
+    default: {
+      const long = Object.hasOwn(longUnits, unit) ? longUnits[unit] : undefined;
+      if (long === undefined)
+        throw invalid(
+          `DATE_TRUNC takes ${[...Object.keys(units), ...Object.keys(longUnits)].join(', ')}, week, month, quarter or year`,
+        );
+      const [size, first] = long;
+      return instantAt(Math.floor((year - first) / size) * size + first, 0, 1);
+    }
   }
 }
 
@@ -280,43 +348,15 @@ export const instantFunctions: readonly ScalarFunction[] = [
     name: 'DATE_TRUNC',
     group: 'time',
     usage: "DATE_TRUNC('unit', x)",
-    summary: 'Where the microsecond, millisecond, second, minute, hour, day, week, month, quarter or year of an instant begins.',
+    summary:
+      'Where the microsecond, millisecond, second, minute, hour, day, week, month, quarter, year, decade, century or millennium of an instant begins.',
     examples: [["DATE_TRUNC('month', TIMESTAMP '2024-05-17T10:00:00')", '2024-05-01T00:00:00Z']],
     signatures: [
       {
         takes: ['string', 'timestamp'],
         cost: quick,
         yields: 'timestamp',
-        evaluate: (unit, x) => truncateTo(text(unit).trim().toLowerCase(), integer(x)),
-        raises: true,
-      },
-    ],
-  },
-  {
-    name: 'TO_TIMESTAMP',
-    group: 'time',
-    usage: "TO_TIMESTAMP(text, 'YYYY-MM-DD HH24:MI') or TO_TIMESTAMP(seconds)",
-    summary: 'The instant that a text tells by a template, or that is so many seconds after 1970.',
-    examples: [
-      ["TO_TIMESTAMP('17 May 2024, 3 pm', 'DD Mon YYYY, HH12 PM')", '2024-05-17T15:00:00Z'],
-      ['TO_TIMESTAMP(1.5)', '1970-01-01T00:00:01.500Z'],
-    ],
-    signatures: [
-      {
-        takes: ['string', 'string'],
-        cost: linear,
-        yields: 'timestamp',
-        evaluate: (value, template) => inRange(instantBy(text(template), text(value))),
-        raises: true,
-      },
-      {
-        takes: ['number'],
-        cost: quick,
-        yields: 'timestamp',
-        evaluate: (seconds) => {
-          if (!Number.isFinite(Number(seconds))) throw invalid('TO_TIMESTAMP takes a finite number of seconds');
-          return inRange(BigInt(Math.round(Number(seconds) * 1e6)) * 1_000n);
-        },
+        evaluate: (unit, x) => truncateTo(text(unit), integer(x)),
         raises: true,
       },
     ],
