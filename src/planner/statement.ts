@@ -494,3 +494,6 @@ export type Expression =
    * MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD; CAST its second TYPE, EXTRACT its first FIELD.
    */
   | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Location };
+
+/** Rows that a window function looks at. */
+export type Window = Pick<Extract<Expression, { kind: 'over' }>, 'partition' | 'orderBy' | 'frame'>;

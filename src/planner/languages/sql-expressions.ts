@@ -654,10 +654,12 @@ function isWindowed(cursor: TokenCursor): boolean {
     const key = cursor.key(ahead);
     if (key === '(') depth++;
     else if (key === ')' && --depth === 0 && cursor.key(ahead + 1) !== 'FILTER')
-      return cursor.key(ahead + 1) === 'OVER' && cursor.key(ahead + 2) === '(';
+      return cursor.key(ahead + 1) === 'OVER' && (cursor.key(ahead + 2) === '(' || isWindowName(cursor.peek(ahead + 2)));
   }
   return false;
 }
+
+const isWindowName = ({ kind, reserved }: Token): boolean => (kind === 'word' || kind === 'quoted') && !reserved;
 
 function readWindowed(cursor: TokenCursor, name: WindowFunction, place: Location): Expression {
   if (cursor.aggregates !== 'allowed')

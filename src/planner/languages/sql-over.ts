@@ -1,17 +1,19 @@
 /** OVER (PARTITION BY … ORDER BY … ROWS BETWEEN … AND …) behind a function. */
-import type { Expression, Frame, FrameBound, OrderItem } from '../statement.ts';
+import type { Expression, Frame, FrameBound, OrderItem, Window } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
-
-type Over = Extract<Expression, { kind: 'over' }>;
 
 export interface OverReaders {
   readonly read: (cursor: TokenCursor) => Expression;
   readonly order: (cursor: TokenCursor) => OrderItem[];
 }
 
-/** The specification in brackets; the word OVER is read. */
-export function readOver(cursor: TokenCursor, { read, order }: OverReaders): Pick<Over, 'partition' | 'orderBy' | 'frame'> {
-  if (cursor.key() !== '(') throw cursor.notImplemented('a window by name (write OVER (...))');
+/** The specification in brackets, or the name of one of WINDOW; the word OVER is read. */
+export function readOver(cursor: TokenCursor, readers: OverReaders): Window {
+  const { read, order } = readers;
+  if (cursor.key() !== '(') {
+    if (cursor.dialect !== 'wide') throw cursor.notImplemented('a window by name (write OVER (...))');
+    return namedWindow(cursor, readers);
+  }
   cursor.next();
   const partition: Expression[] = [];
   if (cursor.acceptPair('PARTITION', 'BY')) {
@@ -22,6 +24,31 @@ export function readOver(cursor: TokenCursor, { read, order }: OverReaders): Pic
   const frame = cursor.key() === 'ROWS' || cursor.key() === 'RANGE' ? readFrame(cursor) : null;
   cursor.expect(')');
   return { partition, orderBy, frame };
+}
+
+/** `WINDOW w AS (...), v AS (...)`, for what comes behind it; the word is read. */
+export function readWindows(cursor: TokenCursor, readers: OverReaders): ReadonlyMap<string, Window> {
+  const windows = new Map<string, Window>();
+  do {
+    const { place } = cursor;
+    const name = cursor.name('a window').toLowerCase();
+    if (windows.has(name)) throw cursor.error(`WINDOW names ${JSON.stringify(name)} twice`, place, 'alias-twice');
+    cursor.expect('AS');
+    if (cursor.key() !== '(') throw cursor.expectedError('(');
+    windows.set(name, readOver(cursor, readers));
+  } while (cursor.accept(','));
+  return windows;
+}
+
+/** The projection comes before the clause that says its windows: it is read ahead. */
+function namedWindow(cursor: TokenCursor, readers: OverReaders): Window {
+  const { place } = cursor;
+  const name = cursor.name('a window');
+  const windows = cursor.windows ?? cursor.ahead('WINDOW', () => readWindows(cursor, readers));
+  const found = windows?.get(name.toLowerCase());
+  if (found === undefined)
+    throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, place, 'no-such-column-here');
+  return found;
 }
 
 function readFrame(cursor: TokenCursor): Frame {

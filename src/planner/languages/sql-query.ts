@@ -20,6 +20,7 @@ import type {
 } from '../statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
 import { isTableFunction } from '../functions/all.ts';
+import { readWindows } from './sql-over.ts';
 import { readArguments, readColumn, readExpression, readIntervalExpression } from './sql-expressions.ts';
 import { noGroups, notConstant, readGroups } from './sql-groups.ts';
 import { describeToken, type TokenCursor } from './token-cursor.ts';
@@ -239,6 +240,7 @@ function acceptAll(cursor: TokenCursor): void {
 function readSelect(cursor: TokenCursor): Select {
   const { place } = cursor;
   cursor.expect('SELECT');
+  cursor.windows = null;
   let distinct = cursor.accept('DISTINCT');
   const distinctOn = distinct && cursor.dialect === 'wide' && cursor.key() === 'ON' ? readDistinctOn(cursor) : null;
   if (distinctOn) distinct = false;
@@ -282,6 +284,8 @@ function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
   const groups = cursor.acceptPair('GROUP', 'BY') ? readGroups(cursor) : noGroups;
   cursor.aggregates = 'allowed';
   const having = cursor.accept('HAVING') ? readExpression(cursor) : null;
+  if (cursor.dialect === 'wide' && cursor.key() === 'WINDOW' && cursor.accept('WINDOW'))
+    cursor.windows = readWindows(cursor, { read: readExpression, order: cursor.readOrder });
   cursor.aggregates = 'functions';
   const rankBy: Expression[] = [];
   if (cursor.acceptPair('RANK', 'BY')) {

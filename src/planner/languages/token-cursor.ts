@@ -3,7 +3,7 @@
  * and left-deep chains through `countLink`, so that no tree is too deep for the recursion of later passes.
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
-import type { AsOf, Dialect, OrderItem, Location, Query, Slot } from '../statement.ts';
+import type { AsOf, Dialect, OrderItem, Location, Query, Slot, Window } from '../statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;
@@ -39,6 +39,9 @@ export class TokenCursor {
   /** The meaning of SUM and MAX here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
 
+  /** The windows of the SELECT whose clause of them was read last; null where it is still to come. */
+  windows: ReadonlyMap<string, Window> | null = null;
+
   constructor(lexed: LexedStatement, { readQuery, readOrder }: Readers, dialect: Dialect) {
     this.lexed = lexed;
     this.dialect = dialect === 'graph' ? 'wide' : dialect;
@@ -69,6 +72,23 @@ export class TokenCursor {
     const token = this.token;
     if (token.kind !== 'end') this.#at++;
     return token;
+  }
+
+  /** Reads what stands behind the next such word of this query, and comes back; null where there is none. */
+  ahead<T>(key: string, read: () => T): T | null {
+    const from = this.#at;
+    for (let at = from, depth = 0; at < this.#tokens.length; at++) {
+      const word = this.#tokens[at]!.key;
+      if (word === '(') depth++;
+      else if (word === ')') depth--;
+      else if (word === key && depth <= 0) {
+        this.#at = at + 1;
+        const found = read();
+        this.#at = from;
+        return found;
+      }
+    }
+    return null;
   }
 
   accept(key: string): boolean {

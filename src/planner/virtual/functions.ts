@@ -234,6 +234,8 @@ const functions: readonly CatalogueFunction[] = [
     'statistics_obj',
     'ts_config',
     'ts_dict',
+    'ts_parser',
+    'ts_template',
   ].map((kind) => catalogueFunction(`pg_${kind}_is_visible(oid) bool`, kind === 'table' ? isVisible : yes)),
   catalogueFunction('pg_relation_is_publishable(regclass) bool', () => false),
   catalogueFunction('pg_relation_is_updatable(regclass, bool) int4', (context, oid) =>
@@ -252,6 +254,7 @@ const functions: readonly CatalogueFunction[] = [
     catalogue === 'pg_proc' ? (procedures.find((each) => each.oid === oid)?.summary ?? null) : null,
   ),
   catalogueFunction('col_description(oid, int4) text', nothing),
+  catalogueFunction('pg_describe_object(oid, oid, int4) text', nothing),
   catalogueFunction('shobj_description(oid, name) text', nothing),
   ...[
     'pg_table_size(regclass)',

@@ -108,6 +108,10 @@ test.each([
     'SELECT (SELECT SUM(x.k) FROM B b, LATERAL (SELECT b.id * A.id AS k FROM A c WHERE c.n = b.n AND c.id <= A.id) x) FROM A ORDER BY id',
     '3 12 27 36 45 54',
   ],
+  [
+    'SELECT id, RANK() OVER w, COALESCE(SUM(id) OVER v, 0) FROM A WHERE n = 1 WINDOW w AS (ORDER BY id DESC), v AS (PARTITION BY n ORDER BY id) ORDER BY RANK() OVER w',
+    '3 1 6 2 2 3 1 3 1',
+  ],
 ])('%s', async (text, values) => {
   const { rows } = await client.query({ text, rowMode: 'array' });
   expect(rows.flat().map(String).join(' ')).toBe(values);
