@@ -48,7 +48,7 @@ import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
-import { performJobs } from './planner/standing/jobs/perform.ts';
+import { alertPaused, performJobs } from './planner/standing/jobs/perform.ts';
 import { IntervalRules } from './planner/standing/rules/interval-rules.ts';
 import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
@@ -267,6 +267,7 @@ export class Service {
         },
         callTool: (call) => this.#callTool(call),
       }),
+      alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,
       parallelMax: settings.SERVICE_JOBS_MAX_PARALLEL,

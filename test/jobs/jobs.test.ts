@@ -127,6 +127,24 @@ describe('a job', () => {
       last_error: 'REL_ACL',
     });
     expect(world.service.projections.jobs.job(job['job_id'] as string)).toMatchObject({ runCount: 2, reason: 'REL_ACL' });
+    const told = async () => (await must('POST', '/query', { sql: 'SELECT title FROM Alert AS OF CURRENT' }, admin.as))['rows'];
+    expect(await told()).toEqual([{ title: 'a job is paused: REL_ACL' }]);
+    await world.service.scheduler.settle();
+    expect(await told()).toHaveLength(1);
+  });
+
+  test('fails and is paused with the tenant of its owner, and goes on when somebody says so', async () => {
+    await world.call('POST', '/tenants', { id: 'acme', name: 'Acme' }, (await made({ roles: ['platform-admin'] })).as);
+    const [platform, ann] = [await made({ roles: ['platform-admin'] }), await made({ tenant_id: 'acme' })];
+    await must('POST', '/types', login, ann.as);
+    const job = await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 }, ann.as);
+    await must('POST', '/tenants/acme/suspend', {}, platform.as);
+    const { scheduler, projections } = world.service;
+    await scheduler.runNow(projections.jobs.job(job['job_id'] as string)!);
+    expect(projections.jobs.job(job['job_id'] as string)).toMatchObject({ state: 'paused', reason: 'REL_ACL', runCount: 2 });
+    await must('POST', '/tenants/acme/reactivate', {}, platform.as);
+    await must('POST', `/jobs/${job['job_id'] as string}/resume`, {}, ann.as);
+    expect(await must('POST', `/jobs/${job['job_id'] as string}/run`, {}, ann.as)).toMatchObject({ state: 'done', run_count: 3 });
   });
 
   test('is cancelled while it runs, and by its time limit', async () => {

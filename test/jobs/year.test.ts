@@ -57,6 +57,7 @@ class JobWorld {
         }),
       performWorkflow: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no workflows here')),
       workflowOf: () => null,
+      alertOf: () => expect.unreachable('no job is paused'),
       warn: (line) => expect.unreachable(line),
       parallelMax: 2,
     }));

@@ -61,7 +61,7 @@ export class JobDesk {
     const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
     const id = made.ids[0]!;
     scheduler.tick();
-    await this.#awaitRun(id);
+    await this.awaitRun(id);
     return jobs.job(id)!;
   }
 
@@ -72,7 +72,7 @@ export class JobDesk {
     invocation.describe({ template: 'run job ?', literals: [id] });
     invocation.checkInspects();
     void this.#parts.scheduler.runNow(job);
-    await this.#awaitRun(id);
+    await this.awaitRun(id);
     return this.#parts.jobs.job(id)!;
   }
 
@@ -90,7 +90,7 @@ export class JobDesk {
     this.#requireJob(id, invocation.caller);
     invocation.describe({ template: 'cancel job ?', literals: [id] });
     invocation.checkInspects();
-    if (await this.#cancel(id, invocation.caller)) await this.#awaitRun(id);
+    if (await this.#cancel(id, invocation.caller)) await this.awaitRun(id);
     return this.#parts.jobs.job(id)!;
   }
 
@@ -105,7 +105,8 @@ export class JobDesk {
     return true;
   }
 
-  async #awaitRun(id: string): Promise<void> {
+  /** Until the run that is under way, if any, has ended or waits; ten seconds at most. */
+  async awaitRun(id: string): Promise<void> {
     const run = this.#parts.scheduler.underWay(id);
     if (run === undefined) return;
     const over = new AbortController();

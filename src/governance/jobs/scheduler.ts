@@ -78,6 +78,8 @@ export interface JobSchedulerDependencies {
   readonly absentCaller: (owner: AbsentOwner) => Caller;
   readonly perform: PerformJob;
   readonly performWorkflow: PerformWorkflow;
+  /** The alert that tells the owner of a job that it is paused, and why. */
+  readonly alertOf: (invocation: Invocation, job: JobRecord, run: RunRecord, why: string) => PutRows;
   /** Id of the workflow that the name means to a job now; null: there is none. */
   readonly workflowOf: (name: string, job: Pick<JobRecord, 'path'>) => string | null;
   /** One line for the operator. */
@@ -375,8 +377,19 @@ export class JobScheduler {
 
   async #lostRights(job: JobRecord, run: RunRecord, error: unknown): Promise<void> {
     const why = error instanceof ServiceError ? error.code : 'REL_ACL';
-    await this.#record({ ...run, state: 'failed', reason: why });
-    if (job.definition.once === true) return;
+    const failed: RunRecord = { ...run, state: 'failed', reason: why };
+    if (job.definition.once === true) return this.#record(failed);
+    const { alertOf, warn } = this.#parts;
+    try {
+      await this.#tend((invocation) => {
+        const alerts = alertOf(invocation, job, run, why);
+        return invocation.submit({ kind: 'record-run', run: failed, alerts });
+      }, job);
+    } catch (refused) {
+      if (!(refused instanceof ServiceError) || refused.code === 'REL_UNAVAILABLE') throw refused;
+      warn(`the job ${job.id} is paused, and its owner has no alert: ${refused.code} ${refused.message}`);
+      await this.#record(failed);
+    }
     await this.#tend((invocation) => invocation.submit({ kind: 'change-job', id: job.id, change: 'paused', reason: why }));
   }
 
@@ -386,8 +399,10 @@ export class JobScheduler {
     return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }));
   }
 
-  async #tend(act: (invocation: Invocation) => Promise<unknown>): Promise<void> {
+  /** `at`: the path and branch that are written to. */
+  async #tend(act: (invocation: Invocation) => Promise<unknown>, at?: Pick<JobRecord, 'path' | 'branch'>): Promise<void> {
     const request = { action: 'administer', purpose: null, correlationId: this.#parts.ids.next() } as const;
-    await this.#parts.gate.invoke(caretaker, request, act);
+    const caller = at === undefined ? caretaker : { ...caretaker, path: at.path, branch: at.branch };
+    await this.#parts.gate.invoke(caller, request, act);
   }
 }

@@ -77,7 +77,7 @@ export class WorkflowDesk {
     await invocation.submit({ kind: 'change-job', id, change: 'ended', reason: null }, { sync: true });
   }
 
-  /** Begins a run, which goes on behind the reply. */
+  /** Begins a run, and waits for it a while; it goes on behind the reply. */
   async run(invocation: Invocation, name: string, given: Json): Promise<JobRecord> {
     invocation.describe({ template: 'run workflow ?', literals: [name] });
     const { caller } = invocation;
@@ -85,8 +85,10 @@ export class WorkflowDesk {
     const { purpose } = invocation.snapshot();
     const run = { workflow: name, arguments: given };
     const made = await this.#put(invocation, { ...unscheduled, name, run, run_now: true, purpose, once: true });
-    this.#parts.scheduler.tick();
-    return made;
+    const { scheduler, desk, jobs } = this.#parts;
+    scheduler.tick();
+    await desk.awaitRun(made.id);
+    return jobs.job(made.id)!;
   }
 
   /** A run that was asked for, for whoever did and whoever is to approve a step of it. REL_NOT_FOUND. */

@@ -142,14 +142,15 @@ export const ruleRoutes: readonly Route[] = [
     purposeIn: 'body',
     replies: { 200: pastReply },
     example: { params: { id: 'a rule' }, body: { from: 0, to: 1 } },
-    run: async (invocation, { params: { id }, body: { from, to, limit }, context: { planner }, request }) => {
+    run: async (invocation, { params: { id }, body: { from, to, limit }, context: { planner, lookups, yieldTurn }, request }) => {
       const snapshot = invocation.snapshot();
       const rule = requireRule(invocation, id);
-      if (rule.definition.kind !== 'detection' || rule.definition.language !== 'sql')
-        throw new ServiceError('REL_UNPROCESSABLE', 'the past is judged by detection rules in SQL');
+      if (rule.definition.kind !== 'detection')
+        throw new ServiceError('REL_UNPROCESSABLE', 'the past is judged by detection rules');
       invocation.describe({ template: 'test rule ?', literals: [id] });
       const { caller } = invocation;
-      const past = await testPast({ planner, caller, snapshot, signal: signalOf(request.raw.socket) }, rule, {
+      const sigma = { placeholders: (table: string) => lookups.keys(caller.path, table), turn: yieldTurn };
+      const past = await testPast({ planner, caller, snapshot, sigma, signal: signalOf(request.raw.socket) }, rule, {
         from: BigInt(from),
         to: BigInt(to),
       });

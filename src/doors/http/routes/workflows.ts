@@ -69,7 +69,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'POST',
     path: '/workflows/runs',
     ...changing,
-    summary: 'Begin a run of a workflow, by name: it goes on behind the reply',
+    summary: 'Begin a run of a workflow, by name: it is waited for ten seconds at most, and goes on behind the reply',
     tags,
     body: z.strictObject({ name, arguments: record(z.unknown()).default({}), purpose }),
     purposeIn: 'body',

@@ -1,12 +1,16 @@
 /** The work of a job's run: a question, rules, a function or a chore. Rows stay where they are; a run keeps counts. */
+import { createHash } from 'node:crypto';
 import { ServiceError } from '../../../errors.ts';
 import { administers } from '../../../governance/authorization/policy.ts';
 import type { JobEffect, PerformJob } from '../../../governance/jobs/scheduler.ts';
-import type { Json } from '../../../log/values/canonical-json.ts';
+import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts';
+import type { PutRows } from '../../../projections/command.ts';
+import type { JobRecord, RunRecord } from '../../../projections/jobs/job.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import type { Literal } from '../../statement.ts';
-import { putAlerts } from '../rules/alerts.ts';
+import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
 import { quoted } from '../rules/condition.ts';
 import { matchesAt, raise } from '../rules/query-rules.ts';
 
@@ -46,6 +50,19 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
     const answer = await planner.query(invocation, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });
     return { alerts: null, result: { rows: answer.rowCount } };
   };
+}
+
+/** Alert of a job that is paused: its id is of the job and the run, so that it is one however often it is told. */
+export function alertPaused(invocation: Invocation, job: JobRecord, run: RunRecord, why: string): PutRows {
+  const alert = {
+    id: createHash('sha256')
+      .update(canonicalJson(['paused/1', job.id, run.id]))
+      .digest('hex'),
+    rule: { id: job.id, version: 1, definition: { name: `a job is paused: ${why}`, severity: 'medium' as const } },
+    match: { type: null, key: null, systemFrom: null, values: [] },
+    count: 1,
+  };
+  return putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id);
 }
 
 const isSql = ({ language }: DetectionDefinition): boolean => language === 'sql';

@@ -2,12 +2,13 @@
 import { ServiceError } from '../../../errors.ts';
 import type { Caller } from '../../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
-import type { DetectionDefinition, RuleRecord } from '../../../projections/rules/rule.ts';
+import type { DetectionDefinition, RuleRecord, RuleVersion } from '../../../projections/rules/rule.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import { type Alert, alertsOf, type Match } from './alerts.ts';
 import { readCondition } from './condition.ts';
 import { matchesAt, matchesOf } from './query-rules.ts';
+import { type SigmaParts, sigmaMatcher } from './sigma-matcher.ts';
 
 export interface PastAlerts {
   readonly matches: number;
@@ -24,11 +25,14 @@ export async function testPast(
     caller,
     snapshot,
     signal,
+    sigma,
   }: {
     readonly planner: PlannerContract;
     readonly caller: Caller;
     readonly snapshot: GovernedSnapshot;
     readonly signal?: AbortSignal | undefined;
+    /** For rules in Sigma. */
+    readonly sigma: Pick<SigmaParts, 'placeholders' | 'turn'>;
   },
   rule: RuleRecord,
   { from, to }: { readonly from: bigint; readonly to: bigint },
@@ -45,6 +49,11 @@ export async function testPast(
       found.set(id, before === undefined ? alert : { ...before, count });
     }
   };
+  if (definition.language === 'sigma') {
+    for (const match of await sigmaMatches({ planner, caller, snapshot, sigma }, rule, { from, to }))
+      add([match], match.systemFrom!);
+    return { matches, alerts: [...found.values()] };
+  }
   const condition = readCondition(definition);
   if (condition.judged === 'by row') {
     const asked = { sql: condition.sql, questionsOnly: true, signal } as const;
@@ -61,4 +70,25 @@ export async function testPast(
       add(await matchesAt({ planner, caller, snapshot, signal }, rule, instant), instant);
   }
   return { matches, alerts: [...found.values()] };
+}
+
+/** With the rules beside it, on which it may rest as a correlation: all of them as they stand, whenever they were made. */
+async function sigmaMatches(
+  { planner, caller, snapshot, sigma }: Pick<Parameters<typeof testPast>[0], 'planner' | 'caller' | 'snapshot' | 'sigma'>,
+  rule: RuleRecord,
+  { from, to }: { readonly from: bigint; readonly to: bigint },
+): Promise<readonly Match[]> {
+  const type = rule.definition.object_type!;
+  const isBeside = ({ definition, owner }: RuleRecord): boolean =>
+    definition.kind === 'detection' && definition.language === 'sigma' && definition.object_type === type && owner === rule.owner;
+  const versions = snapshot
+    .rules()
+    .filter((each) => isBeside(each))
+    .map((record): RuleVersion => ({ record: { ...record, time: -1n }, until: null }));
+  const onError = ({ record }: RuleVersion, error: unknown): void => {
+    if (record.id === rule.id) throw error;
+  };
+  const matcher = await sigmaMatcher({ planner, onError, ...sigma }, caller, snapshot, type, versions);
+  const all = await matcher.past(snapshot, from, to);
+  return all.filter(({ rule: { record } }) => record.id === rule.id).flatMap(({ matches }) => matches);
 }

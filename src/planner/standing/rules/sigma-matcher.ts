@@ -32,6 +32,11 @@ export interface SigmaParts {
   readonly turn: () => Promise<void>;
 }
 
+export interface SigmaRules extends RowMatcher {
+  /** Matches among the versions that came after `from`, up to and with `to`: nanoseconds. Correlations count from there on. */
+  past(over: GovernedSnapshot, from: bigint, to: bigint): Promise<readonly RuleMatches[]>;
+}
+
 /** A match beside what correlations ask of its row. */
 interface Found extends MatchEvent {
   readonly systemFrom: bigint;
@@ -46,7 +51,7 @@ export async function sigmaMatcher(
   snapshot: GovernedSnapshot,
   type: string,
   versions: readonly RuleVersion[],
-): Promise<RowMatcher> {
+): Promise<SigmaRules> {
   const documents: (SigmaDocument | null)[] = [];
   for (const version of versions) {
     const parsed = parseSigma((version.record.definition as DetectionDefinition).condition, placeholders);
@@ -102,11 +107,12 @@ export async function sigmaMatcher(
     return found.sort((a, b) => (a.systemFrom === b.systemFrom ? a.document - b.document : a.systemFrom < b.systemFrom ? -1 : 1));
   }
 
+  const between = (from: bigint, to: bigint): string =>
+    `${select} WHERE system_from > '${formatInstant(from)}' AND system_from <= '${formatInstant(to)}'`;
+
   async function rebuild(over: GovernedSnapshot, upTo: bigint): Promise<void> {
     correlator = new Correlator(documents, linked);
-    const since = formatInstant(upTo - correlator.reachNs);
-    const sql = `${select} WHERE system_from > '${since}' AND system_from <= '${formatInstant(upTo)}'`;
-    for (const each of await findMatches(await ask(over, sql))) {
+    for (const each of await findMatches(await ask(over, between(upTo - correlator.reachNs, upTo)))) {
       if (isInForce(versions[each.document]!, each.systemFrom)) correlator.observe(each);
     }
   }
@@ -119,6 +125,18 @@ export async function sigmaMatcher(
     if (linked.order.length > 0 && observedUpTo !== changes.from) await rebuild(over, changes.from);
     // Unless all of it was observed, the next change set finds the state again.
     observedUpTo = null;
+    const found = await raiseAll(await ask(changes.snapshot, select), changes.from);
+    observedUpTo = changes.end;
+    return found;
+  };
+
+  const past: SigmaRules['past'] = async (over, from, to) => {
+    correlator = new Correlator(documents, linked);
+    observedUpTo = null;
+    return raiseAll(await ask(over, between(from, to)), from);
+  };
+
+  async function raiseAll(answer: Answer, from: bigint): Promise<readonly RuleMatches[]> {
     const found = new Map<number, Match[]>();
     const raise = (ordinal: number, { key, systemFrom }: Found): void => {
       if (linked.silent.has(ordinal)) return;
@@ -127,18 +145,17 @@ export async function sigmaMatcher(
       if (before === undefined) found.set(ordinal, [match]);
       else before.push(match);
     };
-    for (const each of await findMatches(await ask(changes.snapshot, select))) {
-      if (each.systemFrom <= changes.from || !isInForce(versions[each.document]!, each.systemFrom)) continue;
+    for (const each of await findMatches(answer)) {
+      if (each.systemFrom <= from || !isInForce(versions[each.document]!, each.systemFrom)) continue;
       raise(each.document, each);
       for (const { document } of correlator.observe(each)) {
         if (isInForce(versions[document]!, each.systemFrom)) raise(document, each);
       }
       await turn();
     }
-    observedUpTo = changes.end;
     return [...found].map(([ordinal, matches]): RuleMatches => ({ rule: versions[ordinal]!, matches }));
-  };
-  return { columns, judge };
+  }
+  return { columns, judge, past };
 }
 
 async function inTurns<T>(steps: Generator<undefined, T, void>, turn: () => Promise<void>): Promise<T> {

@@ -258,5 +258,14 @@ describe('Sigma rules', () => {
     await put([at('f', 'u1', 30), at('g', 'U2', 31)]);
     await judged();
     expect([await of('failed'), await of('burst')]).toEqual([['a', 'b', 'd', 'e', 'f', 'g'], ['e']]);
+    // The past is judged alike, by a correlation with the rules that it counts.
+    const rules = (await must('GET', '/rules'))['rules'] as Record<string, unknown>[];
+    const pastOf = async (name: string, to: bigint) => {
+      const { id } = rules.find((rule) => rule['name'] === name)!;
+      const past = await must('POST', `/rules/${id as string}/test`, { from: 0, to: Number(to) });
+      return (past['first'] as Record<string, unknown>[]).map((alert) => alert['matched_pk']);
+    };
+    const now = world.service.clock.now();
+    expect([await pastOf('failed', now), await pastOf('burst', now)]).toEqual([['a', 'b', 'd', 'e', 'f', 'g'], ['e']]);
   });
 });
