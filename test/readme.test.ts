@@ -28,6 +28,7 @@ const pages = [
     'languages',
     'graph',
     'sigma',
+    'automation',
     'tenants',
     'proofs',
     'erasure',

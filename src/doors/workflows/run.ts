@@ -46,6 +46,8 @@ export interface WorkflowDependencies {
 /** Rows that a step may hand on. */
 const rowsMax = 10_000;
 const insertMax = 1_000;
+/** Ends of steps that a run may have, those of all items together. */
+const endsMax = 100_000;
 const nsPerSec = 1_000_000_000n;
 
 export function performWorkflows(parts: WorkflowDependencies): PerformWorkflow {
@@ -139,6 +141,7 @@ class WorkflowRun {
   async #step(step: Step, place: Place, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
     const { signal, run, record } = this.#work;
     signal.throwIfAborted();
+    if (this.#done >= endsMax) throw new ServiceError('REL_UNPROCESSABLE', `a run has at most ${endsMax} steps`);
     const { path } = place;
     const before = this.#work.steps.get(path);
     const started = before?.started ?? String(this.#parts.clock.now());
