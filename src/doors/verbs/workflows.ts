@@ -39,7 +39,7 @@ export const runWorkflow = verb({
   bucket: 'write',
   tool: { title: 'Run a workflow', readOnly: false },
   contents: ['arguments'],
-  example: { name: 'screen-against-lists', arguments: { names: ['Robert Tomb'] } },
+  example: { name: 'a workflow', arguments: {} },
   run: async ({ invocation, parts: { workflows } }, { name, arguments: given }) => {
     const { run_id: id, state } = describeRun(workflows, await workflows.run(invocation, name, plainJson(given)));
     return { run_id: id, state };

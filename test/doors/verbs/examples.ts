@@ -34,7 +34,8 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
   await world.call('POST', '/ingest?object_type=Somebody', [{ id: '1', who: 'nobody' }], headers);
   const task = await world.call('POST', '/ingest?object_type=Somebody&async=true', [{ id: '2', who: 'no one' }], headers);
   await world.call('POST', '/ingest?object_type=Case', [{ id: 'a case', title: 'Pier' }], headers);
-  const run = await world.call('POST', '/workflows/runs', { name: 'screen-against-lists', arguments: { names: [] } }, headers);
+  await world.call('POST', '/workflows', { name: 'a workflow', steps: [{ query: { sql: 'SELECT 1' } }] }, headers);
+  const run = await world.call('POST', '/workflows/runs', { name: 'a workflow' }, headers);
   const [{ id }, { id: other }] = [
     await post('remember', { content: 'the kettle is blue', session_id: 's1' }),
     await post('remember', { content: 'tea is hot' }),
