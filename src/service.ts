@@ -9,8 +9,8 @@ import { isLoopback, type Settings } from './config.ts';
 import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
 import { builtDoors } from './doors/doors.ts';
 import { builtinWorkflows } from './doors/workflows/builtin-workflows.ts';
-import { approverOf, readSteps } from './doors/workflows/definition.ts';
-import { performWorkflows, type WorkflowDependencies } from './doors/workflows/run.ts';
+import { approverOf } from './doors/workflows/approver.ts';
+import type { WorkflowDependencies } from './doors/workflows/run.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { type AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
@@ -23,7 +23,7 @@ import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
 import { tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
-import { JobScheduler } from './governance/jobs/scheduler.ts';
+import { JobScheduler, type PerformWorkflow } from './governance/jobs/scheduler.ts';
 import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
 import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
@@ -248,6 +248,15 @@ export class Service {
     this.rules = new RuleJudge(judging);
     this.intervalRules = new IntervalRules(judging);
     const beginning = (path: string | null): bigint => projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n;
+    const workflowParts: WorkflowDependencies = {
+      gate: this.gate,
+      planner,
+      clock,
+      stepsOf: (id) => this.workflows.stepsOf(id),
+      callTool: (call) => this.#callTool(call),
+    };
+    // Their reader is loaded with the first run: a command on a directory has none.
+    let performing: Promise<PerformWorkflow> | null = null;
     this.scheduler = new JobScheduler({
       gate: this.gate,
       clock,
@@ -257,16 +266,10 @@ export class Service {
       beginning,
       absentCaller: (owner) => this.authenticator.absentCaller(owner),
       perform: performJobs({ planner, chores: this.#chores() }),
-      performWorkflow: performWorkflows({
-        gate: this.gate,
-        planner,
-        clock,
-        stepsOf: (id) => {
-          const steps = this.workflows.stepsOf(id);
-          return steps === null ? null : readSteps(steps);
-        },
-        callTool: (call) => this.#callTool(call),
-      }),
+      performWorkflow: (job, work) => {
+        performing ??= import('./doors/workflows/run.ts').then(({ performWorkflows }) => performWorkflows(workflowParts));
+        return performing.then((perform) => perform(job, work));
+      },
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,
@@ -281,7 +284,7 @@ export class Service {
       ids,
       beginning,
       builtins: builtinWorkflows,
-      approver: (steps, path) => approverOf(readSteps(steps), path),
+      approver: approverOf,
     });
     this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({

@@ -103,24 +103,6 @@ function readStep(given: unknown, nth: number, { place, root, depth }: Place, co
   return { ...step, inner };
 }
 
-/** The step of this path: numbers of steps, and of items and branches between them. */
-function stepAt(steps: readonly Step[], path: string): Step | undefined {
-  const numbers = path.split('.').map(Number);
-  let step = steps[numbers.shift()!];
-  while (step !== undefined && numbers.length > 0) {
-    const nth = numbers.shift()!;
-    const block = step.kind === 'for_each' ? step.inner[0] : step.inner[nth];
-    step = block?.[numbers.shift()!];
-  }
-  return step;
-}
-
-/** The principal that is to approve the step of this path; null: none is. */
-export function approverOf(steps: readonly Step[], path: string): string | null {
-  const step = stepAt(steps, path);
-  return step?.kind === 'approve' ? step.given.principal : null;
-}
-
 /** The value as JSON says it exactly; numbers beyond 2^53 have to be texts. Throws REL_INVALID. */
 export function plainJson(value: unknown): Json {
   return JSON.parse(

@@ -20,7 +20,7 @@ import type { Literal } from '../../planner/statement.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
 import { putting, type Row, rowsOf } from '../verbs/rows.ts';
-import { itemsMax, type Step, type StepKind } from './definition.ts';
+import { itemsMax, readSteps, type Step, type StepKind } from './definition.ts';
 import { fill, fillSql, parameterOf, type Scope } from './templates.ts';
 
 /** A call of a tool by a step. `callId`: key of the row that the call leaves; one that is there already is not made again. */
@@ -39,7 +39,8 @@ export interface WorkflowDependencies {
   readonly planner: PlannerContract;
   readonly clock: Clock;
   /** Null: nothing of this id is left. */
-  readonly stepsOf: (id: string) => readonly Step[] | null;
+  /** As they were stored. */
+  readonly stepsOf: (id: string) => Json | null;
   readonly callTool: (call: StepCall) => Promise<{ readonly output: unknown; readonly readsOnly: boolean }>;
 }
 
@@ -54,13 +55,13 @@ export function performWorkflows(parts: WorkflowDependencies): PerformWorkflow {
   /** By run that waits: outputs of tools, which no record can give back. */
   const kept = new Map<string, Map<string, unknown>>();
   return async (job, work) => {
-    const steps = parts.stepsOf(work.run.workflow!);
-    if (steps === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
+    const stored = parts.stepsOf(work.run.workflow!);
+    if (stored === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
     const outputs = kept.get(work.run.id) ?? new Map<string, unknown>();
     kept.set(work.run.id, outputs);
     let waits = false;
     try {
-      const effect = await new WorkflowRun(parts, job, work, outputs).run(steps);
+      const effect = await new WorkflowRun(parts, job, work, outputs).run(readSteps(stored));
       waits = 'until' in effect;
       return effect;
     } finally {

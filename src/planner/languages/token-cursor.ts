@@ -7,7 +7,7 @@ import type { AsOf, Dialect, OrderItem, Location, Query, Slot, Window } from '..
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;
-const linksMax = 1000;
+const linksMax = 500;
 const subqueriesMax = 40;
 
 /** Readers of wholes, for expressions that hold one. */

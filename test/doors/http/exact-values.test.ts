@@ -106,17 +106,18 @@ const written: Readonly<Record<string, () => readonly (Omit<Sent, 'shows'> & { r
   'POST /mcp': () => [{ body: rpc('remember', `"content":"x","fields":{"n":${odd}}`), headers: messages, type: 'MemoryItem' }],
 };
 
-/** Bodies in which no value of a cell is sent: names, texts, bounds, words of SQL. */
+/** Bodies in which no value of a cell is sent: names, texts, bounds, words of SQL; steps of workflows refuse such integers by name. */
 const takesNone: readonly string[] = `
 POST /query|POST /query/stream|POST /query/arrow|POST /sparql|POST /lookup/register|POST /exhibits|POST /exhibits/:id/links
 POST /types|POST /types/:name/schema|POST /ontology/migrate|POST /v1/namespaces/:name/branch|POST /schema/branches/:name
 POST /mcp/initialize|POST /tokens/self/rotate|POST /api/v1/audit/export|POST /nl_query
 POST /memory/recall|POST /memory/associate|POST /memory/associate/batch|POST /memory/summarise|POST /memory/replay/:id
-POST /memory/quarantine/:id|POST /jobs|POST /jobs/:id/run|POST /jobs/:id/pause|POST /jobs/:id/resume|POST /jobs/:id/cancel|POST /rules|POST /rules/sigma|POST /rules/:id/test|PUT /rules/:id
+POST /memory/quarantine/:id|POST /jobs|POST /jobs/:id/run|POST /jobs/:id/pause|POST /jobs/:id/resume|POST /jobs/:id/cancel|POST /workflows|POST /workflows/runs|POST /workflows/runs/:id/approve
+POST /rules|POST /rules/sigma|POST /rules/:id/test|PUT /rules/:id
 POST /tenants|PATCH /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota
 POST /tenants/:id/members|PATCH /tenants/:id/members/:pid|POST /tenants/:id/sharing|PATCH /tenants/:id/sharing/:aid
 PUT /tenants/:id/config/search|POST /api/v1/tenants|POST /api/v1/tenants/:id/suspend|POST /api/v1/tenants/:id/resume
-POST /admin/tokens|POST /admin/tokens/:id/rotate|POST /admin/audit/export|PUT /admin/policies/:id|POST /admin/compact
+POST /admin/tokens|POST /admin/tokens/:id/rotate|POST /admin/audit/export|PUT /admin/policies/:id|POST /admin/policies/:id/rehearsal|POST /admin/compact
 POST /admin/reindex|POST /admin/rotate-dek|POST /admin/backup|POST /admin/restore|PATCH /platform/tenants/:id/tier
 POST /platform/tenants/:id/suspend|POST /platform/tenants/:id/reactivate`
   .trim()

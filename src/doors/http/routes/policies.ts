@@ -150,7 +150,10 @@ export const policyRoutes: readonly Route[] = [
       reason: z.string().trim().min(3).max(500).describe('stands in the audit'),
     }),
     replies: { 200: rehearsed },
-    example: { params: { id: 'p1' }, body: { policy: 'permit(principal, action, resource);', reason: 'an example' } },
+    example: {
+      params: { id: 'p1' },
+      body: { policy: 'permit(principal, action, resource);', tokens: [], reason: 'an example' },
+    },
     run: async (invocation, { params: { id }, body, context }) => {
       const { policy: text, statements, reason } = body;
       const desk = invocation.policies();
