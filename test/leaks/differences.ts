@@ -7,6 +7,7 @@ import type { Secret } from './canaries.ts';
 import { changes } from './changes.ts';
 import { hiddenDomainRows } from './domain.ts';
 import { policies } from './governed.ts';
+import { settled } from './lab.ts';
 import { jsonOf, residents, type Side, type Stage, victimPath } from './stage.ts';
 
 export interface Difference {
@@ -220,6 +221,9 @@ export const differences: readonly Difference[] = [
       stage.ids.set('hidden workflow', jsonOf(await stage.must('POST', '/workflows', headers, workflow))['id'] as string);
       const asked = JSON.stringify({ name: 'hidden workflow', arguments: { x: canaries.text(victim, 'an argument') } });
       stage.ids.set('hidden run', jsonOf(await stage.must('POST', '/workflows/runs', headers, asked))['run_id'] as string);
+      // It waits for its approval before others ask anything: the next look at what is due would begin it, whoever causes that.
+      stage.lab.service.scheduler.tick();
+      await settled(40);
       const title = JSON.stringify({ title: canaries.text(victim, 'an exhibit') });
       stage.ids.set('hidden exhibit', jsonOf(await stage.must('POST', '/exhibits', headers, title))['exhibit_id'] as string);
       await stage.ask(`WATCH PURPOSE 'test' SELECT id FROM Deal WHERE note = '${canaries.text(victim, 'a watch')}'`, 'initech');
