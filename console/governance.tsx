@@ -159,7 +159,7 @@ function Rehearsal({ id, policy }: { id: string; policy: string }) {
       <h2>Rehearse it first</h2>
       <p class="small soft">
         The text above is tried on these statements, for the principals whose reads are on record. Nothing is installed; each
-        trial is recorded as a read of its principal.
+        trial is on record as one.
       </p>
       <textarea
         class="mono"

@@ -6,10 +6,15 @@
  * columns by all their cells.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TokenView } from '../../governance/gate-contract.ts';
 import type { AuditEntry, AuditReader } from '../../projections/access-paths.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { GateContract, GovernedSnapshot, PolicyExplanation } from '../../governance/gate-contract.ts';
+import type {
+  GateContract,
+  GovernedSnapshot,
+  InvocationRequest,
+  PolicyExplanation,
+  TokenView,
+} from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, OutputColumn } from '../../planner/planner-contract.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
@@ -29,6 +34,8 @@ export interface Rehearsing {
   readonly context: HttpContext;
   readonly asItWouldBe: Asking;
   readonly correlationId: string;
+  /** Id of the policy that is rehearsed. */
+  readonly policy: string;
 }
 
 export interface Difference {
@@ -90,9 +97,10 @@ interface Asked {
   readonly cut: boolean;
 }
 
-async function answerOf({ context, correlationId }: Rehearsing, gate: Asking, caller: Caller, sql: string): Promise<Asked> {
+async function answerOf(rehearsing: Rehearsing, gate: Asking, caller: Caller, sql: string): Promise<Asked> {
+  const { context } = rehearsing;
   try {
-    return await gate.invoke(caller, { action: 'query', purpose: purposeOf(caller), correlationId }, async (invocation) => {
+    return await gate.invoke(caller, trialOf('query', rehearsing, caller, sql), async (invocation) => {
       const answer = await context.planner.query(invocation, { sql, dialect: 'wide' });
       return { ...rowsOf(answer), ...keysOf(answer, invocation.snapshot()), refusal: null };
     });
@@ -100,6 +108,19 @@ async function answerOf({ context, correlationId }: Rehearsing, gate: Asking, ca
     if (!(error instanceof ServiceError) || error.kind === 'unavailable') throw error;
     return { rows: [], columns: [], keys: new Map(), refusal: `${error.code}: ${error.message}`, cut: false };
   }
+}
+
+const template = 'rehearsal ? ?';
+
+/** On record as what it is, since the principal asked nothing; and paid for by nobody, since the administrator's act costs no units. */
+function trialOf(
+  action: 'query' | 'inspect',
+  { correlationId, policy }: Rehearsing,
+  caller: Caller,
+  about: string,
+): InvocationRequest {
+  const act = { action, template, literals: [policy, about] };
+  return { action, purpose: purposeOf(caller), correlationId, continues: true, act };
 }
 
 /** A statement that states none is asked for the first purpose that the token has. */
@@ -173,6 +194,7 @@ export async function latestReads(audit: AuditReader, nowNs: bigint): Promise<re
   for (const hours of [1n, 24n, 720n]) {
     latest = [];
     for await (const entry of audit.all({ action: 'query', since: nowNs - hours * hourNs })) {
+      if (entry.template === template) continue;
       latest.push(entry);
       if (latest.length === 2 * readsSeen) latest = latest.slice(readsSeen);
     }
@@ -191,10 +213,8 @@ export async function touchedReads(
   const types = [...new Set(own.flatMap(({ objectType }) => objectType?.split(',') ?? []))].filter((type) => type !== '');
   if (types.length === 0) return [];
   const explain = (gate: Asking): Promise<readonly PolicyExplanation[]> =>
-    gate.invoke(
-      caller,
-      { action: 'inspect', purpose: purposeOf(caller), correlationId: rehearsing.correlationId },
-      async (invocation) => types.map((type) => invocation.explainPolicy(type)),
+    gate.invoke(caller, trialOf('inspect', rehearsing, caller, types.join(',')), async (invocation) =>
+      types.map((type) => invocation.explainPolicy(type)),
     );
   const now = await explain(rehearsing.context.gate);
   const then = await explain(rehearsing.asItWouldBe);
@@ -203,7 +223,7 @@ export async function touchedReads(
     const masks = differentMasks(before, after);
     if (before.decision === after.decision && before.residual === after.residual && masks.length === 0) return [];
     const of = own.filter(({ objectType }) => objectType?.split(',').includes(type));
-    const columns = masks.filter((column) => of.some(({ template }) => names(template ?? '*', column)));
+    const columns = masks.filter((column) => of.some((read) => names(read.template ?? '*', column)));
     return [
       {
         principal: caller.principal,

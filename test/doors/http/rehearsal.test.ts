@@ -93,5 +93,9 @@ test('a rehearsal writes nothing, needs a reason, and is recorded: the administr
   const own = entries.findLast(({ template }) => template === 'rehearse p')!;
   expect(own).toMatchObject({ action: 'administer', break_glass: 'a test' });
   const reads = entries.filter(({ correlation_id: id, principal }) => id === own['correlation_id'] && principal === 'cleo');
+  // The principal asked nothing: its records say that these were trials.
   expect(reads.length).toBeGreaterThan(0);
+  expect([...new Set(reads.map(({ template }) => template))]).toEqual(['rehearsal ? ?']);
+  const before = (await rehearsed({ policy: eu, statements: [all] })).touched;
+  expect((await rehearsed({ policy: eu, statements: [all] })).touched).toEqual(before);
 });

@@ -136,7 +136,7 @@ export const policyRoutes: readonly Route[] = [
     ...changing,
     summary: 'What a policy would change, with nothing installed',
     description:
-      'Each statement is answered for each principal as the policies stand and as they would with this text, and both answers are compared. The reads stand in the audit as those of the principals, under the correlation id of this request.',
+      'Each statement is answered for each principal as the policies stand and as they would with this text, and both answers are compared. The trials stand in the audit as rehearsals, under the correlation id of this request, and cost the principals nothing.',
     tags,
     params: idParams,
     body: z.strictObject({
@@ -163,7 +163,7 @@ export const policyRoutes: readonly Route[] = [
       const reads = await latestReads(invocation.audit(), context.clock.now());
       const tokens = tokensOf(invocation.tokens(), body.tokens, reads);
       const asItWouldBe = context.gate.rehearsal({ id, text });
-      const rehearsing = { context, asItWouldBe, correlationId: invocation.correlationId };
+      const rehearsing = { context, asItWouldBe, correlationId: invocation.correlationId, policy: id };
       const differences: Difference[] = [];
       const touched: TouchedRead[] = [];
       for (const token of tokens) {
