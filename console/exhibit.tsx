@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { data, json, post, terms } from './api.ts';
 import { keepExhibit, keptExhibits } from './catalog.ts';
-import { Cell, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
+import { Fields, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 import { amend, go, place } from './place.ts';
 import { literal } from './sql.ts';
 
@@ -108,18 +108,7 @@ export function Exhibit() {
                       {derived[each.seq]!['match'] === true ? 'the same bytes: the seals agree' : 'not the sealed answer'}
                     </span>
                   )}
-                  {derived[each.seq] && (
-                    <dl class="fields">
-                      {Object.entries(derived[each.seq]!).map(([name, cell]) => (
-                        <>
-                          <dt>{name}</dt>
-                          <dd>
-                            <Cell value={cell} name={name} />
-                          </dd>
-                        </>
-                      ))}
-                    </dl>
-                  )}
+                  {derived[each.seq] && <Fields of={Object.entries(derived[each.seq]!)} />}
                 </>
               ),
             ])}

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { data, json, parseExact, post, terms } from './api.ts';
 import { textOf } from './format.ts';
-import { Cell, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
+import { Fields, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 import { amend, link, place } from './place.ts';
 
 interface Tool {
@@ -58,18 +58,7 @@ export function Memory() {
       {recalled?.memories.map((item) => (
         <article class="card">
           <h2>{textOf(item['content'])}</h2>
-          <dl class="fields">
-            {Object.entries(item)
-              .filter(([each]) => each !== 'content')
-              .map(([each, value]) => (
-                <>
-                  <dt>{each}</dt>
-                  <dd>
-                    <Cell value={value} name={each} />
-                  </dd>
-                </>
-              ))}
-          </dl>
+          <Fields of={Object.entries(item).filter(([each]) => each !== 'content')} />
         </article>
       ))}
       <Problem error={listError} />

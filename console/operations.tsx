@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { administer, json, post } from './api.ts';
 import { bytes } from './format.ts';
-import { Cell, Dialog, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
+import { Dialog, Fields, Head, Instant, Plain, Problem, useLoad } from './parts.tsx';
 
 interface Backup {
   readonly backup: string;
@@ -71,16 +71,7 @@ export function Operations() {
       {done && (
         <section class="card" role="status">
           <h2>{done[0]}: done</h2>
-          <dl class="fields">
-            {Object.entries(done[1]).map(([name, value]) => (
-              <>
-                <dt>{name}</dt>
-                <dd>
-                  <Cell value={value} name={name} />
-                </dd>
-              </>
-            ))}
-          </dl>
+          <Fields of={Object.entries(done[1])} />
         </section>
       )}
       <h2>Jobs</h2>

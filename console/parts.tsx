@@ -91,6 +91,28 @@ export function Cell({ value, name, type = '' }: { value: unknown; name: string;
   return <span title={title}>{text.length > cutAt ? `${text.slice(0, cutAt)}…` : text}</span>;
 }
 
+/** Names and cells, one a line. `nameOf`: as which column a cell is shown. */
+export function Fields({
+  of,
+  nameOf = (name) => name,
+}: {
+  of: readonly (readonly [name: string, value: unknown])[];
+  nameOf?: (name: string) => string;
+}) {
+  return (
+    <dl class="fields">
+      {of.map(([name, value]) => (
+        <>
+          <dt>{name}</dt>
+          <dd>
+            <Cell value={value} name={nameOf(name)} />
+          </dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
 /** A column of buttons has a heading for those who hear the table. */
 export function Heading({ text }: { text: string }) {
   return <th scope="col">{text === '' ? <span class="unseen">acts</span> : text}</th>;

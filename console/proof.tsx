@@ -1,7 +1,8 @@
 /** A row's proof, checked in this browser by the file that is handed over with it. */
 import { useState } from 'preact/hooks';
 import { data, json } from './api.ts';
-import { Problem, save, useLoad } from './parts.tsx';
+import { Problem, useLoad } from './parts.tsx';
+import { Checked, forged, verdictOf } from './verdict.tsx';
 import type { Verifier } from './verifier.ts';
 
 interface Head {
@@ -11,7 +12,7 @@ interface Head {
   readonly checkpoint: string;
 }
 
-interface Checked {
+interface Loaded {
   readonly proof: string;
   readonly key: string;
   readonly verifier: Verifier;
@@ -20,7 +21,7 @@ interface Checked {
 
 const headKey = (origin: string): string => `annals-head:${origin}`;
 
-async function loadProof(systemFrom: string, row: string, signal: AbortSignal): Promise<Checked> {
+async function loadProof(systemFrom: string, row: string, signal: AbortSignal): Promise<Loaded> {
   const [head, verifier] = await Promise.all([
     json<Head>(data('/audit/log', { signal })),
     import('./verifier.ts').then(({ loadVerifier }) => loadVerifier()),
@@ -33,21 +34,6 @@ async function loadProof(systemFrom: string, row: string, signal: AbortSignal): 
   if (grown) query.set('from', String(from));
   const proof = await (await data(`/audit/proof?${query}`, { signal })).text();
   return { proof, key: head.key, verifier, held: from !== null && from <= head.tree_size ? held : null };
-}
-
-type Verdict = { readonly steps: readonly string[]; readonly failure: string | null };
-
-function judge({ verifier, key, held }: Checked, proof: string): Verdict {
-  try {
-    return { steps: verifier.verifyProof(proof, key, held), failure: null };
-  } catch (error) {
-    return { steps: [], failure: (error as Error).message };
-  }
-}
-
-/** One character of the row's own bytes, another one of base64. */
-function forge(proof: string): string {
-  return proof.replace(/("row":"[\w+/]{40})(.)/, (_, before: string, letter: string) => before + (letter === 'A' ? 'B' : 'A'));
 }
 
 export function Proof({ systemFrom, row }: { systemFrom: string; row: string }) {
@@ -67,50 +53,25 @@ export function Proof({ systemFrom, row }: { systemFrom: string; row: string }) 
         <p class="soft">{isLoading ? 'Asking for the proof …' : ''}</p>
       </>
     );
-  const verdict = judge(value, isForged ? forge(value.proof) : value.proof);
-  const checkpoint = JSON.parse(value.proof) as { checkpoint: string; origin: string };
+  const { proof, key, held, verifier } = value;
+  const verdict = verdictOf(() => verifier.verifyProof(isForged ? forged(proof, 'row', 40) : proof, key, held));
+  const checkpoint = JSON.parse(proof) as { checkpoint: string; origin: string };
   if (verdict.failure === null && !isForged) localStorage.setItem(headKey(checkpoint.origin), checkpoint.checkpoint);
   return (
-    <>
-      <div class="head">
-        <h2>Proof</h2>
-        {verdict.failure === null ? (
-          <span class="tag good">proven in this browser</span>
-        ) : (
-          <span class="tag bad">not proven</span>
-        )}
-      </div>
-      <ol class="steps" aria-live="polite">
-        {verdict.steps.map((step) => (
-          <li class="good">
-            <span>{step}</span>
-          </li>
-        ))}
-        {verdict.failure !== null && (
-          <li class="bad">
-            <span>{verdict.failure}</span>
-          </li>
-        )}
-      </ol>
-      <div class="bar" style={{ marginTop: '10px' }}>
-        <button type="button" aria-pressed={isForged} onClick={() => setForged(!isForged)}>
-          {isForged ? 'The bytes as they came' : 'Change one byte'}
-        </button>
-        <button type="button" onClick={() => save('proof.json', value.proof, 'application/json')}>
-          Proof
-        </button>
-        <button type="button" onClick={() => save('annals-verify.mjs', value.verifier.text, 'text/javascript')}>
-          Verifier
-        </button>
-        <button type="button" onClick={() => save('annals.key', `${value.key}\n`, 'text/plain')}>
-          Key
-        </button>
-      </div>
-      <p class="small soft" style={{ marginTop: '8px' }}>
-        Offline: <code>node annals-verify.mjs proof.json --key annals.key</code>
-        <br />
-        SHA-256 of the verifier, which is the file that ran here: <code>{value.verifier.sha256}</code>
-      </p>
-    </>
+    <Checked
+      title="Proof"
+      verdict={verdict}
+      isForged={isForged}
+      onForge={setForged}
+      files={[
+        { label: 'Proof', name: 'proof.json', text: proof, type: 'application/json' },
+        { label: 'Verifier', name: 'annals-verify.mjs', text: verifier.text, type: 'text/javascript' },
+        { label: 'Key', name: 'annals.key', text: `${key}\n`, type: 'text/plain' },
+      ]}
+    >
+      Offline: <code>node annals-verify.mjs proof.json --key annals.key</code>
+      <br />
+      SHA-256 of the verifier, which is the file that ran here: <code>{verifier.sha256}</code>
+    </Checked>
   );
 }

@@ -1,7 +1,8 @@
 /** The receipt of an erasure, checked in this browser by the file that is handed over with proofs. */
 import { useState } from 'preact/hooks';
 import { data, json, session } from './api.ts';
-import { Head, Problem, save } from './parts.tsx';
+import { Head, Problem } from './parts.tsx';
+import { Checked, forged, verdictOf } from './verdict.tsx';
 import type { Verifier } from './verifier.ts';
 
 interface Given {
@@ -10,26 +11,6 @@ interface Given {
   readonly salt: string;
   readonly subject: string;
 }
-
-type Verdict = { readonly steps: readonly string[]; readonly failure: string | null };
-
-function judge(verifier: Verifier, key: string, { receipt, erasureKey, salt, subject }: Given): Verdict {
-  try {
-    return {
-      steps: verifier.verifyReceipt(receipt, key, erasureKey, subject === '' ? null : { salt, subject }),
-      failure: null,
-    };
-  } catch (error) {
-    return { steps: [], failure: (error as Error).message };
-  }
-}
-
-/** One character within the signed statement, another one of base64. */
-const forge = (receipt: string): string =>
-  receipt.replace(
-    /("payload":\s*"[\w+/=-]{60})(.)/,
-    (_, before: string, letter: string) => before + (letter === 'A' ? 'B' : 'A'),
-  );
 
 export function Receipt() {
   const [given, setGiven] = useState<Given | null>(null);
@@ -58,8 +39,6 @@ export function Receipt() {
       (thrown: unknown) => setError(thrown),
     );
   };
-  const verdict =
-    given && loaded ? judge(loaded.verifier, loaded.key, isForged ? { ...given, receipt: forge(given.receipt) } : given) : null;
   return (
     <>
       <Head title="Receipts">
@@ -99,42 +78,25 @@ export function Receipt() {
         </div>
       </form>
       <Problem error={error} />
-      {verdict && given && loaded && (
+      {given && loaded && (
         <section class="card" aria-label="verdict">
-          <div class="head">
-            <h2>Erasure</h2>
-            {verdict.failure === null ? (
-              <span class="tag good">proven in this browser</span>
-            ) : (
-              <span class="tag bad">not proven</span>
-            )}
-          </div>
-          <ol class="steps" aria-live="polite">
-            {verdict.steps.map((step) => (
-              <li class="good">
-                <span>{step}</span>
-              </li>
-            ))}
-            {verdict.failure !== null && (
-              <li class="bad">
-                <span>{verdict.failure}</span>
-              </li>
-            )}
-          </ol>
-          <div class="bar">
-            <button type="button" aria-pressed={isForged} onClick={() => setForged(!isForged)}>
-              {isForged ? 'The bytes as they came' : 'Change one byte'}
-            </button>
-            <button type="button" onClick={() => save('receipt.json', given.receipt, 'application/json')}>
-              Receipt
-            </button>
-            <button type="button" onClick={() => save('annals-verify.mjs', loaded.verifier.text, 'text/javascript')}>
-              Verifier
-            </button>
-          </div>
-          <p class="small soft">
+          <Checked
+            title="Erasure"
+            verdict={verdictOf(() => {
+              const { receipt, erasureKey, subject, salt } = given;
+              const shown = isForged ? forged(receipt, 'payload', 60) : receipt;
+              return loaded.verifier.verifyReceipt(shown, loaded.key, erasureKey, subject === '' ? null : { salt, subject });
+            })}
+            isForged={isForged}
+            onForge={setForged}
+            files={[
+              { label: 'Receipt', name: 'receipt.json', text: given.receipt, type: 'application/json' },
+              { label: 'Verifier', name: 'annals-verify.mjs', text: loaded.verifier.text, type: 'text/javascript' },
+              { label: 'Key', name: 'annals.key', text: `${loaded.key}\n`, type: 'text/plain' },
+            ]}
+          >
             Offline: <code>node annals-verify.mjs receipt.json --key annals.key --erasure-key …</code>
-          </p>
+          </Checked>
         </section>
       )}
     </>

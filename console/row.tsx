@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { data, json, post } from './api.ts';
 import { keyOf } from './catalog.ts';
 import { instantText, isInstantColumn, plural, textOf } from './format.ts';
-import { Cell, Head, Heading, Instant, Problem, useLoad } from './parts.tsx';
+import { Cell, Fields, Head, Heading, Instant, Problem, useLoad } from './parts.tsx';
 import { amend, link, place } from './place.ts';
 import { Proof } from './proof.tsx';
 import { forever, literal, name } from './sql.ts';
@@ -71,31 +71,14 @@ export function Row() {
               <p class="soft small">
                 True <Instant ns={chosen.validFrom} /> – <Instant ns={chosen.validTo} />
               </p>
-              <dl class="fields">
-                {Object.entries(chosen.cells)
-                  .filter(([each]) => each !== '_provenance')
-                  .map(([each, value]) => (
-                    <>
-                      <dt>{each}</dt>
-                      <dd>
-                        <Cell value={value} name={each} />
-                      </dd>
-                    </>
-                  ))}
-              </dl>
+              <Fields of={Object.entries(chosen.cells).filter(([each]) => each !== '_provenance')} />
               {chosen.provenance && (
                 <>
                   <h3>Provenance</h3>
-                  <dl class="fields">
-                    {Object.entries(chosen.provenance).map(([each, value]) => (
-                      <>
-                        <dt>{each}</dt>
-                        <dd>
-                          <Cell value={value} name={each === 'recorded_at' ? 'system_from' : each} />
-                        </dd>
-                      </>
-                    ))}
-                  </dl>
+                  <Fields
+                    of={Object.entries(chosen.provenance)}
+                    nameOf={(each) => (each === 'recorded_at' ? 'system_from' : each)}
+                  />
                 </>
               )}
             </section>

@@ -62,22 +62,23 @@ export function Search() {
             <option>{name}</option>
           ))}
         </select>
-        <label for="at">true</label>
-        <input
-          id="at"
-          size={12}
-          placeholder="now"
-          value={at}
-          onChange={(event) => amend({ at: event.currentTarget.value.trim() })}
-        />
-        <label for="believed">believed</label>
-        <input
-          id="believed"
-          size={12}
-          placeholder="now"
-          value={believed}
-          onChange={(event) => amend({ believed: event.currentTarget.value.trim() })}
-        />
+        {(
+          [
+            ['at', 'true', at],
+            ['believed', 'believed', believed],
+          ] as const
+        ).map(([name, label, value]) => (
+          <>
+            <label for={name}>{label}</label>
+            <input
+              id={name}
+              size={12}
+              placeholder="now"
+              value={value}
+              onChange={(event) => amend({ [name]: event.currentTarget.value.trim() })}
+            />
+          </>
+        ))}
       </div>
       <Problem error={error} />
       {value && (

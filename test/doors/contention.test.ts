@@ -1,6 +1,6 @@
 /** Clients that change one value at once, by every door that has such a command: nothing is lost, and nobody sees an error. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Contention } from '../../src/governance/contention.ts';
+import { type Contender, Contention } from '../../src/governance/contention.ts';
 import { SlotsTaken } from '../../src/governance/admission/quota.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { WaitingLine } from '../../src/governance/waiting-line.ts';
@@ -75,6 +75,17 @@ test('UPDATE of one row by sixteen clients without a transaction', async () => {
   for (const client of pg) await client.end();
 });
 
+/** Waits for nobody, and holds no slot. */
+const contender: Contender = {
+  tenant: 'acme',
+  about: 'x',
+  gone: undefined,
+  untilMs: Infinity,
+  pause: () => undefined,
+  resume: async () => undefined,
+  whenEnded: () => undefined,
+};
+
 test('who conflicts without end is told so, and the line goes on', async () => {
   let now = 0;
   let waits = 0;
@@ -89,39 +100,23 @@ test('who conflicts without end is told so, and the line goes on', async () => {
     tries++;
     throw stale;
   };
-  const about = {
-    tenant: 'acme',
-    about: 'x',
-    gone: undefined,
-    untilMs: Infinity,
-    pause: () => undefined,
-    resume: async () => undefined,
-    whenEnded: () => undefined,
-  };
-  const first = contention.retryConflicts(about, never);
-  const second = contention.retryConflicts(about, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
+  const first = contention.retryConflicts(contender, never);
+  const second = contention.retryConflicts(contender, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
   await expect(first).rejects.toBe(stale);
   expect(await second).toBe('decided');
   expect(tries).toBe(17);
   expect(waits).toBe(15);
   // Its time is over: it is not decided again.
-  await expect(contention.retryConflicts({ ...about, untilMs: now }, never)).rejects.toBe(stale);
+  await expect(contention.retryConflicts({ ...contender, untilMs: now }, never)).rejects.toBe(stale);
   expect(tries).toBe(18);
   const other = new ServiceError('REL_CONFLICT', 'it is there');
-  await expect(contention.retryConflicts(about, () => Promise.reject(other))).rejects.toBe(other);
+  await expect(contention.retryConflicts(contender, () => Promise.reject(other))).rejects.toBe(other);
 });
 
 test('who has decided counts until it holds no slot any more: a newcomer about the same waits for the slot, another is refused', async () => {
   const contention = new Contention(new WaitingLine(new ManualClock()), async () => undefined);
   let endFirst = (): void => undefined;
-  const about = {
-    tenant: 'acme',
-    about: 'x',
-    gone: undefined,
-    untilMs: 60_000,
-    pause: () => undefined,
-    resume: async () => undefined,
-  };
+  const about = { ...contender, untilMs: 60_000 };
   await contention.retryConflicts({ ...about, whenEnded: (run) => (endFirst = run) }, async () => undefined);
   const refuseOnce = (): (() => Promise<string>) => {
     let tries = 0;
@@ -141,15 +136,7 @@ test('who decides for too long loses its place, and stands at the end of the lin
   const line = new WaitingLine(clock);
   const contention = new Contention(line, async () => undefined);
   const stale = new ServiceError('REL_CONFLICT', 'written since', { stale: true });
-  const about = {
-    tenant: 'acme',
-    about: 'x',
-    gone: undefined,
-    untilMs: 60_000,
-    pause: () => undefined,
-    resume: async () => undefined,
-    whenEnded: () => undefined,
-  };
+  const about = { ...contender, untilMs: 60_000 };
   const order: string[] = [];
   let tries = 0;
   const slow = contention.retryConflicts(about, async () => {
