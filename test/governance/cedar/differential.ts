@@ -78,6 +78,7 @@ export function runWorld(seed: number, report: Report): void {
   const seen = (what: string): void => void report.coverage.set(what, (report.coverage.get(what) ?? 0) + 1);
   const writer = new PolicyWriter(dice);
   const texts = [
+    writer.inTurn(seed),
     ...Array.from({ length: 1 + dice.below(4) }, (_, i) => writer.policy(i === 0 ? 'permit' : 'rows')),
     ...Array.from({ length: dice.below(3) }, () => writer.policy('cells')),
   ];

@@ -78,6 +78,8 @@ export type Row = Readonly<Record<string, string | number | bigint | boolean | u
 export function rowsFor(dice: Seeded, count: number): readonly Row[] {
   // A column that a segment has never seen.
   const absent = dice.pick(['region', 'note', 'n', 'at', 'flag', '', '', '', '']);
+  // Only a column of small integers can be one of four bytes.
+  const small = dice.chance(0.25) ? 1 : 0.6;
   const rows = Array.from({ length: count }, (_, i) => {
     const maybe = <T>(make: () => T): T | undefined => (dice.chance(0.1) ? undefined : make());
     const path = dice.pick(paths);
@@ -89,8 +91,8 @@ export function rowsFor(dice: Seeded, count: number): readonly Row[] {
       status: maybe(() => dice.pick(statuses)),
       note: maybe(() => dice.pick(notes)),
       'odd name': maybe(() => dice.pick(statuses)),
-      n: maybe(() => (dice.chance(0.6) ? dice.below(8) - 2 : dice.pick(integers))),
-      m: maybe(() => (dice.chance(0.6) ? dice.below(8) - 2 : dice.pick(integers))),
+      n: maybe(() => (dice.chance(small) ? dice.below(8) - 2 : dice.pick(integers))),
+      m: maybe(() => (dice.chance(small) ? dice.below(8) - 2 : dice.pick(integers))),
       flag: maybe(() => dice.chance(0.5)),
       at: maybe(() => dice.pick(instants)),
       until: maybe(() => dice.pick(instants)),
@@ -138,6 +140,41 @@ export interface PolicyText {
   readonly engines: string;
 }
 
+function forBoth(text: string): PolicyText {
+  return {
+    ours: text.replaceAll('@ROW', 'is Row'),
+    engines: text.replaceAll('@ROW', 'in Kind::"row"').replaceAll('resource.score', 'resource.nosuch'),
+  };
+}
+
+const durations = [
+  'resource.at.durationSince(resource.until) < duration("36h")',
+  'context.now.durationSince(resource.at) >= duration("0ms")',
+  'resource.at.toTime() == duration("0s")',
+  'resource.at.durationSince(datetime("2024-01-01")).toDays() == 1',
+  'resource.at.durationSince(datetime("2024-01-01")).toHours() >= -1',
+  'resource.at.durationSince(datetime("1970-01-01")).toMinutes() == 0',
+  'resource.at.durationSince(datetime("1970-01-01")).toSeconds() == 0',
+  'resource.at.durationSince(datetime("1970-01-01")).toMilliseconds() != -1',
+  'datetime(resource.note) == context.now',
+  'duration(resource.note) == duration("1s")',
+];
+
+const seldom = [
+  ...durations,
+  'context.now > resource.at',
+  'resource.at.toDate() == resource.until.toDate()',
+  'resource.at.offset(duration("1d2h")) < resource.until',
+  '[resource.n].containsAny([resource.m, 2])',
+  '[resource.n, 1, 2].containsAll([resource.m])',
+  '["EU", "open", "r1"].contains(resource.region)',
+  '[resource.region].isEmpty()',
+  'action in [Action::"read", Action::"write"]',
+  '(if resource.flag then resource.n else resource.m) >= 1',
+  '-(resource.n) <= resource.m + 1',
+  'resource.n - 1 > resource.m * 2',
+];
+
 export class PolicyWriter {
   readonly #dice: Seeded;
   constructor(dice: Seeded) {
@@ -164,10 +201,13 @@ export class PolicyWriter {
       return `${dice.pick(['when', 'when', 'unless'])} { ${this.bool(3)} }`;
     });
     const text = `${mask}${effect}(${this.#principalScope()}, ${action}, ${resource}) ${conditions.join(' ')};`;
-    return {
-      ours: text.replaceAll('@ROW', 'is Row'),
-      engines: text.replaceAll('@ROW', 'in Kind::"row"').replaceAll('resource.score', 'resource.nosuch'),
-    };
+    return forBoth(text);
+  }
+
+  /** A permit with the form whose turn it is, so that consecutive worlds go through all that chance alone would leave out. */
+  inTurn(world: number): PolicyText {
+    const text = `permit(${this.#principalScope()}, action, resource) when { ${this.bool(1)} || ${seldom[world % seldom.length]!} };`;
+    return forBoth(text);
   }
 
   #principalScope(): string {
@@ -296,18 +336,7 @@ export class PolicyWriter {
   }
 
   #durations(): string {
-    return this.#dice.pick([
-      'resource.at.durationSince(resource.until) < duration("36h")',
-      'context.now.durationSince(resource.at) >= duration("0ms")',
-      'resource.at.toTime() == duration("0s")',
-      'resource.at.durationSince(datetime("2024-01-01")).toDays() == 1',
-      'resource.at.durationSince(datetime("2024-01-01")).toHours() >= -1',
-      'resource.at.durationSince(datetime("1970-01-01")).toMinutes() == 0',
-      'resource.at.durationSince(datetime("1970-01-01")).toSeconds() == 0',
-      'resource.at.durationSince(datetime("1970-01-01")).toMilliseconds() != -1',
-      'datetime(resource.note) == context.now',
-      'duration(resource.note) == duration("1s")',
-    ]);
+    return this.#dice.pick(durations);
   }
 
   #sets(): string {
