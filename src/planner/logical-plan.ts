@@ -85,6 +85,7 @@ export interface VirtualRead {
 /** Rows of a virtual relation, which are not stored: they are made of the caller's snapshot when they are read. */
 export interface VirtualNode {
   readonly kind: 'virtual';
+  readonly oid: number;
   /** `schema.name`. */
   readonly relation: string;
   readonly columns: readonly VirtualColumn[];

@@ -20,6 +20,8 @@ export interface ScopeTable {
   readonly first: number;
   /** Positions that USING has merged with another table's: they are reached by the table's name only. */
   readonly hidden?: ReadonlySet<number>;
+  /** The number of a relation of the catalogue: its `tableoid`, which `*` leaves out. */
+  readonly oid?: number;
   /** Whether errors may suggest its names. Absent: they may. */
   readonly isOffered?: () => boolean;
 }
@@ -78,9 +80,17 @@ export class Scope {
     if (!found) {
       const outer = this.#outer.findLast((each) => each.knows(reference));
       if (outer) return outer.column(reference);
+      const oid = this.#tableOid(reference);
+      if (oid !== undefined) return { kind: 'constant', cell: BigInt(oid), type: 'integer' };
       throw this.#unknown(reference);
     }
     return columnOf(found.table, found.position);
+  }
+
+  #tableOid({ table: qualifier, name }: ColumnRef): number | undefined {
+    if (name !== 'tableoid') return undefined;
+    const tables = this.tables.filter((table) => table.oid !== undefined && (qualifier === null || table.name === qualifier));
+    return tables.length === 1 ? tables[0]!.oid : undefined;
   }
 
   /** `*` or `t.*`. */

@@ -502,6 +502,9 @@ class SelectBinder {
       const bound = bindExpression(operand, rows);
       if (call === 'array') wire = this.#environment.catalogue!.typeNamed(`${wireTypeOf(bound)}[]`) ?? '_text';
       else if (yieldsItsValues.has(call)) wire = wireIn(bound);
+      else if (isInterval(bound) && (call === 'sum' || call === 'avg')) wire = 'interval';
+      if (wire === 'interval' && isDistinct && !yieldsItsValues.has(call))
+        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT intervals is not implemented`, place);
       read.push(bound);
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
@@ -539,7 +542,7 @@ class SelectBinder {
       ...(between === undefined ? {} : { second: between }),
       ...(when === undefined ? {} : { when }),
       ...(expression.descending === true && { descending: true }),
-      ...(call === 'array' && wire !== undefined && { wire }),
+      ...(wire !== undefined && (call === 'array' || wire === 'interval') && { wire }),
     };
     let index = calls.findIndex(
       (each) =>

@@ -127,7 +127,10 @@ class SourceBinder {
     // A view stands for itself: it sees no common table of the statement that names it.
     if (view) return this.#derivedTable(this.#request.bindQuery(environment.adopt(view), [], outer), name);
     const virtual = environment.wide ? environment.request.virtual?.(source.name) : undefined;
-    if (virtual) return this.#derivedTable({ node: virtual, columns: virtual.columns }, name);
+    if (virtual) {
+      const { node, tables } = this.#derivedTable({ node: virtual, columns: virtual.columns }, name);
+      return { node, tables: tables.map((table) => ({ ...table, oid: virtual.oid })) };
+    }
     const named = functionOfTable(source.name);
     if (named) return this.#bindCall({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
     throw this.#unknownType(source.name, source.place);

@@ -1,5 +1,6 @@
 /** Calls that yield several rows: the node that makes them of the rows that they are over. */
 import type { Bound } from '../expressions/bound-expression.ts';
+import { ofCatalogue } from '../expressions/bind-call.ts';
 import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import { wireTypeOf } from '../expressions/wire-types.ts';
 import type { PlanColumn, PlanNode } from '../logical-plan.ts';
@@ -27,7 +28,7 @@ export function bindSpread(
   const made = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
   if (made === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, place, 'no-such-function');
   const { array, element } = made;
-  const bound: Bound = { kind: 'call', name, function: array.signature, operands, type: array.type, wire: array.wire };
+  const bound = ofCatalogue(name, array, operands, place);
   const column: PlanColumn = { name: name.toLowerCase(), type: element.type };
   const { node } = level;
   const open = node.kind === 'spread' && node === level.spread ? node : null;

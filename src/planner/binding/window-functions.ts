@@ -1,6 +1,7 @@
 /** Binds window functions: their arguments, and the node that adds their results as a column. */
 import type { ColumnType } from '../../log/values/value.ts';
 import { commonResult } from '../expressions/bind-call.ts';
+import { isInterval } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { OverCall, PlanNode, SortKey } from '../logical-plan.ts';
 import { errorAt } from '../error-location.ts';
@@ -145,6 +146,8 @@ function callOf(
       if (more.length > 0 || (!value && name !== 'count') || (second !== undefined) !== (takes !== undefined))
         return wrong(usage);
       if (second) checkSecond(named, takes, second, over.arguments[1]!);
+      if (value && isInterval(value) && ['sum', 'avg', 'min', 'max'].includes(name))
+        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of intervals has no OVER: take EXTRACT(EPOCH FROM x)`, over.place);
       const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
       if (type === 'string' && (name === 'sum' || name === 'avg'))
         throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.place);

@@ -4,6 +4,7 @@ import { bindQuery } from '../binding/binder.ts';
 import { viewNamed } from '../languages/views.ts';
 import type { ControlRequest } from './control-request.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
+import { quotedName } from '../expressions/quoted-name.ts';
 import { errorAt } from '../error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 import { checkViewQuery } from '../standing/view-definition.ts';
@@ -46,7 +47,9 @@ async function create(
     masksOf: (type) => snapshot.masksOf(type),
     lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
   });
-  const sql = querySource(lexStatement(request.text()), isRefreshed);
+  const written = querySource(lexStatement(request.text()), isRefreshed);
+  const columns = names.slice(1).map(quotedName).join(', ');
+  const sql = columns === '' ? written : `SELECT * FROM (${written}) AS ${quotedName(names[0]!)} (${columns})`;
   const outcome = await invocation.submit({
     kind: 'create-view',
     name: names[0]!,

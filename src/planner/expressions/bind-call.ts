@@ -120,10 +120,12 @@ function timeCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound 
   return isOther ? catalogueCall(call, bind, catalogue) : null;
 }
 
-/** Null where no argument is an array, or names a thing of the catalogue. */
+/** Null where no argument is an array, names a thing of the catalogue, or is json that is put before or behind another. */
 function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
   const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
-  return call.name === 'ARRAY' || types.some((type) => catalogue.elementOf(type) !== null || catalogue.isReference(type))
+  return call.name === 'ARRAY' ||
+    types.some((type) => catalogue.elementOf(type) !== null || catalogue.isReference(type)) ||
+    (call.name === '||' && types.includes('json'))
     ? catalogueCall(call, bind, catalogue)
     : null;
 }
@@ -228,6 +230,27 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
         ? localText
         : (wide ? wideCasts : casts).get(target)!;
   return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
+}
+
+/** A row of values as one, which is the text that PostgreSQL shows of a record. */
+export function recordOf(row: Extract<Expression, { kind: 'row' }>, bind: Bind, catalogue: CatalogueFunctions): Bound {
+  const fields = row.items.map((item): Bound => {
+    const { place } = item;
+    const bound = bind(item);
+    if (bound.type === 'string') return bound;
+    if (bound.type === 'boolean') return bindSignature(shortBoolean, 'ROW', [bound], place);
+    const type: Expression = { kind: 'column', table: null, name: 'TEXT', place };
+    const given = [
+      { name: null, value: item },
+      { name: 'TYPE', value: type },
+    ];
+    return bindCast({ kind: 'call', name: 'CAST', arguments: given, place }, () => bound, true, catalogue);
+  });
+  const made = catalogue.call(
+    '#row',
+    fields.map(() => 'text'),
+  )!;
+  return ofCatalogue('ROW', made, fields, row.place);
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */

@@ -23,6 +23,7 @@ import {
   jsonText,
   ofAnyType,
   ofCatalogue,
+  recordOf,
 } from './bind-call.ts';
 import { dateArithmetic, isDate } from './dates.ts';
 import { bindMatch } from './bind-match.ts';
@@ -183,8 +184,11 @@ class ExpressionBinder {
         return this.#context.subselect(expression, (operand) => this.bind(operand));
       case 'over':
         return this.#context.over(expression, (operand) => this.bind(operand));
-      case 'row':
+      case 'row': {
+        const { catalogue } = this.#context.environment;
+        if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
         throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', place);
+      }
       case 'aggregate':
         throw errorAt(
           'REL_INVALID',
@@ -424,7 +428,7 @@ class ExpressionBinder {
     return { kind: 'arithmetic', op, left, right, type: integers && op !== '/' ? 'integer' : 'number' };
   }
 
-  /** The operator of Postgres, where one side is an interval or the result is one. */
+  /** The operator of Postgres, where one side is an interval or json, or the result is one. */
   #timed(op: ArithmeticOp, left: Bound, right: Bound, place: Location): Bound | null {
     const { catalogue } = this.#context.environment;
     if (catalogue === undefined || op === '%') return null;
@@ -433,7 +437,8 @@ class ExpressionBinder {
     const yieldsInterval = op === '-' && instants === 2 && !(isDate(left) && isDate(right));
     const isText = (bound: Bound): boolean => bound.type === 'string' && bound.kind === 'literal';
     const hasText = op === '+' && instants === 1 && (isText(left) || isText(right));
-    if (!takesInterval && !yieldsInterval && !hasText) return null;
+    const deletes = op === '-' && left.type === 'json';
+    if (!takesInterval && !yieldsInterval && !hasText && !deletes) return null;
     const found = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
     return found && ofCatalogue(op, found, [left, right], place);
   }

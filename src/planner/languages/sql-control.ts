@@ -2,7 +2,9 @@
  * Statements that do something other than answer a query: the control statements of the specification's operator table,
  * and the writes and definitions that are recognised only to be refused by name.
  */
-import type { ControlWhat, FunctionArgument, Location, Query, Slot, Source, Statement } from '../statement.ts';
+import type { ControlWhat, FunctionArgument, Location, ProjectionItem, Query, Slot, Source, Statement } from '../statement.ts';
+import { readColumnNames } from './sql-query.ts';
+import { queryOf, selectOf } from './tree-builders.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Control = Extract<Statement, { kind: 'control' }>;
@@ -92,9 +94,11 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
   if (what === 'VIEW' || replaces) {
     for (let words = replaces ? 4 : 2; words > 0; words--) cursor.next();
     const names = [cursor.name('the name of the view')];
-    if (cursor.key() === '(') throw cursor.notImplemented('a list of columns behind the name of a view: name them by AS');
+    const columns = readColumnNames(cursor);
     cursor.expect('AS');
-    return control(replaces ? 'replace-view' : 'create-view', place, purpose, { names, query: readWholeQuery(cursor) });
+    const written = readWholeQuery(cursor);
+    const query = columns.length === 0 ? written : withColumnNames(written, names[0]!, columns, place);
+    return control(replaces ? 'replace-view' : 'create-view', place, purpose, { names: [...names, ...columns], query });
   }
   if (what !== 'MATERIALIZED') {
     const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === what);
@@ -116,6 +120,12 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
     cursor.accept('SECONDS');
   }
   return control('create-materialized-view', place, purpose, { names, query, options });
+}
+
+function withColumnNames(query: Query, view: string, columns: readonly string[], place: Location): Query {
+  const from: Source = { kind: 'subquery', query, alias: view, columns, place };
+  const star: ProjectionItem = { kind: 'star', table: null, place };
+  return queryOf(selectOf({ projection: [star], from, where: null, place }), null);
 }
 
 /** DROP [MATERIALIZED] VIEW name, DROP LOOKUP name. */

@@ -216,6 +216,7 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Location
     if (cursor.key(negated ? 2 : 1) !== 'TO') return operand;
     cursor.wideOnly(word);
   }
+  if (word === 'OVERLAPS' && !negated && isRow(operand) && cursor.dialect === 'wide') return readOverlaps(cursor, operand, place);
   // The same words may be aliases: `SELECT a contains FROM t`.
   if (refusedPredicates.has(word) && startsOperand(cursor.peek(negated ? 2 : 1))) throw cursor.notImplemented(word);
   if (!predicateWords.has(word)) return operand;
@@ -236,6 +237,15 @@ function readPredicate(cursor: TokenCursor, operand: Expression, place: Location
       ? readSimilar(cursor, operand, place, readVectorDistance)
       : readLike(cursor, { operand, word, place }, readVectorDistance);
   return negated ? { kind: 'not', operand: like, place } : like;
+}
+
+/** `(start, end) OVERLAPS (start, length)`: a call of four values. */
+function readOverlaps(cursor: TokenCursor, left: Extract<Expression, { kind: 'row' }>, place: Location): Expression {
+  cursor.next();
+  const right = readVectorDistance(cursor);
+  if (!isRow(right) || left.items.length !== 2 || right.items.length !== 2)
+    throw cursor.error('OVERLAPS compares (start, end) with (start, end)', place);
+  return { kind: 'call', name: 'OVERLAPS', arguments: [...left.items, ...right.items].map((item) => argument(item)), place };
 }
 
 /** Never NULL: CASE WHEN operand = literal THEN … ELSE … END, of which both ends are said by the literal, which is no NULL. */
@@ -309,7 +319,7 @@ function refusePhonetic(cursor: TokenCursor, operand: Expression): void {
 }
 
 const namedOperators: ReadonlySet<string> = new Set(
-  '<=> <-> <#> || -> ->> #> #>> ~ ~* !~ !~* @> <@ && & | # << >> ^@'.split(' '),
+  '<=> <-> <#> || -> ->> #> #>> #- ? ?| ?& ~ ~* !~ !~* @> <@ && & | # << >> ^@'.split(' '),
 );
 /** Operators before their operand, and the functions that they are. */
 const prefixOperators: ReadonlyMap<string, string> = new Map([
@@ -505,7 +515,8 @@ function readParenthesised(cursor: TokenCursor): Expression {
     return { kind: 'call', name: `.${cursor.name('a field')}`, arguments: [argument(items[0]!)], place };
   }
   if (items.length === 1) return items[0]!;
-  if (refusedPredicates.has(cursor.key())) throw cursor.notImplemented(cursor.key(), place);
+  const overlaps = cursor.key() === 'OVERLAPS' && cursor.dialect === 'wide';
+  if (refusedPredicates.has(cursor.key()) && !overlaps) throw cursor.notImplemented(cursor.key(), place);
   return { kind: 'row', items, place };
 }
 

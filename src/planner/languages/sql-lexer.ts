@@ -684,7 +684,9 @@ function symbolOf(code: number, next: number, third: number): string {
       return next === 0x3e ? '@>' : '@';
     case 0x23: // #
       if (next === 0x3e) return third === 0x3e ? '#>>' : '#>';
-      return '#';
+      return next === minus ? '#-' : '#';
+    case 0x3f: // ?
+      return next === 0x7c ? '?|' : next === ampersand ? '?&' : '?';
     case 0x5e: // ^
       return next === 0x40 ? '^@' : '^';
     case 0x7e: // ~

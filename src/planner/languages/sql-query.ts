@@ -447,18 +447,49 @@ const relationFunctions: Readonly<Record<string, string>> = {
   PG_PREPARED_XACT: 'pg_prepared_xacts',
 };
 
+/** Sets of records of two fields: the set of each of them. */
+const setsOfPairs: Readonly<Record<string, readonly (readonly [set: string, column: string])[]>> = {
+  _PG_EXPANDARRAY: [
+    ['UNNEST', 'x'],
+    ['_ORDINALITY', 'n'],
+  ],
+  PG_PARTITION_TREE: [
+    ['_NO_OIDS', 'relid'],
+    ['_NO_OIDS', 'parentrelid'],
+    ['_NO_FLAGS', 'isleaf'],
+    ['_NO_OIDS', 'level'],
+  ],
+  JSON_EACH: [
+    ['JSON_OBJECT_KEYS', 'key'],
+    ['_JSON_VALUES', 'value'],
+  ],
+  JSONB_EACH: [
+    ['JSON_OBJECT_KEYS', 'key'],
+    ['_JSON_VALUES', 'value'],
+  ],
+  JSON_EACH_TEXT: [
+    ['JSON_OBJECT_KEYS', 'key'],
+    ['_JSON_TEXTS', 'value'],
+  ],
+  JSONB_EACH_TEXT: [
+    ['JSON_OBJECT_KEYS', 'key'],
+    ['_JSON_TEXTS', 'value'],
+  ],
+};
+
 /** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
 function readSet(cursor: TokenCursor, name: string, place: Location): Source {
   const list = readArguments(cursor);
   const call = (of: string): Expression => ({
     kind: 'call',
     name: of,
-    arguments: of === '_ORDINALITY' ? list.slice(0, 1) : list,
+    arguments: of.endsWith('_ORDINALITY') ? list.slice(0, 1) : list,
     place,
   });
   const isNumbered = cursor.key() === 'WITH' && cursor.key(1) === 'ORDINALITY';
+  const isOfElements = /^JSONB?_ARRAY_ELEMENTS(_TEXT)?$/.test(name);
   if (isNumbered) {
-    if (name !== 'UNNEST') throw cursor.notImplemented(`${name} WITH ORDINALITY`);
+    if (name !== 'UNNEST' && !isOfElements) throw cursor.notImplemented(`${name} WITH ORDINALITY`);
     cursor.next();
     cursor.next();
   }
@@ -470,10 +501,14 @@ function readSet(cursor: TokenCursor, name: string, place: Location): Source {
     alias: column,
     place,
   });
-  const projection =
-    name === '_PG_EXPANDARRAY'
-      ? [item(call('UNNEST'), 'x'), item(call('_ORDINALITY'), 'n')]
-      : [item(call(name), alias ?? name.toLowerCase()), ...(isNumbered ? [item(call('_ORDINALITY'), 'ordinality')] : [])];
+  const numbers = isOfElements ? '_JSON_ORDINALITY' : '_ORDINALITY';
+  const pair = Object.hasOwn(setsOfPairs, name) ? setsOfPairs[name] : undefined;
+  const projection = pair
+    ? pair.map(([of, column]) => item(call(of), column))
+    : [
+        item(call(name), isOfElements ? 'value' : (alias ?? name.toLowerCase())),
+        ...(isNumbered ? [item(call(numbers), 'ordinality')] : []),
+      ];
   const named = projection.map((each, i) =>
     each.kind === 'expression' && columns[i] !== undefined ? { ...each, alias: columns[i] } : each,
   );

@@ -19,6 +19,7 @@ export function accumulator(call: AggregateCall, types: readonly ColumnType[]): 
   if (column === null) return new CountAccumulator(null);
   const type = types[column];
   assert(type !== undefined, 'a column has a type');
+  if (call.wire === 'interval') return cellAccumulator(call, column, types);
   switch (name) {
     case 'count':
     case 'sum':

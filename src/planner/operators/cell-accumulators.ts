@@ -8,6 +8,7 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
+import { formatInterval, type Interval, lengthOf, parseInterval, scaled, sumOf } from '../expressions/functions/intervals.ts';
 import { checkLength, invalid, textMax, tooLong } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
 import { quotedElement } from '../virtual/types.ts';
@@ -29,7 +30,7 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
 
 /** The function as a fold over cells of a type, and of the type of its second argument. */
 export function foldingOf(
-  { function: name, descending = false }: Pick<AggregateCall, 'function' | 'descending'>,
+  { function: name, descending = false, wire }: Pick<AggregateCall, 'function' | 'descending' | 'wire'>,
   type: ColumnType,
   second: ColumnType | null,
   // oxlint-disable-next-line typescript/no-explicit-any -- states go from a folding to itself
@@ -39,7 +40,11 @@ export function foldingOf(
       return counted;
     case 'sum':
     case 'avg':
-      return vectors(name);
+      return wire === 'interval' ? intervalSum(name) : vectors(name);
+    case 'min':
+      return intervalExtreme(-1);
+    case 'max':
+      return intervalExtreme(1);
     case 'median':
       return median;
     case 'percentile_cont':
@@ -178,6 +183,37 @@ function vectors(name: 'sum' | 'avg'): Folding<{ sums: Float32Array | Float64Arr
       if (!result.every(Number.isFinite)) throw numberOverflow();
       return vectorText(result);
     },
+  };
+}
+
+/** A mean is the sum divided as PostgreSQL divides an interval. */
+function intervalSum(name: 'sum' | 'avg'): Folding<{ sum: Interval; count: number }> {
+  return {
+    yields: 'string',
+    start: () => ({ sum: parseInterval('0'), count: 0 }),
+    take: (state, cell) => {
+      state.sum = sumOf(state.sum, parseInterval(cell as string));
+      state.count++;
+      return 0;
+    },
+    finish: ({ sum, count }) => formatInterval(name === 'sum' ? sum : scaled(sum, (n) => n / count)),
+  };
+}
+
+/** By length; of intervals of one length the first. */
+function intervalExtreme(sign: 1 | -1): Folding<{ cell: Cell; length: bigint }> {
+  return {
+    yields: 'string',
+    start: () => ({ cell: null, length: 0n }),
+    take: (state, cell) => {
+      const length = lengthOf(parseInterval(cell as string));
+      const isBetter = sign > 0 ? length > state.length : length < state.length;
+      if (state.cell !== null && !isBetter) return 0;
+      state.cell = cell;
+      state.length = length;
+      return 0;
+    },
+    finish: ({ cell }) => cell,
   };
 }
 

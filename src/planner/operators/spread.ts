@@ -65,6 +65,7 @@ function elementCell(text: string | null, type: ColumnType): Cell {
   if (text === null) return null;
   switch (type) {
     case 'integer':
+    case 'timestamp':
       return BigInt(text);
     case 'number':
       return Number(text);

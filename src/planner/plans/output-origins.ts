@@ -74,6 +74,7 @@ function ofAggregate(
   { function: name, column, wire = '_text' }: AggregateCall,
 ): Pick<OutputColumn, 'shownAs'> {
   const type = column === null ? null : input.columns[column]!.type;
+  if (wire === 'interval') return { shownAs: wire };
   if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
   if (name === 'array') return { shownAs: wire };
   if ((name !== 'min' && name !== 'max') || column === null) return {};

@@ -2,10 +2,11 @@
 import { AssertionError } from '../../errors.ts';
 import type { Cell } from '../../log/values/value.ts';
 import type { CatalogueCall, CatalogueFunctions } from '../expressions/functions/catalogue.ts';
-import { type Evaluator, linear } from '../expressions/functions/scalar-function.ts';
+import { checkLength, type Evaluator, linear } from '../expressions/functions/scalar-function.ts';
 import { cellMaker, columnType } from './cells.ts';
 import { type CatalogueFunction, type FunctionContext, functionOf, setFunctions } from './functions.ts';
 import { operatorOf } from './array-operators.ts';
+import { jsonCall } from './json-calls.ts';
 import type { SeenCatalogue } from './rows.ts';
 import { timeCall } from './time-calls.ts';
 import { castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
@@ -16,8 +17,12 @@ const knownMax = 10_000;
 
 export const catalogueFunctions: CatalogueFunctions = {
   call(name, given) {
-    const timed = timeCall(name, given);
-    if (timed) return timed;
+    if (name === '#row')
+      return once(`#row(${given.length})`, () =>
+        callOf(given, 'record', () => (fields) => recordText(fields as (string | null)[])),
+      );
+    const own = timeCall(name, given) ?? jsonCall(name, given);
+    if (own) return once(`${name}(${String(given)})`, () => own);
     const operator = operatorOf(name, given);
     if (operator)
       return once(`${name}(${String(given)})`, () => callOf(given, operator.yields, ({ names }) => operator.run(names)));
@@ -25,6 +30,11 @@ export const catalogueFunctions: CatalogueFunctions = {
     return found === null || found.isSet ? null : functionCall(found, given);
   },
   set(name, given) {
+    const instants = name === 'generate_series' && given.length === 3 ? timeCall('#series', given) : null;
+    if (instants) {
+      const wire = given[0] === 'timestamp' ? 'timestamp' : 'timestamptz';
+      return { array: instants, element: { type: 'timestamp', wire } };
+    }
     const found = functionOf(name, given.length);
     const array = found?.isSet === true ? functionCall(found, given) : null;
     if (array === null) return null;
@@ -54,6 +64,15 @@ export const catalogueFunctions: CatalogueFunctions = {
   common: commonOf,
   elementOf,
 };
+
+/** As PostgreSQL writes a record. */
+function recordText(fields: readonly (string | null)[]): string {
+  const shown = fields.map((field) => {
+    if (field === null) return '';
+    return field === '' || /[\s(),"\\]/.test(field) ? `"${field.replaceAll(/["\\]/g, '$&$&')}"` : field;
+  });
+  return checkLength(`(${shown.join(',')})`);
+}
 
 /** The result of a call; for a set all of its rows, as an array. */
 function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {

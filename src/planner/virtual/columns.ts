@@ -228,6 +228,7 @@ pg_catalog.pg_opclass = oid opcmethod:oid opcname:name opcnamespace opcowner opc
 pg_catalog.pg_operator = oid:oid oprname:name oprnamespace oprowner:oid oprkind:char oprcanmerge oprcanhash:bool oprleft
   oprright oprresult oprcom oprnegate:oid oprcode oprrest oprjoin:regproc
 pg_catalog.pg_opfamily = oid opfmethod:oid opfname:name opfnamespace opfowner:oid
+pg_catalog.pg_parameter_acl = oid:oid parname:text paracl:_aclitem
 pg_catalog.pg_partitioned_table = partrelid:oid partstrat:char partnatts:int2 partdefid:oid partattrs:int2vector partclass
   partcollation:oidvector partexprs:pg_node_tree
 pg_catalog.pg_policies = schemaname tablename policyname:name permissive:text roles:_name cmd qual with_check:text

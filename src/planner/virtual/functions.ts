@@ -7,10 +7,12 @@ import { type CatalogueContents, indexOf, type Table } from './catalogue-content
 import type { CatalogueNames } from './names.ts';
 import { listKeyWords, quotedName } from '../expressions/quoted-name.ts';
 import { formatText } from '../expressions/functions/text-format.ts';
+import { asText } from '../expressions/functions/json.ts';
+import { membersOf, rowsOfList } from '../expressions/functions/json-trees.ts';
 import { procedures } from './procedures.ts';
 import { constants, indexDefinition } from './relations.ts';
 import { checkNotGlobal, findMatches, type Match, splitText } from '../expressions/functions/patterns.ts';
-import { compare, detailsOf, elementOf, isReference, quotedElement, textOf, typesByOid, type Value, wireOf } from './types.ts';
+import { compare, detailsOf, elementOf, quotedElement, textOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface FunctionContext {
   readonly facts: CatalogueContents;
@@ -36,11 +38,20 @@ export interface CatalogueFunction {
 // oxlint-disable-next-line typescript/no-explicit-any -- what a function takes is said by its usage, which is what calls are checked against
 type Run = (context: FunctionContext, ...values: any[]) => Value;
 
+const membersAs = (type: string): CatalogueFunction['fields'] => [
+  { name: 'key', type: 'text' },
+  { name: 'value', type },
+];
+
 const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
   _pg_expandarray: [
     { name: 'x', type: 'int4' },
     { name: 'n', type: 'int4' },
   ],
+  json_each: membersAs('json'),
+  jsonb_each: membersAs('json'),
+  json_each_text: membersAs('text'),
+  jsonb_each_text: membersAs('text'),
   pg_get_keywords: [
     { name: 'word', type: 'text' },
     { name: 'catcode', type: 'char' },
@@ -150,14 +161,6 @@ function argumentsOf(oid: number, withDefaults: boolean): Value {
 
 /** As many arguments as a function of Postgres may take. */
 const anyNumber = Array.from({ length: 100 }, () => 'any?').join(', ');
-
-function jsonOf(value: Value, type: string, names: CatalogueNames): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return `[${value.map((each: Value) => jsonOf(each, elementOf(type)!, names)).join(',')}]`;
-  if (typeof value === 'boolean' || (typeof value === 'number' && !isReference(type))) return String(value);
-  const text = textOf(value, type, names);
-  return type === 'json' || type === 'jsonb' ? text : JSON.stringify(text);
-}
 
 export const version = 'PostgreSQL 15.0 (Annals)';
 
@@ -350,7 +353,6 @@ const functions: readonly CatalogueFunction[] = [
     return values.slice(0, values.length - n);
   }),
   plain('array_dims(anyarray) text', (_, values: Value[]) => (values.length > 0 ? `[1:${values.length}]` : null)),
-  plain('array_to_json(anyarray) json', ({ names }, [values]: [Value[]], [type]: string[]) => jsonOf(values, type!, names), true),
   catalogueFunction('parse_ident(text, bool?) _text', (_, text: string, strict = true) => identifiersIn(text, strict)),
   plain('array_length(anyarray, int4) int4', (_, values: Value[], dimension) =>
     dimension === 1 && values.length > 0 ? values.length : null,
@@ -390,27 +392,22 @@ const functions: readonly CatalogueFunction[] = [
     true,
     true,
   ),
-  catalogueFunction(
-    `json_build_object(${anyNumber}) json null`,
-    ({ names }, values: Value[], types: string[]) => {
-      if (values.length % 2 === 1) throw new ServiceError('REL_INVALID', 'json_build_object() takes names and values in turn');
-      const fields = values.flatMap((value, i) => (i % 2 === 0 ? [[i, value] as const] : []));
-      const texts = fields.map(([i, name]) => {
-        if (name === null)
-          throw new ServiceError('REL_INVALID', `argument ${i + 1} of json_build_object() is a name: it is not NULL`);
-        return `${JSON.stringify(textOf(name, types[i]!, names))} : ${jsonOf(values[i + 1]!, types[i + 1]!, names)}`;
-      });
-      return `{${texts.join(', ')}}`;
-    },
-    false,
-    true,
-  ),
-  catalogueFunction(
-    `json_build_array(${anyNumber}) json null`,
-    ({ names }, values: Value[], types: string[]) => `[${values.map((value, i) => jsonOf(value, types[i]!, names)).join(', ')}]`,
-    false,
-    true,
-  ),
+  catalogueFunction('_no_oids(any) setof oid', () => []),
+  catalogueFunction('_no_flags(any) setof bool', () => []),
+  plain('_json_values(json) setof json', (_, object: string) => membersOf(object).map(([, value]) => value)),
+  plain('_json_texts(json) setof text', (_, object: string) => membersOf(object).map(([, value]) => asText(value))),
+  plain('_json_ordinality(json) setof int8', (_, list: string) => rowsOfList(list).map((_each, i) => i + 1)),
+  ...['json', 'jsonb'].flatMap((kind) => [
+    plain(`${kind}_array_elements(json) setof json`, (_, list: string) => rowsOfList(list)),
+    plain(`${kind}_array_elements_text(json) setof text`, (_, list: string) => rowsOfList(list).map(asText)),
+    plain(`${kind}_object_keys(json) setof text`, (_, object: string) => membersOf(object).map(([name]) => name)),
+    plain(`${kind}_each(json) setof record`, (_, object: string) =>
+      membersOf(object).map(([key, value]) => ({ fields: { key, value } })),
+    ),
+    plain(`${kind}_each_text(json) setof record`, (_, object: string) =>
+      membersOf(object).map(([key, value]) => ({ fields: { key, value: asText(value) } })),
+    ),
+  ]),
   plain('lower(text) text', (_, text) => text.toLowerCase()),
   plain('upper(text) text', (_, text) => text.toUpperCase()),
   plain('length(text) int4', (_, text) => [...text].length),

@@ -1,6 +1,6 @@
 /** Names of catalogue objects, and the numbers behind them. */
 import { type Constraint, constraintsOf, type CatalogueContents, indexOf, keyedName, keyName } from './catalogue-contents.ts';
-import { relationColumns } from './columns.ts';
+import { relationOids } from './relation-oids.ts';
 import { procedures } from './procedures.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
 import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
@@ -11,38 +11,6 @@ export const namespaces = { pg_catalog: 11, public: 2200, information_schema: 13
 export const owner = { oid: 10, name: 'annals' } as const;
 export const userOid = 16_384;
 
-/** Numbers that clients write out; the others follow on 12,000. */
-const wellKnown: Readonly<Record<string, number>> = {
-  pg_type: 1247,
-  pg_attribute: 1249,
-  pg_proc: 1255,
-  pg_class: 1259,
-  pg_database: 1262,
-  pg_tablespace: 1213,
-  pg_am: 2601,
-  pg_attrdef: 2604,
-  pg_constraint: 2606,
-  pg_description: 2609,
-  pg_index: 2610,
-  pg_inherits: 2611,
-  pg_language: 2612,
-  pg_namespace: 2615,
-  pg_opclass: 2616,
-  pg_rewrite: 2618,
-  pg_trigger: 2620,
-  pg_extension: 3079,
-  pg_policy: 3256,
-  pg_collation: 3456,
-  pg_enum: 3501,
-  pg_publication: 6104,
-};
-
-export const relationOids: ReadonlyMap<string, number> = new Map(
-  relationColumns.map(({ schema, name }, i) => [
-    `${schema}.${name}`,
-    (schema === 'pg_catalog' ? wellKnown[name] : undefined) ?? 12_000 + i,
-  ]),
-);
 const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
 
 /** The parts of a name as it is written, unquoted words in lower case; null: it is none. */
@@ -76,6 +44,9 @@ export class CatalogueNames implements Names {
       }
       case 'regproc':
         return procedures.find((each) => each.oid === oid)?.name ?? null;
+      case 'regoper':
+      case 'regoperator':
+        return null;
       case 'regnamespace':
         return Object.entries(namespaces).find(([, each]) => each === oid)?.[0] ?? null;
       case 'regrole':
@@ -96,6 +67,9 @@ export class CatalogueNames implements Names {
         const found = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
         return found.length === 1 ? found[0]!.oid : null;
       }
+      case 'regoper':
+      case 'regoperator':
+        return null;
       case 'regnamespace':
         return schema === null && Object.hasOwn(namespaces, name) ? namespaces[name as keyof typeof namespaces] : null;
       case 'regrole':

@@ -2,6 +2,7 @@
 import { splitTypeName } from '../../projections/access-paths.ts';
 import type { VirtualNode } from '../logical-plan.ts';
 import { relationColumns } from './columns.ts';
+import { relationOids } from './relation-oids.ts';
 import { columnType } from './cells.ts';
 
 const nodes: ReadonlyMap<string, VirtualNode> = new Map(
@@ -12,7 +13,10 @@ const nodes: ReadonlyMap<string, VirtualNode> = new Map(
       wire: column.type,
       place,
     }));
-    return [`${schema}.${name}`, { kind: 'virtual', relation: `${schema}.${name}`, columns: typed }];
+    return [
+      `${schema}.${name}`,
+      { kind: 'virtual', relation: `${schema}.${name}`, oid: relationOids.get(`${schema}.${name}`)!, columns: typed },
+    ];
   }),
 );
 

@@ -15,7 +15,8 @@ import {
 import { informationRows } from './information.ts';
 import type { Cells, Maker, OwnRelation, Row } from './row-maker.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
-import { namespaces, owner, relationOids, userOid } from './names.ts';
+import { namespaces, owner, userOid } from './names.ts';
+import { relationOids } from './relation-oids.ts';
 import { graphRows } from './graph.ts';
 import { systemRows } from './system-relations.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';

@@ -2,13 +2,14 @@
  * Functions and operators of instants, days and intervals, as PostgreSQL chooses them by the types that they are given. An
  * interval is the text of itself; a `timestamp` is an instant that the clock of UTC shows.
  */
+import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';
 import type { CatalogueCall } from '../expressions/functions/catalogue.ts';
 import { truncateTo, unitNamed } from '../expressions/functions/instants.ts';
 import * as intervals from '../expressions/functions/intervals.ts';
-import { integer, type Evaluator, text } from '../expressions/functions/scalar-function.ts';
-import type { Cost } from '../expressions/work.ts';
+import { integer, invalid, type Evaluator, text } from '../expressions/functions/scalar-function.ts';
+import { type Cost, spend } from '../expressions/work.ts';
 import { shownByTemplate } from '../expressions/functions/to-char.ts';
 import { instantIn, shownIn } from '../expressions/functions/zones.ts';
 
@@ -63,7 +64,53 @@ const made: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
 /** The clocks of a fixed zone are so far ahead of UTC. */
 const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, of(interval));
 
+/** Two stretches, each from its start to its end or over its length; one without a length is its instant. */
+const overlap =
+  (isLength: readonly [boolean, boolean]): Evaluator =>
+  (from1, to1, from2, to2) => {
+    const first = stretch(from1!, to1!, isLength[0]);
+    const second = stretch(from2!, to2!, isLength[1]);
+    if (first === null || second === null) return null;
+    const [early, late] = first[0] <= second[0] ? [first, second] : [second, first];
+    if (early[0] === late[0]) return early[1] === null || late[1] === null ? null : true;
+    if (early[1] === null) return null;
+    return late[0] < early[1] ? true : late[1] === null ? null : false;
+  };
+
+/** The earlier instant, and the later one where both are known. */
+function stretch(from: Cell, to: Cell, isLength: boolean): readonly [bigint, bigint | null] | null {
+  const end = isLength ? (from === null || to === null ? null : (later(from, to) as bigint)) : (to as bigint | null);
+  const start = from as bigint | null;
+  if (start === null || end === null) return start === null && end === null ? null : [start ?? end!, null];
+  return start <= end ? [start, end] : [end, start];
+}
+
+const seriesMax = 100_000;
+const stepCost = 400;
+
+/** Instants from one to another, each an interval behind the one before. */
+const series: Evaluator = (from, to, by) => {
+  const step = of(by);
+  const end = integer(to);
+  const first = integer(from);
+  const second = intervals.later(first, step);
+  if (second === first) throw invalid('the step of generate_series is not 0');
+  const isUp = second > first;
+  const found: bigint[] = [];
+  for (let at = first; isUp ? at <= end : at >= end; at = intervals.later(at, step)) {
+    spend(stepCost);
+    if (found.push(at) > seriesMax) throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${seriesMax} rows`);
+  }
+  return `{${found.join(',')}}`;
+};
+
 const table: Readonly<Record<string, Evaluator>> = {
+  'overlaps(timestamptz, timestamptz, timestamptz, timestamptz) bool null': overlap([false, false]),
+  'overlaps(timestamptz, interval, timestamptz, timestamptz) bool null': overlap([true, false]),
+  'overlaps(timestamptz, timestamptz, timestamptz, interval) bool null': overlap([false, true]),
+  'overlaps(timestamptz, interval, timestamptz, interval) bool null': overlap([true, true]),
+  '#series(timestamp, timestamp, interval) text': series,
+  '#series(timestamptz, timestamptz, interval) text': series,
   '+(timestamptz, interval) timestamptz': later,
   '+(timestamp, interval) timestamp': later,
   '+(date, interval) timestamp': later,
@@ -112,11 +159,18 @@ interface TimeCall {
 
 const byName = new Map<string, TimeCall[]>();
 for (const [usage, evaluate] of Object.entries(table)) {
-  const [, name, given, yields] = /^(.+)\((.+)\) (\w+)$/.exec(usage)!;
+  const [, name, given, yields, nulls] = /^(.+)\((.+)\) (\w+)( null)?$/.exec(usage)!;
   const takes = given!.split(', ');
   const raises = true;
   const type = typeOf(yields!);
-  const signature = { takes: takes.map(typeOf), yields: type, cost: takes.includes('text') ? zoned : cost, raises, evaluate };
+  const signature = {
+    takes: takes.map(typeOf),
+    yields: type,
+    cost: takes.includes('text') ? zoned : cost,
+    raises,
+    evaluate,
+    takesNull: nulls !== undefined,
+  };
   byName.set(name!, [...(byName.get(name!) ?? []), { takes, call: { signature, type, wire: yields! } }]);
 }
 

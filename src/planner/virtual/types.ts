@@ -20,7 +20,7 @@ export interface Names {
   oidOf(kind: ReferenceKind, name: string): number | null;
 }
 
-export type ReferenceKind = 'regclass' | 'regtype' | 'regproc' | 'regnamespace' | 'regrole';
+export type ReferenceKind = 'regclass' | 'regtype' | 'regproc' | 'regoper' | 'regoperator' | 'regnamespace' | 'regrole';
 
 export interface TypeDetails {
   /** `typcategory`, `typalign`, `typstorage`. */
@@ -68,12 +68,15 @@ const known: ReadonlyMap<string, TypeDetails> = new Map(
     interval: details('T', 'd', 'p', 'interval'),
     numeric: details('N', 'i', 'm', 'numeric'),
     regprocedure: details('N', 'i', 'p', 'regprocedure'),
+    regoper: details('N', 'i', 'p', 'regoper'),
+    regoperator: details('N', 'i', 'p', 'regoperator'),
     regclass: details('N', 'i', 'p', 'regclass'),
     regtype: details('N', 'i', 'p', 'regtype'),
     record: details('P', 'd', 'x', 'record'),
     any: details('P', 'i', 'p', '"any"'),
     anyarray: details('P', 'd', 'x', 'anyarray'),
     void: details('P', 'i', 'p', 'void'),
+    trigger: details('P', 'i', 'p', 'trigger'),
     uuid: details('U', 'c', 'p', 'uuid'),
     jsonb: details('U', 'i', 'x', 'jsonb'),
     regnamespace: details('N', 'i', 'p', 'regnamespace'),
@@ -137,7 +140,9 @@ export function elementOf(type: string): string | null {
 export type Family = 'number' | 'text' | 'bool' | 'array' | 'record' | 'unknown' | 'time';
 
 const numbers = new Set(
-  'int2 int4 int8 oid xid float4 float8 numeric regclass regtype regproc regprocedure regnamespace regrole'.split(' '),
+  'int2 int4 int8 oid xid float4 float8 numeric regclass regtype regproc regprocedure regoper regoperator regnamespace regrole'.split(
+    ' ',
+  ),
 );
 
 export function familyOf(type: string): Family {

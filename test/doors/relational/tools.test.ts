@@ -91,6 +91,20 @@ test.each([
     'SELECT (SELECT count(*) FROM pg_cast), (SELECT count(*) FROM pg_operator), count(*) FROM pg_largeobject_metadata',
     '0 0 0',
   ],
+  [
+    'psql: \\dd, \\dL, \\dc+, \\dC+, \\dD+: the number of the relation that a row is in',
+    `SELECT c.tableoid::regclass::text, (SELECT count(*) FROM pg_constraint pgc WHERE pgc.tableoid <> 2606),
+      (SELECT count(*) FROM pg_catalog.pg_language l LEFT JOIN pg_catalog.pg_description d ON d.classoid = l.tableoid AND d.objoid = l.oid),
+      (SELECT count(tableoid) > 0 FROM pg_type) FROM pg_class c WHERE relname = 'pg_cast'`,
+    'pg_class 0 1 true',
+  ],
+  [
+    'psql: \\dP+, \\dAo, \\dfn',
+    `SELECT count(*), 'pg_catalog.trigger'::pg_catalog.regtype::text,
+      (SELECT sum(pg_catalog.pg_table_size(ppt.relid)) FROM pg_catalog.pg_partition_tree(1259) ppt WHERE ppt.isleaf),
+      (SELECT count(o.amopopr::pg_catalog.regoperator) FROM pg_amop o) FROM pg_parameter_acl`,
+    '0 trigger null 0',
+  ],
   ['psql: \\dconfig', "SELECT current_setting(s.name) FROM pg_settings s WHERE name = 'max_index_keys'", '32'],
   [
     'psql: \\df+',
