@@ -7,6 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { compareText } from '../../log/values/value.ts';
 import { type AccessPaths, splitTypeName, type TenantPaths } from '../../projections/access-paths.ts';
+import { alertProperties, alertType } from '../../projections/catalog/builtin-types.ts';
 import { columnTypeOf } from '../../projections/catalog/projection.ts';
 import { isClassified, refuseClassified } from '../authorization/egress.ts';
 import type { Grant, TypeGrant } from '../authorization/grant.ts';
@@ -114,7 +115,7 @@ export class VisibleTypes {
   #find(name: string): VisibleType | undefined {
     refuseClassified(name);
     const { paths, visiting } = this.#parts;
-    const declared = visiting ? undefined : paths.catalog.type(name);
+    const declared = visiting ? undefined : (paths.catalog.type(name) ?? (name === alertType ? unraisedAlerts : undefined));
     const own = declared === undefined ? [] : [this.#own(declared)];
     const sources = [...own, ...this.#sharedSources(name)];
     if (sources.length > 0) return visible(sources);
@@ -145,6 +146,16 @@ export class VisibleTypes {
     });
   }
 }
+
+/** Alerts are asked for before there is one, whose entry registers the type. */
+const unraisedAlerts: TypeDefinition = {
+  name: alertType,
+  properties: alertProperties,
+  open: false,
+  primaryKey: null,
+  graphTriggers: [],
+  ontologyVersion: 0,
+};
 
 const withoutClassified = new WeakMap<readonly TypeDefinition[], readonly TypeDefinition[]>();
 

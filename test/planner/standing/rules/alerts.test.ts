@@ -1,6 +1,7 @@
 /** Alerts: raised once for each match, with the cursor behind them in one append, by the grants that the rule's author has now. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../../../src/log/disk/memory-disk.ts';
+import { EventStream } from '../../../doors/http/event-stream.ts';
 import { StoreWorld } from '../../../doors/http/store-world.ts';
 
 let world: StoreWorld;
@@ -31,11 +32,29 @@ async function must(
 
 async function alerts(headers: Record<string, string> = {}): Promise<Record<string, unknown>[]> {
   const sql = 'SELECT title, rule_version, matched_pk, status, "count" FROM Alert AS OF CURRENT ORDER BY system_from, matched_pk';
-  const reply = await world.query(sql, headers);
-  return reply.status === 404 ? [] : (reply.json['rows'] as Record<string, unknown>[]);
+  return world.rows(sql, headers);
 }
 
 const keys = async (headers: Record<string, string> = {}) => (await alerts(headers)).map((alert) => alert['matched_pk']);
+
+test('alerts are asked for and followed before there is one', async () => {
+  expect(await alerts()).toEqual([]);
+  expect(await alerts(await world.tokenFor({ principal: 'ann', tenant_id: 'acme' }))).toEqual([]);
+  expect((await world.call('GET', '/types/Alert')).status).toBe(200);
+  const called = await world.call('POST', '/mcp/tools/call', { name: 'find_threats', arguments: { purpose: 'test' } });
+  expect([called.status, called.text]).toEqual([200, expect.stringContaining('"alerts":[]')]);
+  const sql = new URLSearchParams({ sql: 'SELECT title, matched_pk FROM Alert', purpose: 'test' }).toString();
+  const stream = new EventStream(world.door.port, `/watch/stream?${sql}`, { authorization: `Bearer ${world.token}` });
+  await stream.until((events) => events.some(({ event }) => event === 'heartbeat'));
+  await must('POST', '/rules', many);
+  await put([{ id: 'a', fails: 9 }]);
+  await judged();
+  const [told] = (await stream.until((events) => events.some(({ event }) => event === 'insert'))).filter(
+    ({ event }) => event === 'insert',
+  );
+  expect(JSON.parse(told!.data)).toMatchObject({ row: { title: 'many fails', matched_pk: 'a' } });
+  await stream.close();
+});
 
 describe('a rule that each row decides', () => {
   test('raises an alert for each version that matches while it is in force, and no other twice', async () => {
