@@ -184,6 +184,33 @@ describe('a workflow', () => {
     ).toBe(world.service.workflows.builtins.length);
   });
 
+  test('that every store has screens parties: those that are new, and all of them where a listing has changed', async () => {
+    const screened = { name: 'string', aliases: 'json' };
+    await must('POST', '/types', { name: 'Listing', properties: { id: 'string', ...screened }, primary_key: 'id' });
+    await must('POST', '/types', { name: 'Party', properties: { id: 'string', ...screened }, primary_key: 'id' });
+    await must('POST', '/ingest?object_type=Listing', [{ id: 'l1', name: 'Robert Tomb' }]);
+    const perform = async (name: string, given: object) => {
+      const begun = await must('POST', '/workflows/runs', { name, arguments: given, purpose: 'test' });
+      await world.service.scheduler.settle();
+      expect(await run(begun['run_id'] as string)).toMatchObject({ state: 'done', error: null });
+      const alerts = await world.rows('SELECT title, matched_pk FROM Alert AS OF CURRENT ORDER BY system_from');
+      return alerts.map(({ title, matched_pk: key }) => `${title as string}: ${key as string}`);
+    };
+    const listed = 'a screened name is like a listing: l1';
+    expect(await perform('screen-against-lists', { names: ['Robert Tomb', 'Wanda Pell'] })).toEqual([listed]);
+    const first = 'a new party is like a listing: p1';
+    expect(await perform('onboard-entity', { row: { id: 'p1', name: 'Robert Tomb' } })).toEqual([listed, first]);
+    expect(await perform('onboard-entity', { row: { id: 'p2', name: 'Wanda Pell' } })).toEqual([listed, first]);
+    ahead += 7_200_000_000_000n;
+    expect(await perform('rescreen-changed-listings', { hours: 1 })).toEqual([listed, first]);
+    await must('POST', '/ingest?object_type=Listing', [{ id: 'l2', name: 'Wanda Pell' }]);
+    expect(await perform('rescreen-changed-listings', { hours: 1 })).toEqual([
+      listed,
+      first,
+      'a party is like a listing that changed: p2',
+    ]);
+  });
+
   test('ends with the rights of whoever asked for it', async () => {
     const { json } = await world.admin('POST', '/admin/tokens', { principal: 'ann', tenant_id: 'acme' });
     const as = { authorization: `Bearer ${json['token'] as string}` };

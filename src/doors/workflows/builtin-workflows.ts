@@ -1,5 +1,14 @@
 /** Workflows that every store has: those whose functions it has. */
 import type { BuiltinWorkflow } from '../../governance/jobs/workflow-desk.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+
+const screen = (name: string): Json => ({ function: { name: 'SANCTIONS_SCREEN', arguments: [name] } });
+
+const alertOf = (title: string, type: string, key: string): Json => ({
+  alert: { title, severity: 'high', matched_type: type, matched_pk: key },
+});
+
+const changed = "FROM Listing WHERE system_from > now() - {{arguments.hours}} * INTERVAL '1 hour'";
 
 export const builtinWorkflows: readonly BuiltinWorkflow[] = [
   {
@@ -10,23 +19,56 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
         for_each: {
           items: '{{arguments.names}}',
           steps: [
-            { query: { sql: 'SELECT nodeId, type FROM SANCTIONS_SCREEN({{item}}) ORDER BY score DESC LIMIT 100' } },
+            screen('{{item}}'),
             {
               for_each: {
                 items: '{{block.0.rows}}',
-                steps: [
-                  {
-                    alert: {
-                      title: 'a screened name is like a listing',
-                      severity: 'high',
-                      matched_type: '{{item.type}}',
-                      matched_pk: '{{item.nodeId}}',
-                    },
-                  },
-                ],
+                steps: [alertOf('a screened name is like a listing', '{{item.type}}', '{{item.nodeId}}')],
               },
             },
           ],
+        },
+      },
+    ],
+  },
+  {
+    // `hours`: listings written so long ago at most have changed. An alert names the row of Party that one of them is like.
+    name: 'rescreen-changed-listings',
+    steps: [
+      { query: { sql: `SELECT _pk ${changed} LIMIT 1` } },
+      {
+        query: {
+          sql: 'SELECT _pk, name FROM Party WHERE name IS NOT NULL AND {{steps.0.count}} > 0 ORDER BY _pk LIMIT 10000',
+        },
+      },
+      {
+        for_each: {
+          items: '{{steps.1.rows}}',
+          steps: [
+            screen('{{item.name}}'),
+            // The listings that were found, as JSON, have one that changed.
+            { query: { sql: `SELECT _pk ${changed} AND STRPOS({{block.0.rows}}, '"nodeId":"' || _pk || '"') > 0 LIMIT 1` } },
+            {
+              if: {
+                condition: '{{block.1.count}} > 0',
+                then: [alertOf('a party is like a listing that changed', 'Party', '{{item._pk}}')],
+              },
+            },
+          ],
+        },
+      },
+    ],
+  },
+  {
+    // `row`: of the type Party. It is written, and screened by its name.
+    name: 'onboard-entity',
+    steps: [
+      { insert: { type: 'Party', row: '{{arguments.row}}' } },
+      screen('{{arguments.row.name}}'),
+      {
+        if: {
+          condition: '{{steps.1.count}} > 0',
+          then: [alertOf('a new party is like a listing', 'Party', '{{steps.0.id}}')],
         },
       },
     ],
