@@ -49,6 +49,7 @@ import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { alertPaused, performJobs } from './planner/standing/jobs/perform.ts';
+import { performRetention } from './planner/standing/jobs/retention.ts';
 import { IntervalRules } from './planner/standing/rules/interval-rules.ts';
 import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
@@ -270,6 +271,7 @@ export class Service {
         performing ??= import('./doors/workflows/run.ts').then(({ performWorkflows }) => performWorkflows(workflowParts));
         return performing.then((perform) => perform(job, work));
       },
+      performRetention: performRetention({ gate: this.gate, planner, foundMax: 100_000 }),
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,

@@ -17,6 +17,7 @@ import type {
 } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
+import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
@@ -282,6 +283,11 @@ export interface Invocation {
   policies(): PolicyDesk;
   /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
   kept(type: string, key: string): readonly RetentionRule[];
+  /**
+   * Holds on rows of the type, at the caller's path and below it, that the caller may delete or remove. Throws REL_ACL where it may do so
+   * to no row of the type.
+   */
+  held(type: string, action: 'delete' | 'remove'): readonly HeldRow[];
   /** The same snapshot of nothing but rows that the caller may delete; of what agreements share, none. Throws REL_ACL where it may delete no row of the type. */
   deletable(type: string): GovernedSnapshot;
   /** Throws REL_ACL unless the caller may look at what the catalogue tells, beside the rows that are asked for. */

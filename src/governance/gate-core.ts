@@ -9,11 +9,12 @@ import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';
 import type { Catalog } from '../projections/catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from '../projections/command.ts';
-import type { Decision, WriteChecks } from '../projections/decision.ts';
+import type { Decision, RowCheck, WriteChecks } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
 import type { PrivateBranch } from '../projections/private-branch.ts';
 import type { Policies } from '../projections/policies/projection.ts';
+import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule, Retention } from '../projections/retention/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
 import type { IngestBacklog } from './admission/ingest-backlog.ts';
@@ -67,6 +68,12 @@ export interface GovernedState {
   apply(entry: CommittedEntry): void;
   /** Schedules and holds on the row of a key; undefined where there is no such row. */
   keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined;
+  /** Holds on rows of a type, at the path and below it. */
+  heldRows(
+    type: string,
+    at: { readonly branch: string; readonly path: string | null },
+    refused: { readonly check: RowCheck | undefined; readonly versions: 'open' | 'all'; readonly at: NextPosition },
+  ): readonly HeldRow[];
   readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */

@@ -17,6 +17,7 @@ import { tenantOf } from '../log/values/value.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
+import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
 import { accessRecord, type Ending, type Happened } from './recording/access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
@@ -197,6 +198,16 @@ export class GatedInvocation implements Invocation {
     const kept = this.#core.parts.projections.keptOf(branch, type, path, key);
     if (kept === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
     return kept;
+  }
+
+  held(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
+    const { judge, parts } = this.#core;
+    const { judged, time } = this.#asked;
+    this.#admission.admit();
+    judge.authorise(judged, { action, objectType: type });
+    const versions = action === 'delete' ? 'open' : 'all';
+    const refused = { check: rowCheck(judge, judged, action, time), versions, at: parts.log.next() } as const;
+    return parts.projections.heldRows(type, this.caller, refused);
   }
 
   deletable(type: string): GovernedSnapshot {

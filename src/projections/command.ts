@@ -477,6 +477,8 @@ export interface PutJob {
   readonly definition: JobDefinition;
   /** Set by the gate: the caller's credential. */
   readonly owner: Omit<RuleAuthor, 'principal'>;
+  /** Ends the job of the same name, instead of REL_CONFLICT. */
+  readonly replaces?: true;
 }
 
 /** The job of this id, wherever it is: whoever submits it has looked whether the caller may. */

@@ -25,6 +25,7 @@ import { RecallCounts } from './recalls/projection.ts';
 import { Receipts } from './receipts/projection.ts';
 import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
+import { type HeldRow, heldRows } from './retention/holds.ts';
 import { type RetentionRule, Retention } from './retention/projection.ts';
 import type { Timeline } from '../log/values/timeline.ts';
 import { type ColumnType, tenantOf } from '../log/values/value.ts';
@@ -160,6 +161,18 @@ export class Projections {
     return positions
       .flatMap((position) => this.retention.rulesAt(position))
       .filter((kept) => kept.type === type && kept.fork === fork);
+  }
+
+  /** Holds on rows of the type on the branch that lie at the path or below it, and that the check lets the caller see. */
+  heldRows(
+    type: string,
+    { branch, path }: { readonly branch: string; readonly path: string | null },
+    refused: Parameters<typeof heldRows>[3],
+  ): readonly HeldRow[] {
+    const fork = this.branches.idOf(branch, tenantOf(path));
+    if (fork === undefined) return [];
+    const under = (of: string | null): boolean => of === path || (path !== null && of !== null && of.startsWith(`${path}/`));
+    return heldRows(type, fork, this, refused).filter((held) => under(held.path));
   }
 
   /** See `Rows.keysWithin`: without it, the first to write to a large store that was only just opened would stop all others. */

@@ -258,6 +258,10 @@ export class FakeState implements GovernedState {
     return undefined;
   }
 
+  heldRows(): readonly never[] {
+    return [];
+  }
+
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     return this.snapshot({ position: Number(instant - 1000n), instant }, branch, tenant);
   }

@@ -56,6 +56,7 @@ class JobWorld {
           return { alerts: null, result: null };
         }),
       performWorkflow: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no workflows here')),
+      performRetention: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'nothing is retained here')),
       workflowOf: () => null,
       alertOf: () => expect.unreachable('no job is paused'),
       warn: (line) => expect.unreachable(line),

@@ -216,6 +216,7 @@ export const differences: readonly Difference[] = [
         run_now: false,
       };
       stage.ids.set('hidden job', jsonOf(await stage.must('POST', '/jobs', headers, JSON.stringify(job)))['job_id'] as string);
+      await stage.must('PUT', '/types/Deal/retention', headers, JSON.stringify({ days: 9_999, by: 'valid_to', action: 'purge' }));
       const steps = [{ approve: { principal: canaries.text(victim, 'who approves') } }];
       const workflow = JSON.stringify({ name: 'hidden workflow', steps });
       stage.ids.set('hidden workflow', jsonOf(await stage.must('POST', '/workflows', headers, workflow))['id'] as string);

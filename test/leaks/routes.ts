@@ -487,6 +487,18 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       },
     ]),
   ),
+  'PUT /types/:name/retention': {
+    probes: ['Vault', 'nobody-has-this'].map((type) => ({
+      ...to(`/types/${type}/retention`),
+      ...json({ days: 36_500, by: 'valid_to', action: 'purge' }),
+    })),
+  },
+  ...Object.fromEntries(
+    ['GET', 'DELETE'].map((method) => [
+      `${method} /types/:name/retention`,
+      { probes: ['Vault', 'Deal', 'nobody-has-this'].map((type) => to(`/types/${type}/retention`)) },
+    ]),
+  ),
   'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
 
   'POST /tenants': { probes: ['zorg', 'nobody-has-this'].map((tenant) => json({ id: tenant })) },

@@ -116,6 +116,7 @@ export class FakeStore {
       retryConflicts: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
       kept: () => [],
+      held: () => [],
       checkInspects: () => undefined,
       deletable: () => this.snapshot(caller),
       bodies: () => {

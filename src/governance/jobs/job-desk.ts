@@ -1,7 +1,7 @@
 /** Scheduled jobs as callers make, see and change them: their own, an administrator those of the tenant, who runs the store all of them. */
 import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import type { JobDefinition, JobRecord } from '../../projections/jobs/job.ts';
+import { type JobDefinition, type JobRecord, nameKey } from '../../projections/jobs/job.ts';
 import type { Caller } from '../caller.ts';
 import type { Invocation } from '../gate-contract.ts';
 import { isShownTo, type JobRunner, type JobView } from './job-runner.ts';
@@ -9,7 +9,11 @@ import { checkSchedule } from './schedule.ts';
 import type { JobScheduler } from './scheduler.ts';
 
 export interface JobDeskDependencies {
-  readonly jobs: { all(): Iterable<JobRecord>; job(id: string): JobRecord | undefined };
+  readonly jobs: {
+    all(): Iterable<JobRecord>;
+    job(id: string): JobRecord | undefined;
+    named(path: string | null): ReadonlyMap<string, string>;
+  };
   readonly scheduler: JobScheduler;
   readonly runner: JobRunner;
   readonly clock: Clock;
@@ -63,6 +67,39 @@ export class JobDesk {
     scheduler.tick();
     await this.awaitRun(id);
     return jobs.job(id)!;
+  }
+
+  /** Makes a job in place of the one of its name, and waits for its first run a while. */
+  async replace(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
+    const { jobs, ids, scheduler } = this.#parts;
+    const before = this.named(invocation.caller, nameKey('', definition));
+    const owner = { credential: 'none', token: null } as const;
+    const command = { kind: 'put-job', id: ids.next(), definition, owner, replaces: true } as const;
+    const id = (await invocation.submit(command, { sync: true })).ids[0]!;
+    if (before !== null && before.id !== id) this.#stop(before.id);
+    scheduler.tick();
+    await this.awaitRun(id);
+    return jobs.job(id)!;
+  }
+
+  /** The job of the caller's own path that has this key among those of the path, whoever made it; null: there is none. */
+  named({ path }: Caller, key: string): JobRecord | null {
+    const { jobs, beginning } = this.#parts;
+    const job = jobs.job(jobs.named(path).get(key) ?? '');
+    return job === undefined || job.made < beginning(path) ? null : job;
+  }
+
+  /** Ends a job that its owner shares with others of the path. */
+  async endNamed(invocation: Invocation, { id }: JobRecord): Promise<void> {
+    await invocation.submit({ kind: 'change-job', id, change: 'ended', reason: null }, { sync: true });
+    this.#stop(id);
+    this.#parts.scheduler.look();
+  }
+
+  /** The run that is under way, if any, ends. */
+  #stop(id: string): void {
+    const { open } = this.#parts.jobs.job(id)!;
+    if (open !== null) this.#parts.runner.stop(open.id);
   }
 
   /** `run`: now, beside its schedule. */

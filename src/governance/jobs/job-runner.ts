@@ -159,6 +159,13 @@ export class JobRunner {
     return view;
   }
 
+  /** Ends the job of this id, if it runs, as soon as it can: what asked for it is there no more. */
+  stop(id: string): void {
+    const job = this.#jobs.get(id);
+    if (job !== undefined && job.view.finishedAt === null)
+      job.ending.abort(new ServiceError('REL_CANCELLED', 'the work is asked for no more'));
+  }
+
   /** Takes no more jobs, and cancels those that were not promised to a caller. */
   drain(): void {
     this.#draining = true;

@@ -56,6 +56,17 @@ export type PerformWorkflow = (
   },
 ) => Promise<WorkflowEffect>;
 
+/** The work of a run that is several invocations of its owner; what it wrote stays where it is cut off, and it may be begun again. */
+export type PerformAlone = (
+  job: JobRecord,
+  work: {
+    readonly caller: Caller;
+    readonly run: RunRecord;
+    readonly signal: AbortSignal;
+    readonly progress: JobWork['progress'];
+  },
+) => Promise<Json>;
+
 /** `until`: it waits at this step, and goes on at this nanosecond; null: when somebody says so. */
 export type WorkflowEffect =
   | { readonly alerts: number; readonly result: Json }
@@ -78,6 +89,7 @@ export interface JobSchedulerDependencies {
   readonly absentCaller: (owner: AbsentOwner) => Caller;
   readonly perform: PerformJob;
   readonly performWorkflow: PerformWorkflow;
+  readonly performRetention: PerformAlone;
   /** The alert that tells the owner of a job that it is paused, and why. */
   readonly alertOf: (invocation: Invocation, job: JobRecord, run: RunRecord, why: string) => PutRows;
   /** Id of the workflow that the name means to a job now; null: there is none. */
@@ -325,6 +337,10 @@ export class JobScheduler {
   ): Promise<void> {
     signal.throwIfAborted();
     if (run.workflow !== undefined) return this.#performSteps(job, run, caller, signal, progress);
+    if (job.definition.run.retention !== undefined) {
+      const result = await this.#parts.performRetention(job, { caller, run, signal, progress });
+      return this.#record({ ...run, state: 'done', result });
+    }
     const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
     const { alerts, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
       invocation.describe({ template: 'job ?', literals: [job.id] });

@@ -26,6 +26,7 @@ export function readingThrough(
     policies: refuse,
     erasing: refuse,
     kept: refuse,
+    held: refuse,
     deletable: refuse,
     checkInspects: refuse,
     explainPolicy: refuse,

@@ -14,7 +14,7 @@ const jobsMax = 100_000;
 const nameMax = 256;
 
 export function decidePutJob(
-  { id, definition, owner }: PutJob,
+  { id, definition, owner, replaces }: PutJob,
   jobs: Jobs,
   context: DecideContext,
   next: NextPosition,
@@ -27,7 +27,10 @@ export function decidePutJob(
   if (named !== undefined) {
     if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
       return decideOne('put-job', named.id, [], next);
-    throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
+    if (replaces !== true) throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
+    const ended = { context: entryOf(named, context), body: encodeJob({ change: 'ended', id: named.id, reason: null }) };
+    const made = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }) };
+    return decideOne('put-job', id, [ended, made], next);
   }
   if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
   const body = encodeJob({ change: 'made', id, definition, owner });

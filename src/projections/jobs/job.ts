@@ -14,6 +14,17 @@ export interface JobTask {
   readonly steps?: Json;
   readonly arguments?: Json;
   readonly chore?: string;
+  readonly retention?: TypeRetention;
+}
+
+/** How long rows of a type are kept: those go whose `by` is as many days ago. */
+export interface TypeRetention {
+  readonly type: string;
+  readonly days: number;
+  /** The last end of what is believed of a row, or its newest version. */
+  readonly by: 'valid_to' | 'system_from';
+  /** A row is ended and keeps its history, or is removed with all of it. */
+  readonly action: 'delete' | 'purge';
 }
 
 /** When its runs are due; one of the first four, or by hand alone. */
@@ -39,10 +50,14 @@ export interface JobDefinition {
   readonly once?: true;
 }
 
-/** The key of a job among those of its path: workflows have names of their own, and what runs once has none. */
+/** The key of a job among those of its path: workflows have names of their own, a type has one retention, and what runs once has no name. */
 export function nameKey(id: string, { name, run, once }: JobDefinition): string {
-  return once === true ? `once ${id}` : run.steps === undefined ? `job ${name}` : `workflow ${name}`;
+  if (once === true) return `once ${id}`;
+  if (run.retention !== undefined) return retentionKey(run.retention.type);
+  return run.steps === undefined ? `job ${name}` : `workflow ${name}`;
 }
+
+export const retentionKey = (type: string): string => `retention ${type}`;
 
 export type JobState = 'scheduled' | 'paused' | 'ended';
 

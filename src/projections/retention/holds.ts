@@ -1,6 +1,9 @@
 /** Which holds stand in the way of removing versions: a hold is about a row, whatever version it was asked for at. Pure. */
+import type { NextPosition } from '../../log/log-store.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
+import type { RowCheck } from '../decision.ts';
+import { refusedKeys } from '../rows/checks/row-check.ts';
 import { type Rows, type RowsScope, rowsOf } from '../rows/projection.ts';
 import type { RetentionRule, Retention } from './projection.ts';
 
@@ -27,6 +30,34 @@ export function rowOf(kept: RetentionRule, state: HeldState): KeptRow | undefine
   const [path, key] = [versions.pathOf(version), versions.keyOf(version)];
   const positions = versions.allVersions(versions.newestOf(path, key)).map((each) => versions.positionOf(each));
   return { path: branchRows.scopes.path(path), key, positions };
+}
+
+/** A hold, and the row that it is on. */
+export interface HeldRow {
+  readonly id: string;
+  readonly path: string | null;
+  readonly key: string;
+}
+
+/** Holds of a branch on rows of the type, without those on rows that `test` refuses; `versions`: of which versions. */
+export function heldRows(
+  type: string,
+  fork: number,
+  state: HeldState,
+  refused: { readonly check: RowCheck | undefined; readonly versions: 'open' | 'all'; readonly at: NextPosition },
+): readonly HeldRow[] {
+  const held: HeldRow[] = [];
+  for (const kept of state.retention.holds(type)) {
+    const row = kept.fork === fork ? rowOf(kept, state) : undefined;
+    if (row === undefined) continue;
+    const { path, key } = row;
+    const of = rowsOfKept(kept, state);
+    const test = refused.check?.testFor(of.catalog.type(type)!) ?? null;
+    const place = { path, rows: state.rows.on(of), at: refused.at };
+    if (test === null || refusedKeys(test, type, [key], place, refused.versions).size === 0)
+      held.push({ id: kept.id, path, key });
+  }
+  return held;
 }
 
 /** Where the row of a schedule or hold is: its tenant's, on the branch where that was asked for. */

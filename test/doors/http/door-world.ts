@@ -287,6 +287,7 @@ export class DoorWorld {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
       },
       kept: () => [],
+      held: () => [],
       checkInspects: () => undefined,
       deletable: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');

@@ -83,7 +83,7 @@ GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/
   ...each(
     { ends: true },
     `
-DELETE /jobs/:id|DELETE /rules/:id|DELETE /workflows/:id|POST /workflows/runs/:id/cancel|POST /workflows/runs/:id/approve|PUT /rules/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
+DELETE /jobs/:id|DELETE /rules/:id|DELETE /workflows/:id|DELETE /types/:name/retention|POST /workflows/runs/:id/cancel|POST /workflows/runs/:id/approve|PUT /rules/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
 DELETE /tenants/:id/sharing/:aid|DELETE /api/v1/tenants/:id|DELETE /platform/tenants/:id|DELETE /admin/jobs/:id
 POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
   ),
@@ -95,7 +95,7 @@ GET /tenants|POST /tenants|DELETE /tenants/:id|POST /tenants/:id/suspend|POST /t
   ...each({ endless: true }, 'GET /watch/stream'),
   ...each({ goesOn: 1 }, 'POST /rag/ingest'),
   // Its run is begun, done and ended.
-  ...each({ goesOn: 3 }, 'POST /jobs|POST /jobs/:id/run'),
+  ...each({ goesOn: 3 }, 'POST /jobs|POST /jobs/:id/run|PUT /types/:name/retention'),
   // Its run is begun, asks for listings of which there are none, and fails with its step.
   ...each({ goesOn: 4 }, 'POST /workflows/runs'),
   ...each({ goesOn: 1 }, 'POST /workflows/runs/:id/cancel'),
@@ -108,6 +108,8 @@ function askedBy({ path }: Route, name: string, sent: Asked['sent']): Asked {
   const own = facts.filter(([route]) => route === name).map(([, fact]) => fact);
   return Object.assign({ sent }, asks && { as: asks }, ...own) as Asked;
 }
+
+const keptTypes = ['KnowledgeTriple', 'DocumentChunk'] as const;
 
 const memoryOf = (route: string): string => route.replaceAll(/\W+/g, '-');
 
@@ -122,6 +124,7 @@ function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
     'a purpose': 'test',
     'a text': canary,
     'a type': 'Vault',
+    'a kept type': keptTypes[route.startsWith('DELETE') ? 1 : 0],
     'a row': 'v1',
     'another row': 'v2',
     'a new row': memoryOf(route),
@@ -248,6 +251,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   const scheduled = await must('POST', '/jobs', { name: canary, run: { sql: select }, cron: '0 0 1 1 *', run_now: false });
   const steps = [{ approve: { principal: 'tester' } }];
   const workflow = await must('POST', '/workflows', { name: canary, steps });
+  for (const type of keptTypes) await must('PUT', `/types/${type}/retention`, { days: 36_500, by: 'valid_to', action: 'purge' });
   const asked = async () => (await must('POST', '/workflows/runs', { name: canary })).json['run_id'] as string;
   const runs = [await asked(), await asked()];
   await world.service.scheduler.settle();

@@ -113,7 +113,7 @@ POST /types|POST /types/:name/schema|POST /ontology/migrate|POST /v1/namespaces/
 POST /mcp/initialize|POST /tokens/self/rotate|POST /api/v1/audit/export|POST /nl_query
 POST /memory/recall|POST /memory/associate|POST /memory/associate/batch|POST /memory/summarise|POST /memory/replay/:id
 POST /memory/quarantine/:id|POST /jobs|POST /jobs/:id/run|POST /jobs/:id/pause|POST /jobs/:id/resume|POST /jobs/:id/cancel|POST /workflows|POST /workflows/runs|POST /workflows/runs/:id/approve
-POST /rules|POST /rules/sigma|POST /rules/:id/test|PUT /rules/:id
+PUT /types/:name/retention|POST /rules|POST /rules/sigma|POST /rules/:id/test|PUT /rules/:id
 POST /tenants|PATCH /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota
 POST /tenants/:id/members|PATCH /tenants/:id/members/:pid|POST /tenants/:id/sharing|PATCH /tenants/:id/sharing/:aid
 PUT /tenants/:id/config/search|POST /api/v1/tenants|POST /api/v1/tenants/:id/suspend|POST /api/v1/tenants/:id/resume

@@ -33,6 +33,7 @@ import { systemRoutes } from './system.ts';
 import { tenantRoutes } from './tenants.ts';
 import { adminTokenRoutes, ownTokenRoutes } from './tokens.ts';
 import { transactionRoutes } from './transactions.ts';
+import { typeRetentionRoutes } from './type-retention.ts';
 import { verbRoutes } from './verbs.ts';
 import { watchRoutes } from './watch.ts';
 import { workflowRoutes } from './workflows.ts';
@@ -49,6 +50,7 @@ export const dataRoutes: readonly Route[] = [
   ...ingestRoutes,
   ...exhibitRoutes,
   ...schemaRoutes,
+  ...typeRetentionRoutes,
   ...patchRowRoutes,
   ...jobRoutes,
   ...ruleRoutes,
