@@ -51,6 +51,7 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
             {
               if: {
                 condition: '{{block.1.count}} > 0',
+                // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
                 then: [alertOf('a party is like a listing that changed', 'Party', '{{item._pk}}')],
               },
             },
@@ -68,6 +69,7 @@ export const builtinWorkflows: readonly BuiltinWorkflow[] = [
       {
         if: {
           condition: '{{steps.1.count}} > 0',
+          // oxlint-disable-next-line unicorn/no-thenable -- a list of steps, as the language of workflows calls it
           then: [alertOf('a new party is like a listing', 'Party', '{{steps.0.id}}')],
         },
       },
