@@ -19,7 +19,7 @@ import { textWord, wordsOfName, wordsOfText } from './identity/words.ts';
 export const resolveIdentity: TableFunction = domainFunction({
   name: 'RESOLVE_IDENTITY',
   summary: 'Rows that are one person, company or thing, found by an identifier, a name or an id of one of them.',
-  method: 'fellegi-sunter/1',
+  method: 'fellegi-sunter/2',
   arguments: [
     { name: 'VALUE', kind: 'key', required: true, summary: 'an identifier, a name, or the id of a row' },
     {

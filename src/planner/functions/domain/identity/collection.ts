@@ -39,6 +39,8 @@ const blockMax = 60;
 /** A few rows say little of how frequent a word is: so many more are assumed, of which each thousandth has it. */
 const assumedRows = 100;
 const assumedShare = 0.001;
+/** Least bits of shared keys, relative to those that single one row out: below, a pair is not compared. */
+const sharedBitsMin = 0.4;
 const entitiesAtOnce = 256;
 const looksPerEntity = 400;
 
@@ -133,15 +135,23 @@ export class Collection {
     return at === undefined ? undefined : this.entities[at];
   }
 
-  /** Rows that have one of these keys, where few enough have it here and in the collection that the keys are of. */
-  withKeys(keys: Iterable<string>, own: Collection): ReadonlySet<Entity> {
-    const found = new Set<Entity>();
+  /**
+   * Rows that share keys which few enough rows have here and in the collection that the keys are of; those alone whose shared keys
+   * together say enough for a look. The same whichever of two rows is asked about.
+   */
+  withKeys(keys: Iterable<string>, own: Collection): readonly Entity[] {
+    const size = Math.max(this.size, own.size) + assumedRows;
+    const shared = new Map<number, number>();
     for (const key of keys) {
       const block = this.#blocks.get(key);
       if (block === undefined || block.length > blockMax || (own !== this && own.#isCommon(key))) continue;
-      for (const at of block) found.add(this.entities[at]!);
+      const length = own === this ? block.length : Math.max(block.length, own.#blocks.get(key)?.length ?? 0);
+      // Whole numbers: their sum is the same in any order.
+      const said = Math.round(64 * Math.log2(size / length));
+      for (const at of block) shared.set(at, (shared.get(at) ?? 0) + said);
     }
-    return found;
+    const least = 64 * sharedBitsMin * Math.log2(size);
+    return [...shared].flatMap(([at, said]) => (said < least ? [] : this.entities[at]!));
   }
 
   /** Rows that have an identifier or a word, however many others have it. */

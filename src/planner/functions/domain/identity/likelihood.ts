@@ -122,7 +122,7 @@ export function compareWords(
     });
     const own = rarity(word.text) * word.weight;
     if (at < 0) {
-      leftOnly += own;
+      leftOnly += own * newness(word, right);
       hasLeftCode ||= isCode(word);
       continue;
     }
@@ -135,7 +135,7 @@ export function compareWords(
   let hasRightCode = false;
   right.forEach((word, j) => {
     if (isTaken[j] === 1) return;
-    rightOnly += rarity(word.text) * word.weight;
+    rightOnly += rarity(word.text) * word.weight * newness(word, left);
     hasRightCode ||= isCode(word);
   });
   const apart = leftOnly === 0 || rightOnly === 0 ? (leftOnly + rightOnly) * subsetShare : leftOnly + rightOnly;
@@ -146,6 +146,14 @@ export function compareWords(
   };
 }
 
+/** How much of a word none of the others says: of one that is repeated with a slip of the hand, little. */
+function newness(word: Word, others: readonly Word[]): number {
+  if (word.kind === 'initial' || word.text.length < 3) return 1;
+  let most = 0;
+  for (const other of others) if (other.kind !== 'initial') most = Math.max(most, likenessOf(word, other));
+  return 1 - most;
+}
+
 function isCode({ text }: Word): boolean {
   return text.length > 2 && /\d/.test(text);
 }
@@ -153,7 +161,7 @@ function isCode({ text }: Word): boolean {
 function ofNumbers(a: number, b: number, rarity: number): number {
   if (a === b) return Math.min(5, rarity);
   const isYear = Number.isInteger(a) && Number.isInteger(b) && Math.min(a, b) > 1500 && Math.max(a, b) < 2100;
-  if (isYear) return Math.abs(a - b) === 1 ? -9 : -12;
+  if (isYear) return Math.abs(a - b) === 1 ? -10.5 : -12;
   const far = Math.abs(a - b) / Math.max(Math.abs(a), Math.abs(b));
   return far < 0.05 ? 1.5 : far < 0.25 ? 0 : far < 0.5 ? -1 : -2.5;
 }

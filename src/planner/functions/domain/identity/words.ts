@@ -31,7 +31,8 @@ export function wordsOfText(text: string): readonly string[] {
 export type Word = NameWord;
 
 export function textWord(text: string): Word {
-  return wordOf(text, /^\d/.test(text) ? 'number' : 'word');
+  // A letter may stand for a word: `A. Reid`, `e. main st`.
+  return wordOf(text, /^\d/.test(text) ? 'number' : /^\p{L}$/u.test(text) ? 'initial' : 'word');
 }
 
 /** 0 to 1; less than half is nothing. */
