@@ -125,6 +125,23 @@ describe('a family, a namesake and a person who is there twice', () => {
   });
 });
 
+test('a household is not one person: all parts of an address say together that rows share one, and no more', async () => {
+  const store = await TestStore.open('2024-01-01');
+  const texts = 'given_name surname street_number address_1 suburb postcode state date_of_birth soc_sec_id'.split(' ');
+  await store.register('Person', Object.fromEntries(['id', ...texts].map((name) => [name, 'string'])), 'id');
+  const home = { street_number: '142', address_1: 'waratah close', suburb: 'bendigo', postcode: '3357', state: 'wa' };
+  await store.put('Person', [
+    { id: 'a', ...home, given_name: 'daniel', surname: 'nakamura', date_of_birth: '20081008', soc_sec_id: '6048944' },
+    { id: 'b', ...home, given_name: null, surname: 'nakamura', date_of_birth: null, soc_sec_id: '3920264' },
+    { id: 'c', ...home, given_name: 'mia', surname: 'nakamura', date_of_birth: '19600512', soc_sec_id: '1359917' },
+    { id: 'd', ...home, given_name: 'dan', surname: 'nakamura', date_of_birth: '20081008', soc_sec_id: '6048944', suburb: null },
+  ]);
+  const clusters = [];
+  for (const id of ['a', 'b', 'c', 'd']) clusters.push(await membersOf(store, id));
+  expect(clusters).toEqual([['a', 'd'], ['b'], ['c'], ['a', 'd']]);
+  await store.close();
+});
+
 /** Rows of few words, so that many are alike; judgements at random, and clusters worked out of the links by hand. */
 test.each([1, 2, 3, 4])(
   'random rows %i: clusters are those of the links in the order of their scores, less what judgements part',

@@ -25,8 +25,10 @@ const nameWords = new Set(
 );
 const dateWords = new Set('date dob birth birthdate birthday born birth_date date_of_birth founded registered'.split(' '));
 const referenceWords = new Set(
-  'id ids ssn nin ref reference number no nr num code isbn issn doi sku upc ean gtin mpn postcode zip zipcode'.split(' '),
+  'id ids ssn nin ref reference number no nr num code isbn issn doi sku upc ean gtin mpn'.split(' '),
 );
+/** Parts of an address: rows of one household share all of them. */
+const placeWords = new Set('street house address addr suburb city town state country postal postcode zip zipcode'.split(' '));
 const otherWords = new Set('key uuid guid hash created updated modified source file url image embedding'.split(' '));
 
 /** Roles whose rows are things that have an identity; of the other roles, rows are what happened to these. */
@@ -48,6 +50,7 @@ export function comparedColumns(definition: TypeDefinition): readonly ComparedCo
     if (type === 'timestamp' || (isText && words.some((word) => dateWords.has(word)))) {
       return of('date', words.some((word) => word.startsWith('b') || word === 'dob') ? 'birth' : words.join(' '));
     }
+    if (isText && words.some((word) => placeWords.has(word))) return of('text', words.join(' '));
     if (isText && words.some((word) => referenceWords.has(word))) return of('reference', words.join(' '));
     if (type === 'number' || type === 'integer') return of('number', words.join(' '));
     const isName = words.some((word) => nameWords.has(word));
