@@ -19,6 +19,7 @@ import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { geofence, resolve, screening, trace } from './measures/domain.ts';
 import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { facets } from './measures/facets.ts';
@@ -84,6 +85,10 @@ const measures: Readonly<Record<string, Measure>> = {
   'agent-memory': agentMemory,
   graph,
   sigma,
+  screening,
+  resolve,
+  trace,
+  geofence,
 };
 
 /** What is chosen by one name. */

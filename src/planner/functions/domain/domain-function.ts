@@ -322,10 +322,19 @@ class DomainOperator extends PiecesOperator {
       ...own.map(({ type }, i) => columnOf(type, rows, (row) => row.cells[i] ?? null)),
       columnOf('number', rows, (row) => row.score),
       columnOf('string', rows, (row) => row.method ?? method),
-      columnOf('json', rows, (row) => canonicalJson(row.evidence)),
+      columnOf('json', rows, evidenceTexts()),
     ];
     return { columns, selection: null, first: 0, count: rows.length };
   }
+}
+
+/** Rows that share their evidence share its text. */
+function evidenceTexts(): (row: DomainRow) => string {
+  let [last, text]: [Json, string] = [null, 'null'];
+  return ({ evidence }) => {
+    if (evidence !== last) [last, text] = [evidence, canonicalJson(evidence)];
+    return text;
+  };
 }
 
 function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (row: DomainRow) => Cell): Vector {

@@ -47,12 +47,13 @@ function* within(call: DomainCall): Steps<readonly DomainRow[]> {
     found,
     (a, b) => a.distance - b.distance || compareNodes(nodes[a.point]!, nodes[b.point]!) || a.point - b.point,
   );
+  const evidence = { radius_m: radius };
   return inOrder.map(({ point, distance }) => ({
     nodeId: nodes[point]!,
     type: types[typeOf[point]!]!,
     cells: [lats[point]!, lons[point]!, distance],
     score: radius === 0 ? 1 : 1 - distance / radius,
-    evidence: { radius_m: radius },
+    evidence,
     systemFrom: versions[point]!,
   }));
 }

@@ -275,6 +275,8 @@ export function readerOf(
 /** A segment's extremes are of what it stores: they say nothing where the branch reads a column in another type. */
 function zoneHolds(column: string, table: Table, inherited: Inherited): boolean {
   if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') return true;
+  // Rows may have ended on the branch.
+  if (column === 'system_to') return false;
   return inherited.readsAsStored(column, table.columnTypes().get(column)?.type);
 }
 

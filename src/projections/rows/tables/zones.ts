@@ -8,6 +8,7 @@
  */
 import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
+import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { PathCodes, ZonePredicate } from '../../access-paths.ts';
 import { Bloom, hashNumber, hashText } from '../cells/bloom.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
@@ -138,7 +139,7 @@ export class Pruner {
 
   /** A bit for each stretch of the segment in which all predicates may hold. */
   stretches(segment: Segment, sealed: boolean): number {
-    let left = ALL;
+    let left = this.#mayEnd(segment) ? ALL : 0;
     for (const predicate of this.#predicates) {
       if (left !== 0) left &= this.#holding(segment, predicate, sealed);
     }
@@ -146,10 +147,24 @@ export class Pruner {
     return left;
   }
 
+  /** Whether a row of the segment may have ended between the bounds of `system_to`: what is open ends at FOREVER. */
+  #mayEnd({ closedLeast, closedMost }: Segment): boolean {
+    let [after, until] = [0n, FOREVER];
+    for (const { column, op, value } of this.#predicates) {
+      if (column !== 'system_to' || typeof value !== 'bigint') continue;
+      if ((op === '<' || op === '<=' || op === '=') && value < until) until = value;
+      if ((op === '>' || op === '>=' || op === '=') && value > after) after = value;
+    }
+    if (until === FOREVER) return true;
+    return closedLeast <= closedMost && this.#timeline.timeOf(closedLeast) <= until && this.#timeline.timeOf(closedMost) >= after;
+  }
+
   #holding(segment: Segment, predicate: Predicate, sealed: boolean): number {
     const { column, value } = predicate;
+    if (column === 'system_to') return ALL;
     if (column === 'system_from' || column === 'valid_from' || column === 'valid_to') {
-      if (!sealed || typeof value !== 'bigint') return ALL;
+      // Rows that a growing segment gets meanwhile are none that the reader sees.
+      if (typeof value !== 'bigint') return ALL;
       return withinTimes(predicate.op, value, segment, column, this.#timeline) ? ALL : 0;
     }
     if (typeof value === 'boolean' || (typeof value === 'string' && predicate.bytes === null)) return ALL;

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Cell, ColumnType } from '../../../../src/log/values/value.ts';
 import { compareText } from '../../../../src/log/values/value.ts';
+import { FOREVER } from '../../../../src/log/values/timestamp.ts';
 import { cellAt, VectorBuilder } from '../../../../src/log/values/vector-builder.ts';
 import type { ZonePredicate } from '../../../../src/projections/access-paths.ts';
 import { Projections } from '../../../../src/projections/projections.ts';
@@ -271,4 +272,26 @@ test('columns that are filtered by default: object_type where a type has it; of 
   expect(scanned('tenant_id', 'acme').size).toBe(140_000);
   expect(scanned('tenant_id', 'acme/eu').size).toBe(0);
   expect(scanned('namespace_path', 'acme').size).toBe(0);
+});
+
+test('rows that ended between two instants are looked for where some of the segment did, also in one that grows', () => {
+  const store = new Store();
+  fill(store, 0, BATCH);
+  const before = store.time - 1n;
+  const ended = (after: bigint, until: bigint): number => {
+    const zones = [
+      { column: 'system_to', op: '>', value: after },
+      { column: 'system_to', op: '<=', value: until },
+    ] as const;
+    return rowsOf(store, zones).size;
+  };
+  expect(ended(before, store.time)).toBe(0);
+  store.run({ kind: 'delete-rows', type: 'T', keys: ['key-00000007'] });
+  const then = store.time - 1n;
+  expect([ended(before, then) > 0, ended(0n, before), ended(then, then + 9n), ended(before, FOREVER) > 0]).toEqual([
+    true,
+    0,
+    0,
+    true,
+  ]);
 });
