@@ -29,6 +29,7 @@ const pages = [
     'graph',
     'sigma',
     'automation',
+    'domain',
     'tenants',
     'proofs',
     'erasure',

@@ -86,10 +86,10 @@ export function listFigures(seed: number, now: () => number): ListFigures {
   return { names: names.length, recallAt1: found / asked, others: others / asked, p50Ms: quantile(0.5), p95Ms: quantile(0.95) };
 }
 
-/** Another order, a letter that is missing or turned in one of the longer words, capitals, or another way to write a sound. */
+/** Another order, a letter that is missing or turned in a word of three letters or more, capitals, or another way to write a sound. */
 function perturbed(name: string, chance: (sides: number) => number): string {
   const words = name.split(' ');
-  const long = words.map((word, i) => (word.length > 5 ? i : -1)).filter((i) => i >= 0);
+  const long = words.map((word, i) => (word.length > 2 ? i : -1)).filter((i) => i >= 0);
   const way = chance(5);
   if (way === 0) return words.toReversed().join(' ');
   if (way === 1) return name.toUpperCase();

@@ -3,7 +3,7 @@
  * shares too few with the one that is asked about cannot reach the threshold: the answer is that of comparing with every name.
  */
 import type { Steps } from '../../../graph/steps.ts';
-import { changesOf } from './name-sounds.ts';
+import { changesOf, slipsOf } from './name-sounds.ts';
 import { featuresOf, type NameFeatures, type NameWord } from './name-features.ts';
 import { bareOf, joinsOf, matchNames, type NameMatch } from './name-score.ts';
 
@@ -18,8 +18,13 @@ export interface NameHit {
 }
 
 export class NameIndex {
-  readonly #names: { readonly owner: number; readonly name: string; readonly features: NameFeatures; readonly weight: number }[] =
-    [];
+  readonly #names: {
+    readonly owner: number;
+    readonly name: string;
+    readonly features: NameFeatures;
+    readonly weight: number;
+    readonly small: number;
+  }[] = [];
   readonly #byKey = new Map<string, number[]>();
   #bytes = 0;
 
@@ -35,7 +40,8 @@ export class NameIndex {
   /** One owner may have several names. */
   add(owner: number, name: string): void {
     const features = featuresOf(name);
-    const number = this.#names.push({ owner, name, features, weight: weightOf(features.words) }) - 1;
+    const number =
+      this.#names.push({ owner, name, features, weight: weightOf(features.words), small: weightOfSmall(features.words) }) - 1;
     this.#bytes += 200 + 2 * name.length + 240 * features.words.length;
     for (const key of new Set([...features.words.flatMap(keysOf), ...joinsOf(features.words).flatMap(joinKeysOf)])) {
       const numbers = this.#byKey.get(key);
@@ -50,25 +56,33 @@ export class NameIndex {
     const asked = featuresOf(name);
     const weight = weightOf(asked.words);
     const small = weightOfSmall(asked.words);
-    const shared = new Map<number, number>();
-    const isJoined = new Set<number>();
-    for (const word of asked.words) {
-      for (const number of this.#numbersOf(keysOf(word))) shared.set(number, (shared.get(number) ?? 0) + 1);
-    }
-    for (const join of joinsOf(asked.words)) {
-      for (const number of this.#numbersOf(joinKeysOf(join))) {
-        isJoined.add(number);
-        shared.set(number, (shared.get(number) ?? 0) + 1);
+    // By name: how many of the words may match one of its, the last of them that did, and whether words that are joined may.
+    const shared = new Uint8Array(this.size);
+    const last = new Uint8Array(this.size);
+    const isJoined = new Uint8Array(this.size);
+    const found: number[] = [];
+    let asking = 0;
+    const share = (keys: readonly string[], joins: boolean): void => {
+      asking++;
+      for (const key of keys) {
+        for (const number of this.#byKey.get(key) ?? []) {
+          if (last[number] === asking) continue;
+          last[number] = asking;
+          if (joins) isJoined[number] = 1;
+          if (shared[number]!++ === 0) found.push(number);
+        }
       }
-    }
+    };
+    for (const word of asked.words) share(keysOf(word), false);
+    for (const join of joinsOf(asked.words)) share(joinKeysOf(join), true);
     const best = new Map<number, NameHit>();
     let compared = 0;
     yield;
-    for (const [number, matchable] of shared) {
-      const { owner, name: known, features, weight: other } = this.#names[number]!;
-      const most = matchable + small + weightOfSmall(features.words);
+    for (const number of found) {
+      const { owner, name: known, features, weight: other, small: otherSmall } = this.#names[number]!;
+      const most = shared[number]! + small + otherSmall;
       // Words that become one weigh less than they do alone: that one is compared whatever it shares.
-      const isOpen = isJoined.has(number) || features.words.length > asked.words.length;
+      const isOpen = isJoined[number] === 1 || features.words.length > asked.words.length;
       if (!isOpen && most < threshold * (weight + other - most)) continue;
       if (isOpen && most < threshold * Math.max(1, Math.min(weight, other))) continue;
       if (++compared % comparedAtOnce === 0) {
@@ -82,12 +96,6 @@ export class NameIndex {
     }
     look(compared % comparedAtOnce);
     return [...best.values()];
-  }
-
-  #numbersOf(keys: readonly string[]): Set<number> {
-    const numbers = new Set<number>();
-    for (const key of keys) for (const number of this.#byKey.get(key) ?? []) numbers.add(number);
-    return numbers;
   }
 }
 
@@ -111,6 +119,7 @@ function keysOf({ kind, text, spelling, consonants, groups }: NameWord): readonl
     ...groups.map((group) => `g ${group}`),
     ...changesOf(consonants).map((each) => `c ${each}`),
     ...(bare.length > 1 ? [`b ${bare}`] : []),
+    ...slipsOf(text).map((each) => `t ${each}`),
   ];
 }
 

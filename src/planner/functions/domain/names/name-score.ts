@@ -4,7 +4,7 @@
  *
  *   score = Σ matched / (Σ weights left + Σ weights right − Σ matched)
  */
-import { changesOf, distanceOf } from './name-sounds.ts';
+import { changesOf, distanceOf, slipOf } from './name-sounds.ts';
 import { type NameFeatures, type NameWord, plainWords, wordOf } from './name-features.ts';
 
 export interface NameMatch {
@@ -26,6 +26,8 @@ export const worths = {
   nickname: 0.9,
   vowelless: 0.88,
   initial: 0.85,
+  /** Beside one other word that is the same, it is enough for the usual threshold. */
+  slip: 0.72,
   letterCost: 1.6,
   least: 0.6,
   formDiffers: 0.97,
@@ -105,11 +107,14 @@ function likeness(one: NameWord, other: NameWord, isVowelless: boolean): Pick<Pa
     const [bare, otherBare] = [bareOf(one.consonants), bareOf(other.consonants)];
     if (bare === otherBare && bare.length > 1) return { worth: worths.vowelless, how: 'sound' };
   }
-  if (!isNear(one.consonants, other.consonants)) return null;
+  const slip = slipOf(one.text, other.text);
+  const bySlip =
+    slip === null ? 0 : slip === 'turned' || Math.max(one.text.length, other.text.length) > 3 ? worths.slip : worths.least;
+  if (!isNear(one.consonants, other.consonants)) return slip === null ? null : { worth: bySlip, how: 'letters' };
   const length = Math.max(one.spelling.length, other.spelling.length);
   const distance = Math.min(distanceOf(one.spelling, other.spelling), distanceOf(one.text, other.text));
   const cost = (distance * worths.letterCost * (length < 5 ? 2 : 1)) / length;
-  const worth = Math.min(worths.spelling, 1 - cost);
+  const worth = Math.max(bySlip, Math.min(worths.spelling, 1 - cost));
   return worth < worths.least ? null : { worth, how: one.consonants === other.consonants ? 'sound' : 'letters' };
 }
 

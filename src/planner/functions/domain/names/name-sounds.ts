@@ -94,3 +94,28 @@ export function changesOf(consonants: string): readonly string[] {
   }
   return all;
 }
+
+/** The longest words in which a letter that is missing or turned weighs too much to be told by how far they are apart. */
+const slippedMax = 6;
+
+/**
+ * Whether a slip of the hand within a short word parts two: neighbours in each other's place, or a letter missing that is neither the first nor
+ * the last one, since names that go on are other names.
+ */
+export function slipOf(left: string, right: string): 'turned' | 'missing' | null {
+  const [short, long] = left.length < right.length ? [left, right] : [right, left];
+  if (long.length > slippedMax || long.length < 3 || long.length - short.length > 1 || short[0] !== long[0]) return null;
+  let at = 0;
+  while (at < short.length && short[at] === long[at]) at++;
+  if (short.length < long.length) return at < short.length && short.slice(at) === long.slice(at + 1) ? 'missing' : null;
+  const isTurned = short[at] === long[at + 1] && short[at + 1] === long[at] && short.slice(at + 2) === long.slice(at + 2);
+  return at < short.length && isTurned ? 'turned' : null;
+}
+
+/** Short words of which one may be a slip of the other have one of these in common. */
+export function slipsOf(text: string): readonly string[] {
+  if (text.length > slippedMax || text.length < 2) return [];
+  const all = [text];
+  for (let i = 1; i < text.length; i++) all.push(text.slice(0, i) + text.slice(i + 1));
+  return all;
+}

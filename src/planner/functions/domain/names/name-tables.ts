@@ -24,14 +24,14 @@ export const particles = wordsOf(
     'ter ten y e i of the and und et for',
 );
 
-/** Endings of companies' names, by what they say of the company; spaces stand between words. */
+/** Endings of companies' names, by what they say of the company, slips of the hand among them; spaces stand between words. */
 const forms: Readonly<Record<string, string>> = {
   limited:
     'ltd|limited|llc|llp|lllp|lp|gmbh|gmbh und co kg|gmbh co kg|kg|ug|ooo|tov|sarl|srl|sprl|bvba|bv|b v|sp z o o|spzoo|sp zoo|kft|doo|d o o|eood|ood|' +
     'uab|sia|ou|osauhing|as|aps|pty ltd|pty|pte ltd|pte|pvt ltd|pvt|private limited|sdn bhd|sdn|bhd|co ltd|co|company limited|coltd|ltda|lda|' +
     'limitada|s r o|sro|spol s r o|s r l|limited liability company|limited liability partnership|societe a responsabilite limitee|' +
     'gesellschaft mit beschrankter haftung|obshchestvo s ogranichennoy otvetstvennostyu|fze|fzco|fzc|fz llc|dmcc|wll|yugen kaisha|yk|ltd sti|sti|' +
-    'youxian gongsi|you xian gong si|ab|oy|a b|o y|l l c|l t d|ltd co|hk ltd|company|gongsi|gong si|ji tuan|jituan',
+    'youxian gongsi|you xian gong si|ab|oy|a b|o y|l l c|l t d|ltd co|hk ltd|company|ldt|ld|gbmh|gbh|gmh|gmhb|lcl|gongsi|gong si|ji tuan|jituan',
   stock:
     'inc|incorporated|corp|corporation|plc|p l c|ag|a g|sa|s a|spa|s p a|nv|n v|pao|oao|zao|ao|jsc|pjsc|ojsc|cjsc|oyj|asa|abp|se|kk|k k|kabushiki kaisha|' +
     'kabushikigaisha|sa de cv|s a de c v|sab de cv|tbk|pt|joint stock company|public joint stock company|open joint stock company|' +
