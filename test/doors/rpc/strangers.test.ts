@@ -1,9 +1,12 @@
 /** Connections of a gRPC door by which no good credential came. */
+import { Metadata, type ServerInterceptor } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { connect, type ClientHttp2Session } from 'node:http2';
-import { connect as connectSocket, type Socket } from 'node:net';
+import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callBegun, frame, preface } from '../../hostile/frames.ts';
+import { systemClock } from '../../../src/clock.ts';
+import type { RpcDependencies } from '../../../src/doors/rpc/call.ts';
+import { credentialsFirst, RpcConnections } from '../../../src/doors/rpc/strangers.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { GrpcClient, grpcSecret } from './grpc-client.ts';
 
@@ -47,19 +50,46 @@ test('a connection whose credentials are refused again and again ends, and one w
   good.close();
 });
 
+/** What a call tells of its client. */
+interface Listener {
+  onReceiveMetadata(metadata: Metadata): void;
+  onCancel(): void;
+}
+
 test('a connection that takes back call after call before it begins ends, and others go on', async () => {
-  const socket = connectSocket(port, '127.0.0.1');
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  socket.on('error', () => undefined).resume();
-  const reset = Buffer.from([0, 0, 0, 8]);
-  const calls = Array.from({ length: 150 }, (_, i) =>
-    Buffer.concat([callBegun(2 * i + 1, 'annals.v1.Annals/ListTypes', grpcSecret), frame('reset', 0, 2 * i + 1, reset)]),
-  );
-  socket.write(Buffer.concat([preface, ...calls]));
-  await closed;
-  const client = new GrpcClient(world);
-  await client.call('ListTypes', {});
-  client.close();
+  // By a clock on which every call takes a second: how many begin before they are taken back is then the same on any machine.
+  let nowMs = 0;
+  const connections = new RpcConnections({ ...systemClock, monotonicMs: () => (nowMs += 1_000) });
+  const listener = createServer((socket) => connections.admit(socket)).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const joinDoor = async (): Promise<{ socket: Socket; peer: string }> => {
+    const socket = connectSocket((listener.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+    await Promise.all([once(socket, 'connect'), once(listener, 'connection')]);
+    return { socket, peer: `127.0.0.1:${socket.localPort}` };
+  };
+  const taker = await joinDoor();
+  const other = await joinDoor();
+  const method = { path: '/grpc.health.v1.Health/Check' } as unknown as Parameters<ServerInterceptor>[0];
+  const admitted = credentialsFirst(world.service as unknown as RpcDependencies, connections, 'grpc', '/annals.v1.');
+  const takeBack = (peer: string, calls: number): void => {
+    const listeners: Listener[] = [];
+    const call = { getPeer: () => peer, start: (heard: Listener) => void listeners.push(heard) };
+    for (let i = 0; i < calls; i++)
+      admitted(method, call as unknown as Parameters<ServerInterceptor>[1]).start({
+        onReceiveMetadata: () => undefined,
+        onCancel: () => undefined,
+      } as never);
+    for (const heard of listeners) heard.onReceiveMetadata(new Metadata());
+    for (const heard of listeners) heard.onCancel();
+  };
+  const ended = once(taker.socket, 'close');
+  taker.socket.resume();
+  takeBack(other.peer, 100);
+  takeBack(taker.peer, 150);
+  await ended;
+  expect(other.socket.destroyed).toBe(false);
+  other.socket.destroy();
+  listener.close();
 });
 
 test('of a thousand and one silent connections the first is cut off, and whoever has logged in stays', async () => {
