@@ -30,6 +30,9 @@ interface AnyCall {
 
 const sliceMs = 2;
 
+/** Bytes that a call may leave to its stream when it ends: a small answer goes out together with its status. */
+const lastUnsentMax = 64 << 10;
+
 export class RpcCall {
   readonly parts: RpcDependencies;
   readonly id: string;
@@ -123,7 +126,16 @@ export class RpcCall {
       wake();
     });
     const goOn = (): void => wake();
-    call.on('drain', goOn);
+    const source = messages[Symbol.iterator]();
+    // The stream counts messages, whatever their size, and calls back for none of a call that was taken back.
+    let unsent = 0;
+    let isOver = false;
+    const taken = (bytes: number): void => {
+      if (isOver) return;
+      unsent -= bytes;
+      outboxes.remove(peer, bytes);
+      wake();
+    };
     this.signal.addEventListener('abort', goOn);
     try {
       let sliceStart = clock.monotonicMs();
@@ -142,25 +154,34 @@ export class RpcCall {
         wake = () => undefined;
         if (refused !== null) throw (refused as { readonly error: unknown }).error;
       };
-      for (const { message, bytes } of messages) {
+      for (;;) {
         if (refused !== null) throw (refused as { readonly error: unknown }).error;
         for (let room = outboxes.room(peer); room !== null; room = outboxes.room(peer)) {
           await patiently(room);
           this.#checkGone();
         }
         this.#checkGone();
-        if (!call.write(message)) {
-          outboxes.add(peer, bytes);
-          await patiently(null).finally(() => outboxes.remove(peer, bytes));
-        }
+        // Made once there is room: what waits would be held.
+        const next = source.next();
+        if (next.done === true) break;
+        const { message, bytes } = next.value;
+        unsent += bytes;
+        outboxes.add(peer, bytes);
+        call.write(message, () => taken(bytes));
         if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
         await yieldTurn();
         sliceStart = clock.monotonicMs();
       }
+      while (unsent > lastUnsentMax) {
+        await patiently(null);
+        this.#checkGone();
+      }
       if (refused !== null) throw (refused as { readonly error: unknown }).error;
     } finally {
+      source.return?.();
       over.abort();
-      call.off('drain', goOn);
+      isOver = true;
+      if (unsent > 0) outboxes.remove(peer, unsent);
       this.signal.removeEventListener('abort', goOn);
     }
   }

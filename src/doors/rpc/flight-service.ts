@@ -110,7 +110,7 @@ async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>)
 }
 
 /** Bytes of the cells of one message, about: clients take four mebibytes, unless they say so. */
-const messageBytes = 2 << 20;
+const messageBytes = 1 << 19;
 
 class FlightDoor {
   readonly #parts: FlightDependencies;

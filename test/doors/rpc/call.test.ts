@@ -1,0 +1,64 @@
+/** Messages of a call and of its connection that the client has not taken. */
+import { Metadata } from '@grpc/grpc-js';
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { RpcCall, type RpcDependencies } from '../../../src/doors/rpc/call.ts';
+import { Outboxes } from '../../../src/doors/rpc/outboxes.ts';
+import type { SentMessage } from '../../../src/doors/rpc/values.ts';
+
+const bytes = 600_000;
+
+/** A client that takes a message when told to. */
+class Client extends EventEmitter {
+  readonly metadata = new Metadata();
+  readonly untaken: (() => void)[] = [];
+  made = 0;
+  getPeer(): string {
+    return '127.0.0.1:1';
+  }
+  write(_: unknown, taken: () => void): boolean {
+    this.untaken.push(taken);
+    return true;
+  }
+  *messages(count: number): Generator<SentMessage, void> {
+    for (let i = 0; i < count; i++) {
+      this.made++;
+      yield { message: {}, bytes };
+    }
+  }
+}
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test('messages are made while a MiB of their connection waits to be taken, whatever its calls', async () => {
+  const parts = {
+    clock: systemClock,
+    yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    outboxes: new Outboxes(),
+    ids: { next: () => 'a' },
+  } as unknown as RpcDependencies;
+  const send = (client: Client): Promise<void> =>
+    new RpcCall(parts, 'grpc', client).sendAll(client.messages(3), { overtaken: () => false });
+  const [first, second] = [new Client(), new Client()];
+  const ends = [send(first)];
+  await settle();
+  ends.push(send(second));
+  await settle();
+  expect([first.made, second.made]).toEqual([2, 0]);
+  for (const client of [first, first, first, second, second, second]) {
+    client.untaken.shift()!();
+    await settle();
+  }
+  await Promise.all(ends);
+  expect([first.made, second.made]).toEqual([3, 3]);
+  // A call that is taken back frees what it held.
+  const gone = send(first);
+  await settle();
+  expect(parts.outboxes.room('127.0.0.1:1')).not.toBeNull();
+  first.emit('cancelled');
+  await expect(gone).rejects.toMatchObject({ code: 'REL_CANCELLED' });
+  expect(parts.outboxes.room('127.0.0.1:1')).toBeNull();
+});
