@@ -2,7 +2,7 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { isConsole, resume, session, signIn, signOut, stopActing, terms, useToken } from './api.ts';
-import { branches, builtIn, catalogError, keptExhibits, loadCatalog, remembered, types } from './catalog.ts';
+import { agreements, branches, builtIn, catalogError, keptExhibits, loadCatalog, remembered, types, views } from './catalog.ts';
 import { Problem } from './parts.tsx';
 import { amend, go, link, place, takeTerms } from './place.ts';
 import { Query, openType } from './query.tsx';
@@ -20,6 +20,7 @@ const later: Readonly<Record<string, () => Promise<View>>> = {
   watch: async () => (await import('./watch.tsx')).Watch,
   audit: async () => (await import('./audit.tsx')).Audit,
   exhibit: async () => (await import('./exhibit.tsx')).Exhibit,
+  sharing: async () => (await import('./sharing.tsx')).Sharing,
   receipt: async () => (await import('./receipt.tsx')).Receipt,
   tenants: async () => (await import('./tenants.tsx')).Tenants,
   governance: async () => (await import('./governance.tsx')).Governance,
@@ -39,6 +40,7 @@ const everybody: readonly (readonly [view: string, title: string])[] = [
   ['audit', 'Audit'],
   ['exhibit', 'Exhibits'],
   ['receipt', 'Receipts'],
+  ['sharing', 'Sharing'],
 ];
 const administrators: readonly (readonly [view: string, title: string])[] = [
   ['dashboard', 'Dashboard'],
@@ -200,35 +202,47 @@ function Tree() {
           </a>
         ))}
       </div>
-      {branches.value.length > 1 && (
-        <>
-          <h3>Branches</h3>
-          <div>
-            {branches.value.map(({ name }) => (
-              <a href={`#/branches?branch=${encodeURIComponent(name)}`}>
-                <span>{name}</span>
-              </a>
-            ))}
-          </div>
-        </>
-      )}
-      {keptExhibits.value.length > 0 && (
-        <>
-          <h3>Exhibits</h3>
-          <div>
-            {keptExhibits.value.map(({ id, title }) => (
-              <a href={link('exhibit', { id })}>
-                <span>{title}</span>
-              </a>
-            ))}
-          </div>
-        </>
-      )}
+      <Leaves title="Views" of={views.value.map(({ name }) => [openType(name), name])} />
+      <Leaves
+        title="Branches"
+        of={
+          branches.value.length > 1
+            ? branches.value.map(({ name }) => [`#/branches?branch=${encodeURIComponent(name)}`, name])
+            : []
+        }
+      />
+      <Leaves title="Exhibits" of={keptExhibits.value.map(({ id, title }) => [link('exhibit', { id }), title])} />
+      <Leaves
+        title="Sharing"
+        of={agreements.value.map(({ id, assigner, assignee, state }) => [
+          link('sharing', { id }),
+          `${assigner} → ${assignee}`,
+          state === 'active' ? '' : state,
+        ])}
+      />
       <h3>Kept by the store</h3>
       <div>
         {kept.map((type) => (
           <a href={openType(type.name)}>
             <span class="soft">{type.name}</span>
+          </a>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** A part of the tree; it is not there while it is empty. */
+function Leaves({ title, of }: { title: string; of: readonly (readonly [href: string, name: string, note?: string])[] }) {
+  if (of.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <div>
+        {of.map(([href, name, note = '']) => (
+          <a href={href}>
+            <span>{name}</span>
+            {note !== '' && <span class="faint small">{note}</span>}
           </a>
         ))}
       </div>
@@ -382,6 +396,7 @@ function Palette({ close }: { close: () => void }) {
       href: link(view),
     })),
     ...types.value.map(({ name }) => ({ title: name, kind: 'type', href: openType(name) })),
+    ...views.value.map(({ name }) => ({ title: name, kind: 'view of types', href: openType(name) })),
     ...branches.value.map(({ name }) => ({ title: name, kind: 'branch', href: `#/branches?branch=${encodeURIComponent(name)}` })),
     ...remembered().map((sql) => ({ title: sql.replaceAll(/\s+/g, ' '), kind: 'earlier', href: link('query', { sql }) })),
   ];

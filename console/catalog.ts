@@ -1,6 +1,6 @@
 /** Types and branches that the caller may see, kept for the tree, the palette and completion. */
 import { signal } from '@preact/signals';
-import { data, json } from './api.ts';
+import { data, json, session, terms } from './api.ts';
 
 export interface TypeView {
   readonly name: string;
@@ -20,6 +20,31 @@ export interface BranchView {
   readonly shares: string;
 }
 
+export interface ViewOfTypes {
+  readonly name: string;
+  readonly sql: string;
+  readonly refresh_secs: number;
+}
+
+/** What one tenant lets another see. */
+export interface Agreement {
+  readonly id: string;
+  readonly state: string;
+  readonly sides: readonly string[];
+  readonly assigner: string;
+  readonly assignee: string;
+  readonly target: {
+    readonly types: readonly string[];
+    readonly where: string | null;
+    readonly columns: readonly string[] | null;
+  };
+  readonly permission: readonly string[];
+  readonly purposes: readonly string[];
+  readonly valid_to: string | null;
+  readonly history: string;
+  readonly events: readonly { readonly change: string; readonly principal: string; readonly time: string }[];
+}
+
 /** Types that every store has. */
 export const builtIn: ReadonlySet<string> = new Set(
   'MemoryItem DecisionRecord AgentSession ToolCall Episode KnowledgeTriple KvEntry PubSubMessage DocumentEntry ObjectStoreObject ObjectStoreBucket SourceTrueIdentity SigintIntercept AccessScopedIntercept LawfulInterceptRecord DocumentSource DocumentChunk Quarantine RagAnswer Alert'.split(
@@ -28,23 +53,47 @@ export const builtIn: ReadonlySet<string> = new Set(
 );
 
 export const types = signal<readonly TypeView[]>([]);
+export const views = signal<readonly ViewOfTypes[]>([]);
+export const agreements = signal<readonly Agreement[]>([]);
 export const branches = signal<readonly BranchView[]>([]);
 export const catalogError = signal<unknown>(null);
 
 export async function loadCatalog(): Promise<void> {
   try {
     const [typeReply, branchReply] = await Promise.all([
-      json<{ types: TypeView[] }>(data('/types')),
+      json<{ types: TypeView[]; views: ViewOfTypes[] }>(data('/types')),
       json<{ branches: BranchView[] }>(data('/schema/branches')),
+      loadAgreements(),
     ]);
     types.value = typeReply.types.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    views.value = typeReply.views;
     branches.value = branchReply.branches;
     catalogError.value = null;
   } catch (error) {
     types.value = [];
+    views.value = [];
     branches.value = [];
     catalogError.value = error;
   }
+}
+
+/** The tenant of the path on top, or the caller's own; null: none is named. */
+export function tenantShown(): string | null {
+  const path = terms.value.organization || (session.value?.caller?.organization ?? '');
+  return path === '' ? null : path.split('/')[0]!;
+}
+
+/** Agreements of the tenant that is shown; none where the caller may not ask, which the view of them says. */
+export async function loadAgreements(): Promise<void> {
+  const tenant = tenantShown();
+  const path = `/tenants/${encodeURIComponent(tenant ?? '')}/sharing`;
+  agreements.value =
+    tenant === null
+      ? []
+      : await json<{ agreements: Agreement[] }>(data(path)).then(
+          (reply) => reply.agreements,
+          () => [],
+        );
 }
 
 export const keyOf = (type: string): string => types.value.find(({ name }) => name === type)?.primary_key ?? '_pk';

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import { administer, data, json, session } from './api.ts';
 import { bytes, count } from './format.ts';
 import { Dialog, Head, Plain, Problem, useLoad } from './parts.tsx';
+import { AgreementsOf } from './sharing.tsx';
 
 interface Tenant {
   readonly id: string;
@@ -19,13 +20,6 @@ interface Usage {
 }
 const quotas = ['query_units', 'in_flight', 'storage_bytes', 'subscriptions', 'requests_per_second'] as const;
 type Quota = Readonly<Record<(typeof quotas)[number], number | null>>;
-
-interface Agreement {
-  readonly assigner: string;
-  readonly assignee: string;
-  readonly state: string;
-  readonly target: { readonly types: readonly string[] };
-}
 
 export function Tenants() {
   const { value, error } = useLoad('tenants', (signal) =>
@@ -88,9 +82,6 @@ export function Tenants() {
 function QuotaOf({ tenant, close }: { tenant: string; close: () => void }) {
   const path = `/tenants/${encodeURIComponent(tenant)}/quota`;
   const { value, error } = useLoad(path, (signal) => json<{ quota: Quota }>(data(path, { signal })));
-  const sharing = useLoad(`sharing of ${tenant}`, (signal) =>
-    json<{ agreements: Agreement[] }>(data(`/tenants/${encodeURIComponent(tenant)}/sharing`, { signal })),
-  );
   const [failed, setFailed] = useState<unknown>(null);
   const put = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -127,21 +118,7 @@ function QuotaOf({ tenant, close }: { tenant: string; close: () => void }) {
         </form>
       )}
       <h3>Shared with others, and by them</h3>
-      <Problem error={sharing.error} />
-      {sharing.value &&
-        (sharing.value.agreements.length === 0 ? (
-          <p class="soft">Nothing.</p>
-        ) : (
-          <Plain
-            columns={['from', 'to', 'types', 'state']}
-            rows={sharing.value.agreements.map((each) => [
-              each.assigner,
-              each.assignee,
-              each.target.types.join(', '),
-              each.state,
-            ])}
-          />
-        ))}
+      <AgreementsOf tenant={tenant} />
     </Dialog>
   );
 }

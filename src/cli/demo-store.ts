@@ -25,9 +25,12 @@ export async function openDemo(service: Service, door: HttpDoor): Promise<string
   if (!isEmpty) return door.consoleLink(administrator);
   const token = await mintToken(service, { principal: 'curator' });
   await mintToken(service, { principal: 'clerk', roles: ['clerk'] });
-  await mintToken(service, { principal: 'ann', tenant: 'harbour', roles: ['tenant-admin'] });
+  const ann = await mintToken(service, { principal: 'ann', tenant: 'harbour', roles: ['tenant-admin'] });
   await mintToken(service, { principal: 'gus', tenant: 'tern', roles: ['tenant-admin'] });
   await fill(service, { url: door.dataUrl, headers: { authorization: `Bearer ${token}`, 'x-service-purpose': 'analytics' } });
+  const offer = { assignee: 'tern', target: { types: ['Voyage'], where: 'resource.cargo == "cork"' } };
+  const owner = { url: door.dataUrl, headers: { authorization: `Bearer ${ann}` } };
+  await request(owner, 'POST', '/tenants/harbour/sharing', [], JSON.stringify(offer));
   return door.consoleLink({ ...administrator, token });
 }
 
@@ -69,6 +72,10 @@ async function fill(service: Service, curator: Remote): Promise<void> {
     const remote = { ...curator, headers: { ...curator.headers, 'x-organization-id': tenant } };
     await write('/ingest/auto?object_type=Voyage&primary_key=id', lines(rows), 'application/x-ndjson', remote);
   }
+
+  await post('/query', {
+    sql: "CREATE VIEW in_force AS SELECT vessel, insurer, sum_insured FROM Cover WHERE status = 'covered'",
+  });
 
   let first = '';
   for (const memory of demoMemories) {

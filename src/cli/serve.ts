@@ -81,11 +81,11 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     );
 
   const limits = rateLimits(settings);
+  // Listens for signals before the first door opens: who is answered there may send one at once, and the server has to drain.
+  const signalled = untilSignal();
   // HTTP comes last: who sees /health answer 200 finds every door open.
   const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits));
   const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits), others);
-  // Listens for signals before the first line is printed: its reader may send one at once, and the server has to drain.
-  const signalled = untilSignal();
   void service.settle();
   service.tend();
   say(

@@ -40,6 +40,7 @@ export async function viewsOf(page: Page): Promise<readonly ViewOfPage[]> {
     { name: 'audit', href: hrefOf('audit'), ready: 'table.plain td' },
     { name: 'exhibits', href: hrefOf('exhibit'), ready: 'text=New exhibit' },
     { name: 'receipts', href: hrefOf('receipt'), ready: '#receipt' },
+    { name: 'sharing', href: hrefOf('sharing', { organization: 'harbour' }), ready: '.problem' },
     { name: 'tenants', href: hrefOf('tenants'), ready: 'text=This store is one node' },
     { name: 'dashboard', href: hrefOf('dashboard'), ready: '.figure' },
     { name: 'policies', href: hrefOf('governance'), ready: 'article pre' },

@@ -100,6 +100,33 @@ export async function run(stage: Stage, browser: Browser): Promise<readonly stri
     await page.click('.banner >> text=Stop');
     await page.waitForSelector('text=Acting as clerk', { state: 'detached' });
   });
+  await step('one tenant offers rows, the other accepts, and both trees show it', async () => {
+    const actAs = async (principal: string): Promise<void> => {
+      await show(page, hrefOf('tokens'));
+      await page.click(`tr:has-text("${principal}") >> text=Act as`);
+      await page.fill('#reason', 'to see what is shared');
+      await page.click('dialog >> text="Act"');
+      await page.waitForSelector(`text=Acting as ${principal}`);
+    };
+    const stop = async (principal: string): Promise<void> => {
+      await page.click('.banner >> text=Stop');
+      await page.waitForSelector(`text=Acting as ${principal}`, { state: 'detached' });
+    };
+    await page.waitForSelector('nav >> text=in_force');
+    await actAs('gus');
+    await page.click('nav >> text=harbour → tern');
+    await page.waitForSelector('text=resource.cargo == "cork"');
+    await page.click('text="Accept"');
+    await stop('gus');
+    await actAs('ann');
+    await page.click('nav >> text=harbour → tern');
+    await page.click('text="Activate"');
+    await page.waitForSelector('td >> text="active"');
+    await page.click('text="Revoke"');
+    await page.click('dialog >> text="Revoke"');
+    await page.waitForSelector('td >> text="revoked"');
+    await stop('ann');
+  });
   await step('a policy is installed and deleted', async () => {
     await show(page, hrefOf('governance'));
     await page.fill('#policy-id', 'no-routes');

@@ -1,7 +1,7 @@
 /** Views as sources: the query that a name stands for. */
 import { lexStatement } from './sql-lexer.ts';
 import { parseLexed } from './sql-parser.ts';
-import type { ViewRecord } from '../../projections/access-paths.ts';
+import type { AccessPaths, ViewRecord } from '../../projections/access-paths.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
 
 /** Its text was understood where it was made, which may have been on a door of the wide dialect. A view's own AS OF gives way to that of the statement. */
@@ -18,6 +18,12 @@ export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefin
  */
 export function viewsKey(views: readonly ViewRecord[]): string {
   return `${views.length}.${views.at(-1)?.position ?? ''}`;
+}
+
+/** The views that a reader can name: one for each name, and none that a type of its name hides. */
+export function namedViews({ views, catalog }: Pick<AccessPaths, 'views' | 'catalog'>): readonly ViewRecord[] {
+  const names = [...new Set(views.map(({ name }) => name))].filter((name) => catalog.type(name) === undefined);
+  return names.map((name) => nearestView(views, name)!);
 }
 
 /** When two views share a name, the one of the nearer path counts. */

@@ -6,7 +6,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { isNode } from '../graph/graph-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { nearestView } from '../languages/views.ts';
+import { namedViews } from '../languages/views.ts';
 import type { OutputColumn } from '../planner-contract.ts';
 import type { InstantStyle, Session } from './session.ts';
 import { type WireType, wireTypeOf } from './wire-types.ts';
@@ -141,19 +141,14 @@ interface Known {
 }
 
 /** Made for questions that are about tables: many of what psql asks are not. */
-function* knownTables(
-  session: Session,
-  { catalog, offers, views }: GovernedSnapshot,
-  viewColumns: ViewColumns | null,
-): Iterable<Table> {
+function* knownTables(session: Session, snapshot: GovernedSnapshot, viewColumns: ViewColumns | null): Iterable<Table> {
+  const { catalog, offers } = snapshot;
   const oids = new Numbers();
   const instants = session.variables.instants;
-  const viewNames = new Set(views.map(({ name }) => name).filter((name) => catalog.type(name) === undefined));
   for (const definition of catalog.types())
     if (splitTypeName(definition.name) === null) yield new TypeTable(oids.assign(definition.name), definition, offers, instants);
-  for (const name of viewNames) {
+  for (const { name, sql, refreshSecs } of namedViews(snapshot)) {
     let columns: readonly TableColumn[] | null = null;
-    const { sql, refreshSecs } = nearestView(views, name)!;
     yield {
       oid: oids.assign(name),
       name,

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
+import { namedViews } from '../../../planner/languages/views.ts';
 import type { EvolveType, RegisterType } from '../../../projections/command.ts';
 import {
   evolution,
@@ -34,6 +35,10 @@ const deletion = z.object({
   durability: z.enum(['synced', 'buffered']),
 });
 
+const viewReply = z
+  .object({ name: z.string(), sql: z.string(), refresh_secs: z.int().describe('0: it is asked anew each time') })
+  .meta({ id: 'View' });
+
 const nameParams = z.object({ name: z.string() });
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
@@ -43,14 +48,16 @@ export const schemaRoutes: readonly Route[] = [
     method: 'GET',
     path: '/types',
     ...reading,
-    summary: 'List types',
+    summary: 'List types and views',
     tags: ['schema'],
-    replies: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }) },
+    replies: { 200: z.object({ types: z.array(typeReply), views: z.array(viewReply), ontology_version: z.int() }) },
     run: async (invocation) => {
-      const { catalog, protection } = invocation.snapshot();
+      const snapshot = invocation.snapshot();
+      const { catalog, protection } = snapshot;
       const types = catalog.types().map((type) => describeType(type, protection(type.name)));
+      const views = namedViews(snapshot).map(({ name, sql, refreshSecs }) => ({ name, sql, refresh_secs: refreshSecs }));
       invocation.describe({ rowCount: types.length });
-      return { types, ontology_version: catalog.ontologyVersion };
+      return { types, views, ontology_version: catalog.ontologyVersion };
     },
   }),
 
