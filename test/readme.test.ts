@@ -40,6 +40,24 @@ const pages = [
     'postgres',
   ].map((name) => `docs/${name}.md`),
 ];
+/** By setting: what stands before the port, and the port that the pages name. Others on this machine may have it. */
+const ports: Readonly<Record<string, readonly [form: string, documented: string]>> = {
+  SERVICE_PORT: ['', '9090'],
+  SERVICE_ADMIN_BIND: ['127.0.0.1:', '9091'],
+  SERVICE_OBJECT_PORT: ['', '9191'],
+  SERVICE_KV_PORT: ['', '6379'],
+  SERVICE_DOCUMENT_PORT: ['', '27017'],
+  SERVICE_RELATIONAL_PORT: ['', '5433'],
+  SERVICE_COLUMNAR_HTTP_PORT: ['', '8123'],
+  SERVICE_COLUMNAR_NATIVE_PORT: ['', '9000'],
+  SERVICE_GRAPH_HTTP_PORT: ['', '7474'],
+  SERVICE_GRAPH_BINARY_PORT: ['', '7687'],
+  SERVICE_GRPC_PORT: ['', '50051'],
+  SERVICE_FLIGHT_PORT: ['', '8815'],
+};
+/** Ports of the second server that some pages start. */
+const secondPorts = ['9290', '9291'];
+
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
 let server: ChildProcess | undefined;
@@ -53,39 +71,23 @@ afterAll(async () => {
 });
 
 test('every example of README and docs does and prints what they say', async () => {
-  const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
-  const [secondPort, secondAdminPort, kvPort, documentPort, relationalPort, nativePort] = [
-    await freePort(),
-    await freePort(),
-    await freePort(),
-    await freePort(),
-    await freePort(),
-    await freePort(),
-  ];
+  const taken = new Map<string, number>();
+  for (const [, documented] of Object.values(ports)) taken.set(documented, await freePort());
+  for (const documented of secondPorts) taken.set(documented, await freePort());
   const env = {
     ...process.env,
-    SERVICE_PORT: String(port),
-    SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
+    ...Object.fromEntries(Object.entries(ports).map(([name, [form, documented]]) => [name, form + taken.get(documented)])),
     SERVICE_DATA_DIR: dataDir,
-    SERVICE_OBJECT_PORT: String(objectPort),
-    SERVICE_KV_PORT: String(kvPort),
-    SERVICE_COLUMNAR_NATIVE_PORT: String(nativePort),
-    SERVICE_DOCUMENT_PORT: String(documentPort),
-    SERVICE_RELATIONAL_PORT: String(relationalPort),
     SERVICE_RELATIONAL_ENABLE: 'false',
   };
-  const localized = (text: string): string =>
-    text
-      .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
-      .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
-      .replaceAll('127.0.0.1:9191', `127.0.0.1:${objectPort}`)
-      .replaceAll('127.0.0.1:6379', `127.0.0.1:${kvPort}`)
-      .replaceAll('127.0.0.1:27017', `127.0.0.1:${documentPort}`)
-      .replaceAll('127.0.0.1:5433', `127.0.0.1:${relationalPort}`)
-      .replaceAll('127.0.0.1:9291', `127.0.0.1:${secondAdminPort}`)
-      .replaceAll('SERVICE_PORT=9290', `SERVICE_PORT=${secondPort}`)
+  const localized = (text: string): string => {
+    let local = text.replaceAll('SERVICE_PORT=9290', `SERVICE_PORT=${taken.get('9290')}`);
+    for (const [documented, free] of taken) local = local.replaceAll(`127.0.0.1:${documented}`, `127.0.0.1:${free}`);
+    return local
+      .replaceAll("'127.0.0.1', port: 8815", `'127.0.0.1', port: ${taken.get('8815')}`)
       .replaceAll('/tmp/', `${directory}/`)
       .replaceAll('data/service/lock', join(dataDir, 'lock'));
+  };
   const blocks = pages.flatMap((page) => {
     const found = readBlocks(page, readFileSync(join(root, page), 'utf8'));
     expect(found.length, `examples in ${page}`).toBeGreaterThan(1);
