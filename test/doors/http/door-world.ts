@@ -279,7 +279,14 @@ export class DoorWorld {
       describe,
       snapshot: () => {
         const protection = () => ({ protected: false, accessScope: false, masked: new Set(), references: new Map() });
-        return { catalog, branchId: 0, offers: () => true, protection, views: [], rules: () => [] } as unknown as GovernedSnapshot;
+        return {
+          catalog,
+          branchId: 0,
+          offers: () => true,
+          protection,
+          views: [],
+          rules: () => [],
+        } as unknown as GovernedSnapshot;
       },
       erasing: () => undefined,
       retryConflicts: (_about, attempt) => attempt(),
