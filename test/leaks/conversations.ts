@@ -195,6 +195,13 @@ const executed = (stage: Stage, adversary: Adversary, sql: string, within?: Open
     return { columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written };
   });
 
+/** A question in the dialect of the relational door. */
+const askedWide = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'query', sql }, async (invocation) => {
+    const { answer } = await stage.lab.service.planner.execute(invocation, { sql, dialect: 'wide' });
+    return { columns: answer.columns, rows: rowsOf(answer) };
+  });
+
 /** Statements of the relational door that make and drop nothing, and say what is there. */
 const namedOnly: readonly string[] = [
   'CREATE INDEX ON Hidden (id)',
@@ -248,6 +255,22 @@ const cataloguedBeside: readonly string[] = [
   'EXPLAIN SELECT * FROM pg_class c, Deal d WHERE d.id = c.relname',
 ];
 
+/** Shapes that only the dialect of Postgres has. */
+const wideShapes: readonly string[] = [
+  'SELECT who, note, GROUPING(who, note) AS g, count(*) AS n, max(amount) AS m FROM Deal GROUP BY GROUPING SETS ((who), (note), ()) ORDER BY 1, 2, 3',
+  'SELECT namespace_path, count(*) AS n FROM Deal GROUP BY ROLLUP (namespace_path) ORDER BY 1',
+  'SELECT who, tenant_id, min(system_from) AS s FROM Deal GROUP BY CUBE (who, tenant_id) ORDER BY 1, 2',
+  'SELECT p.id, l.n, l.m FROM Party p LEFT JOIN LATERAL (SELECT count(*) AS n, max(d.amount) AS m FROM Deal d WHERE d.who = p.id) l ON true ORDER BY 1, 2, 3',
+  'SELECT p.id, l.id AS first FROM Party p, LATERAL (SELECT d.id FROM Deal d WHERE d.who = p.id ORDER BY d.amount DESC LIMIT 1) l ORDER BY 1, 2',
+  "SELECT p.id, e.key, e.value FROM Party p, jsonb_each_text(jsonb_build_object('n', (SELECT count(*) FROM Deal d WHERE d.who = p.id))) e ORDER BY 1, 2",
+  'SELECT DISTINCT ON (who) who, amount FROM Deal ORDER BY who, amount DESC',
+  'SELECT count(DISTINCT (who, note)) AS n FROM Deal',
+  'SELECT who, jsonb_agg(jsonb_build_array(id, amount) ORDER BY id, amount) AS j FROM Deal GROUP BY who ORDER BY 1',
+  "SELECT g, count(d.id) AS n FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-03', interval '1 day') g LEFT JOIN Deal d ON d.at >= g GROUP BY 1 ORDER BY 1",
+  "SELECT sum(at - timestamp '2024-01-01') AS s, max(at - timestamp '2024-01-01') AS m FROM Deal",
+  "SELECT id FROM Deal WHERE (at, interval '1 day') OVERLAPS (timestamp '2023-01-01', timestamp '2025-01-01') ORDER BY 1",
+];
+
 const committed = (stage: Stage, adversary: Adversary, within: Open): Promise<Heard> =>
   invoked(stage, adversary, { action: 'ingest', sql: 'COMMIT', within }, async (invocation) => {
     const outcome = await invocation.commit();
@@ -276,6 +299,21 @@ async function byWorkbench(ask: Ask, stage: Stage, adversary: Adversary): Promis
 }
 
 export const conversations: readonly Conversation[] = [
+  {
+    name: 'grouping sets, lateral queries and other shapes of Postgres',
+    hold: async (stage, adversary) => {
+      const heard: Heard[] = [];
+      for (const sql of wideShapes) {
+        const one = await askedWide(stage, adversary, sql);
+        assert(
+          !/^REL_(PARSE|NOT_IMPLEMENTED|TYPE_MISMATCH|INTERNAL)/.test(one.body.toString()),
+          `${sql}: ${one.body.toString()}`,
+        );
+        heard.push(one);
+      }
+      return heard;
+    },
+  },
   { name: 'a session of the workbench', hold: talk(byWorkbench) },
   {
     name: 'a transaction of one’s own, while others write',
@@ -489,7 +527,7 @@ export const conversations: readonly Conversation[] = [
     name: 'the Postgres catalogue',
     hold: async (stage, adversary) => {
       const heard: Heard[] = [];
-      for (const sql of [...catalogued, ...cataloguedBeside]) heard.push(await executed(stage, adversary, sql));
+      for (const sql of [...catalogued, ...cataloguedBeside]) heard.push(await askedWide(stage, adversary, sql));
       return heard;
     },
   },

@@ -39,6 +39,7 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     'the object door',
     'the key-value door',
     'the document door',
+    'grouping sets, lateral queries and other shapes of Postgres',
     'GET /audit/count',
   ])
     expect(cells).toContain(`another tenant × ${shape} × `);

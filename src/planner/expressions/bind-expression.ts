@@ -389,11 +389,16 @@ class ExpressionBinder {
     let first: Bound | null = null;
     const types = new Set<ValueType>();
     // Converts in place: a list may have a hundred thousand values.
+    let last: ValueType | null = null;
     for (let i = 0; i < bounds.length; i++) {
-      const [each, value] = this.#matchOperands(beside, bounds[i]!, op, values[i]!.place);
+      const bound = bounds[i]!;
+      if (bound.type === last && isPlainNumber(bound)) continue;
+      const [each, value] = this.#matchOperands(beside, bound, op, values[i]!.place);
       first ??= each;
       types.add(each.type);
       bounds[i] = value;
+      // Numbers behind one that stays as it is, stay too.
+      last = value === bound && each === first ? bound.type : null;
     }
     if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, place);
     return [first ?? beside, bounds];
@@ -465,6 +470,10 @@ class ExpressionBinder {
     };
     return withCommonWire(made, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
   }
+}
+
+function isPlainNumber(bound: Bound): boolean {
+  return bound.kind === 'literal' && bound.as === 'value' && bound.unknown !== true && isNumeric(bound.type);
 }
 
 function isUnknown(bound: Bound): boolean {

@@ -303,13 +303,19 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
     // A list of a hundred thousand values is read without going through every level of the grammar for each.
     const after = cursor.key(1);
     const alone = cursor.token.kind === 'literal' && (after === ',' || after === ')');
-    items.push(alone ? readOperand(cursor) : readExpression(cursor));
+    if (alone && items.length >= placedMax) {
+      const { slot, typed } = cursor.next();
+      items.push({ kind: 'literal', slot, place, ...(typed && { typed }) });
+    } else items.push(alone ? readOperand(cursor) : readExpression(cursor));
   } while (cursor.accept(','));
   cursor.expect(')');
   if (!isRow(operand)) return { kind: 'in-list', operand, items, negated, place };
   const anyEqual = equalRows(cursor, operand, items, place);
   return negated ? { kind: 'not', operand: anyEqual, place } : anyEqual;
 }
+
+/** Values of a longer list have the place of IN. */
+const placedMax = 1_000;
 
 const phonetics: ReadonlySet<string> = new Set(['SOUNDEX', 'METAPHONE', 'COLOGNE']);
 

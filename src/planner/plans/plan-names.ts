@@ -45,13 +45,14 @@ export function namesRead(query: Query): ReadNames {
   const open: object[] = [query];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
-    if (kind === 'literal') continue;
     if (kind === 'table') tables.add(String(name));
     if (kind === 'function') calls = true;
     if (kind === 'walk' || kind === 'graph-rows' || kind === 'entities') degrees ??= [];
     if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
     if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
-    for (const inner of Object.values(node) as unknown[]) if (typeof inner === 'object' && inner !== null) open.push(inner);
+    // A list of literals may be long: they are left where they are.
+    for (const inner of (Array.isArray(node) ? node : Object.values(node)) as unknown[])
+      if (typeof inner === 'object' && inner !== null && (inner as { kind?: unknown }).kind !== 'literal') open.push(inner);
   }
   return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls, degrees };
 }
