@@ -3,6 +3,8 @@
  *
  *   npm run simulate -- --states 1e6 [--seed 1] [--only crash.17.3] [--workers 2] [--json]
  *
+ * `--only jobs`: of a store with rules and jobs instead (`jobs-crash.ts`), 1,000 unless `--states` says otherwise.
+ *
  * Seeds follow each other until enough states were checked. One line of JSON at the end; on a failure the command that
  * shows it again within seconds, and exit code 1.
  */
@@ -10,6 +12,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { CrashSimulation, type Failure } from './crash.ts';
+import { JobsSimulation } from './jobs-crash.ts';
 import type { Marks } from './marks.ts';
 import { directory, openLocalLog } from './subject.ts';
 
@@ -26,7 +29,7 @@ interface Figures {
 
 const { values: options } = parseArgs({
   options: {
-    states: { type: 'string', default: '50000' },
+    states: { type: 'string' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
     workers: { type: 'string', default: '1' },
@@ -34,16 +37,29 @@ const { values: options } = parseArgs({
   },
 });
 
+if (options.only === 'jobs') await simulateJobs(Number(options.seed), Number(options.states ?? 1_000));
+const states = Number(options.states ?? 50_000);
 const workers = Number(options.workers);
 const figures =
   workers > 1
     ? merge(await Promise.all(Array.from({ length: workers }, (_, i) => runWorker(i))))
-    : await simulate(Number(options.seed), options.only === undefined ? Number(options.states) : Infinity);
+    : await simulate(Number(options.seed), options.only === undefined ? states : Infinity);
 console.log(JSON.stringify(figures));
 for (const { seed, path, what } of figures.failures.slice(0, 1)) {
   console.error(`seed ${seed}, ${path}: ${what}\nagain: npm run simulate -- --seed ${seed} --only ${path}`);
 }
 process.exit(figures.failures.length > 0 ? 1 : 0);
+
+async function simulateJobs(firstSeed: number, statesMax: number): Promise<never> {
+  const started = performance.now();
+  const simulation = new JobsSimulation(statesMax);
+  let seed = firstSeed;
+  while (!simulation.enough) await simulation.run(seed++, 100);
+  const { marks, failures } = simulation;
+  const seconds = Math.round((performance.now() - started) / 100) / 10;
+  console.log(JSON.stringify({ states: simulation.states, seeds: seed - firstSeed, marks, failures, seconds }));
+  process.exit(failures.length > 0 ? 1 : 0);
+}
 
 async function simulate(firstSeed: number, statesMax: number): Promise<Figures> {
   const started = performance.now();
@@ -65,9 +81,16 @@ async function simulate(firstSeed: number, statesMax: number): Promise<Figures> 
 
 /** Seeds of different workers are far apart. */
 function runWorker(number: number): Promise<Figures> {
-  const states = String(Math.ceil(Number(options.states) / workers));
   const seed = String(Number(options.seed) + number * 1_000_000);
-  const args = [...process.execArgv, fileURLToPath(import.meta.url), '--states', states, '--seed', seed, '--json'];
+  const args = [
+    ...process.execArgv,
+    fileURLToPath(import.meta.url),
+    '--states',
+    String(Math.ceil(states / workers)),
+    '--seed',
+    seed,
+    '--json',
+  ];
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
