@@ -21,6 +21,8 @@ export interface Copying {
   work(begun: () => void): Promise<void>;
   /** Once the process is gone. */
   check(): void;
+  /** Once the next one has started. */
+  started?(): Promise<void>;
   readonly figures: Readonly<Record<string, number>>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The built server under real `kill -9`, with a ledger of acknowledgements kept outside of it:
  *
- *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep] [--during backup|restore]
+ *   npm run kill9 -- [--rounds 50] [--writers 8] [--seed 1] [--keep] [--during backup|restore|jobs]
  *
  * Each round: start, look for every acknowledged row through /query, write from several connections, kill at a random
  * moment while data keys are rotated, `annals verify` on what is left, `annals replay --check` on a copy of it. The next start finds the crash
@@ -9,7 +9,8 @@
  * row, and in some rounds a process of its own writes batches (`batch-writer.ts`). One line of JSON; exit code 1 when a row is lost, a request
  * came back in part, a data key that was in use is not, a check failed, or a checkpoint that a kill left was of no use. Every row
  * is somebody's, so that keys of subjects are made all the while. `--during`: backups are taken, or one is restored, all the while
- * too, and what the kill left of them is whole or nothing (`copies.ts`).
+ * too, and what the kill left of them is whole or nothing (`copies.ts`); or rules judge and a job runs, and no alert is lost or there twice
+ * (`alerts.ts`).
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Alerts } from './alerts.ts';
 import { Backups, type Copying, type Killed, Restores } from './copies.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { freePort, sleep, stop } from './processes.ts';
@@ -81,6 +83,7 @@ try {
   for (; rounds < Number(options.rounds) && problems.length === 0; rounds++) await round();
   const server = await start();
   await checkLedger();
+  await copying?.started?.();
   await stop(server, 'SIGTERM');
 } finally {
   if (!options.keep && problems.length === 0) rmSync(home, { recursive: true, force: true });
@@ -112,6 +115,7 @@ async function round(): Promise<void> {
   const server = await start();
   if (rounds === 0) await registerType();
   await checkLedger();
+  await copying?.started?.();
   const writers = Array.from({ length: Number(options.writers) }, (_, writer) => write(writer));
   const rotating = rotateKeys();
   let copies: Promise<void> | undefined;
@@ -181,7 +185,8 @@ function copyingDuring(what: string | undefined): Copying | null {
   if (what === undefined) return null;
   if (what === 'backup') return new Backups(killed);
   if (what === 'restore') return new Restores(killed);
-  throw new Error('--during backup, or --during restore');
+  if (what === 'jobs') return new Alerts(killed, send, (below) => random.below(below));
+  throw new Error('--during backup, restore or jobs');
 }
 
 /** Writes until the connection breaks. */
@@ -318,6 +323,12 @@ const shown = (ids: readonly string[]): string => ids.slice(0, 5).join(' ');
 async function ask(path: string, body: string, type = 'application/x-ndjson'): Promise<{ status: number; text: string }> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': type };
   const reply = await fetch(url + path, { method: 'POST', headers, body });
+  return { status: reply.status, text: await reply.text() };
+}
+
+async function send(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const reply = await fetch(url + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
   return { status: reply.status, text: await reply.text() };
 }
 
