@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
-import { type RuleDefinition, type RuleRecord, severities } from '../projections/rules/rule.ts';
+import { checkDefinition, type RuleDefinition, type RuleRecord, severities } from '../projections/rules/rule.ts';
 import { checkCondition } from '../planner/standing/rules/condition.ts';
 import type { PlannerContract } from '../planner/planner-contract.ts';
 
@@ -83,6 +83,8 @@ export async function putRule(
   const snapshot = invocation.snapshot();
   const definition = definitionOf(input, snapshot.purpose);
   invocation.describe({ template: 'rule ?', literals: [definition.name], ...describedType(definition) });
+  // A condition that is too long is not parsed.
+  checkDefinition(definition);
   if (definition.kind === 'detection') await checkCondition(planner, snapshot, definition);
   const outcome = await invocation.submit(
     {

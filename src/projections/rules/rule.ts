@@ -97,7 +97,8 @@ export function checkDefinition(definition: RuleDefinition): void {
   }
 }
 
-const conditionMax = 65_536;
+/** A condition is parsed and bound in one turn. */
+const conditionMax = 16_384;
 /** Lists of hashes and drivers are long. */
 const sigmaMax = 262_144;
 const dedupeMax = 16;
