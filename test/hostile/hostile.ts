@@ -15,6 +15,7 @@ import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './c
 import { cameAtOnce, crowds, socketMaxKb, stand } from './crowds.ts';
 import { burst, doorBombs } from './door-bombs.ts';
 import { frameBombs } from './frame-bombs.ts';
+import { ruleBombs } from './rule-bombs.ts';
 import { strangers, strangersMaxMb } from './strangers.ts';
 import { besiege, type Suffered, suffer, supply } from './siege.ts';
 
@@ -79,7 +80,7 @@ try {
       `${name.padEnd(38)} ${String(connections).padStart(5)} connections, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(0).padStart(6)} KiB held for each  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} wall ${health.wallMs.toFixed(0).padStart(4)} ms  hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
   }
-  for (const bomb of [...doorBombs, ...frameBombs, ...strangers].filter(({ name }) => isMeant(name))) {
+  for (const bomb of [...doorBombs, ...frameBombs, ...ruleBombs, ...strangers].filter(({ name }) => isMeant(name))) {
     const before = await siege.measure();
     await siege.health();
     const { name, end, ms, wrong } = await burst(siege, bomb);
