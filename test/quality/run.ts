@@ -8,6 +8,7 @@
  *   npm run quality -- sigma                            150 Sigma rules, an event each on which it fires, and one on which not
  *   npm run quality -- names [--seed 1]                   pairs of names, both halves, and a list of 20,000 names
  *   npm run quality -- identity [--seed 1]                generated persons, papers, restaurants, offers, as labelled rows
+ *   npm run quality -- scorers [--seed 1]                 planted bots, groups and personas among as many that look alike
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
@@ -19,6 +20,7 @@ import { measured } from './measure.ts';
 import { weights, worthOnCollection, worthOnConversations, type Worth } from './fusion.ts';
 import { recallMeasured } from './memory.ts';
 import { listFigures, pairFigures } from './names.ts';
+import { scorerFigures } from './scorers.ts';
 import { sigmaFigures } from './sigma.ts';
 
 const { values: options, positionals } = parseArgs({
@@ -28,6 +30,7 @@ const { values: options, positionals } = parseArgs({
 const name = positionals[0] ?? 'cranfield';
 if (name === 'memory') process.exit(await memory(Number(options.seed)));
 if (name === 'identity') process.exit(await identity(Number(options.seed)));
+if (name === 'scorers') process.exit(await scorers(Number(options.seed)));
 if (name === 'names') process.exit(names(Number(options.seed)));
 if (name === 'sigma') process.exit(sigma());
 if (name === 'fusion') process.exit(await fusion(Number(options.seed)));
@@ -105,6 +108,17 @@ async function identity(seed: number): Promise<number> {
     }
   }
   return isReached ? 0 : 1;
+}
+
+/** The least chance that an account of those planted scores above one that only looks alike. */
+async function scorers(seed: number): Promise<number> {
+  const aucMin = 0.9;
+  const [tuned, heldOut] = [await scorerFigures(seed), await scorerFigures(seed + 1_000)];
+  for (const [half, figures] of Object.entries({ tuned, 'held out': heldOut })) {
+    for (const { planted, call, auc } of figures) console.log(`${half}: ${planted} by ${call}: AUC ${auc.toFixed(3)}`);
+  }
+  console.log(JSON.stringify({ heldOut }));
+  return heldOut.every(({ auc }) => auc >= aucMin) ? 0 : 1;
 }
 
 /** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */

@@ -20,6 +20,7 @@ import { passes, Planner } from '../../../src/planner/planner.ts';
 import { vectorOf } from '../../../src/planner/writes/read-rows.ts';
 import { type DerivedOptions, Service } from '../../../src/service.ts';
 import { analyst, TestRandom } from '../../harness.ts';
+import { domainQuestions, early, judged, late } from './domain.ts';
 import { batches, type History, instantAt, paths, regions } from './history.ts';
 import { type Column, columnTypes, PlainAnswer, type Question, questionsOf, sqlOf, type Version } from './questions.ts';
 
@@ -178,6 +179,7 @@ function graphQuestions(history: History): string[] {
     "NETWORK_EXPAND('r7', 3) LIMIT 500",
     `PATHS_BETWEEN('k00000001', 'k00000004', 6) ${then} LIMIT 50`,
     `MATCH (a:Region {id: 'r3'})<-[e:Fact]-(b) ${then} RETURN b, e.amount ORDER BY e.amount, b LIMIT 100`,
+    ...domainQuestions(then),
   ];
 }
 
@@ -285,6 +287,7 @@ async function load(service: Service, clock: HistoryClock, history: History): Pr
       invocation.submit({ kind: 'put-rows', type: 'Region', rows: regionRows, atomic: true, createType: false, provenance }),
     );
   }
+  await loadDomain(service, early);
   for (const { path, instant, lines, deleted } of batches(history)) {
     clock.wallNs = instant;
     await invoke(service, path, 'ingest', async (invocation) => {
@@ -301,6 +304,27 @@ async function load(service: Service, clock: HistoryClock, history: History): Pr
       await invoke(service, path, 'delete', (invocation) =>
         invocation.submit({ kind: 'delete-rows', type: 'Fact', keys: deleted }),
       );
+  }
+  await loadDomain(service, late);
+  for (const sql of judged)
+    await invoke(service, 'acme', 'query', (invocation) => service.planner.query(invocation, { sql: `SELECT * FROM ${sql}` }));
+}
+
+async function loadDomain(service: Service, world: typeof early): Promise<void> {
+  const provenance = { source: 'equality', method: 'put', confidence: 1, derivedFrom: null };
+  for (const { type, columns, cells } of world) {
+    const vectors = Object.entries(columns).map(([name, of], i) => ({
+      name,
+      type: of,
+      vector: vectorOf(
+        cells.map((row) => (of === 'integer' ? BigInt(row[i]!) : row[i]!)),
+        of,
+      ),
+    }));
+    const rows = { length: cells.length, columns: vectors };
+    await invoke(service, 'acme', 'ingest', (invocation) =>
+      invocation.submit({ kind: 'put-rows', type, rows, atomic: true, createType: true, provenance }),
+    );
   }
 }
 
