@@ -13,9 +13,9 @@ export const personaClusters: TableFunction = domainFunction({
   name: 'PERSONA_CLUSTER_DETECT',
   summary:
     'Accounts that seem to be one writer: alike in style, in the hours of their posts, and in what they say of themselves.',
-  method: 'personas/1',
+  method: 'personas/2',
   arguments: [
-    { name: 'THRESHOLD', kind: 'number', least: 0, most: 1, summary: 'the least likeness of two of a cluster; 0.75 by default' },
+    { name: 'THRESHOLD', kind: 'number', least: 0, most: 1, summary: 'the least likeness of two of a cluster; 0.7 by default' },
   ],
   roles: [{ role: 'account' }, { role: 'post', optional: true }],
   columns: [
@@ -55,7 +55,7 @@ function likenessOf(
 }
 
 function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
-  const threshold = call.number('THRESHOLD', 0.75);
+  const threshold = call.number('THRESHOLD', 0.7);
   const personas: Persona[] = [];
   for (const { account, posts } of yield* accountsWithPosts(call)) {
     if (posts.length >= postsMin) personas.push(personaOf(account, posts));
