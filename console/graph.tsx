@@ -27,7 +27,7 @@ function asOf(at: string, believed: string): string {
 }
 
 export function Graph() {
-  const { node = '', to = '', at = '', believed = '', hops = '3', around: wide = '1' } = place.value.params;
+  const { node = '', to = '', at = '', believed = '', since = '', hops = '3', around: wide = '1' } = place.value.params;
   const around = wide.replaceAll(/\D/g, '') || '1';
   const [shown, setShown] = useState<Shown>({ nodes: [], edges: [] });
   const [chosen, setChosen] = useState('');
@@ -59,26 +59,38 @@ export function Graph() {
     const away = 30 + 12 * Math.sqrt(nodes.current.size);
     nodes.current.set(id, { id, x: (near?.x ?? 0) + Math.cos(angle) * away, y: (near?.y ?? 0) + Math.sin(angle) * away });
   };
-  const take = (rows: readonly EdgeRow[]): void => {
-    for (const { from_id: from, to_id: end, nodeId, link_type: type } of rows) {
+  const nameOf = ({ from_id: from, to_id: end, nodeId, link_type: type }: EdgeRow): string => `${from} ${end ?? nodeId} ${type}`;
+  /** `before`: the same question about an earlier instant, where a difference is asked for. */
+  const take = (rows: readonly EdgeRow[], before?: readonly EdgeRow[]): void => {
+    const now = new Set(rows.map(nameOf));
+    const then = before && new Set(before.map(nameOf));
+    const changeOf = (name: string): Pick<Edge, 'change'> => {
+      if (!now.has(name)) return { change: 'gone' };
+      return then === undefined || then.has(name) ? {} : { change: 'new' };
+    };
+    for (const { from_id: from, to_id: end, nodeId, link_type: type } of [...rows, ...(before ?? [])]) {
       const other = end ?? nodeId;
       add(from, other);
       add(other, from);
       if (nodes.current.has(from) && nodes.current.has(other))
-        edges.current.set(`${from} ${other} ${type}`, { from, to: other, type });
+        edges.current.set(`${from} ${other} ${type}`, { from, to: other, type, ...changeOf(`${from} ${other} ${type}`) });
     }
     draw();
   };
   const ask = (sql: string): Promise<readonly EdgeRow[]> =>
     json<{ rows: EdgeRow[] }>(data('/query', post({ sql }))).then(({ rows }) => rows);
+  /** About the instant that is shown, and about the one that it is held against. */
+  const askBoth = (asked: (time: string) => string): Promise<[readonly EdgeRow[], (readonly EdgeRow[])?]> =>
+    Promise.all([ask(asked(asOf(at, believed))), ...(since === '' ? [] : [ask(asked(asOf('', since)))])]) as Promise<
+      [readonly EdgeRow[], (readonly EdgeRow[])?]
+    >;
   const fail = (thrown: unknown): void => setError(thrown);
   const expand = (id: string): void => {
     setError(null);
     add(id, '');
-    ask(`NETWORK_EXPAND(${literal(id)}, MAX_HOPS => ${id === node ? around : 1})${asOf(at, believed)} LIMIT ${edgesMax}`).then(
-      take,
-      fail,
-    );
+    const steps = id === node ? around : 1;
+    const asked = (time: string): string => `NETWORK_EXPAND(${literal(id)}, MAX_HOPS => ${steps})${time} LIMIT ${edgesMax}`;
+    askBoth(asked).then(([rows, before]) => take(rows, before), fail);
   };
   const hide = (id: string): void => {
     nodes.current.delete(id);
@@ -95,16 +107,18 @@ export function Graph() {
     setChosen(node);
     if (to === '') expand(node);
     else
-      ask(
-        `PATHS_BETWEEN(${literal(node)}, ${literal(to)}, MAX_HOPS => ${hops.replaceAll(/\D/g, '') || 3}, DIRECTION => 'out')${asOf(at, believed)} LIMIT 60`,
-      ).then((rows) => {
+      askBoth(
+        (time) =>
+          `PATHS_BETWEEN(${literal(node)}, ${literal(to)}, MAX_HOPS => ${hops.replaceAll(/\D/g, '') || 3}, DIRECTION => 'out')${time} LIMIT 60`,
+      ).then(([rows, before]) => {
         setError(null);
-        take(rows);
+        take(rows, before);
         const first = rows.filter((row) => (row as unknown as { path: number }).path === 1);
         setPath(new Set(first.flatMap((row) => [`${row.from_id} ${row.to_id} ${row.link_type}`])));
       }, fail);
-  }, [node, to, at, believed, around]);
+  }, [node, to, at, believed, since, around]);
   const links = shown.edges.filter(({ from, to: end }) => from === chosen || end === chosen);
+  const changed = shown.edges.filter(({ change }) => change !== undefined);
   const isOnPath = useCallback(({ from, to: end, type }: Edge) => path.has(`${from} ${end} ${type}`), [path]);
   return (
     <>
@@ -128,6 +142,7 @@ export function Graph() {
             to: field('to'),
             at: field('at'),
             believed: field('believed'),
+            since: field('since'),
           });
         }}
       >
@@ -141,6 +156,8 @@ export function Graph() {
         <input id="at" name="at" size={12} defaultValue={at} placeholder="now" />
         <label for="believed">believed</label>
         <input id="believed" name="believed" size={20} defaultValue={believed} placeholder="now" />
+        <label for="since">changed since</label>
+        <input id="since" name="since" size={20} defaultValue={since} placeholder="no difference" />
         <button type="submit" class="primary">
           Show
         </button>
@@ -155,6 +172,17 @@ export function Graph() {
           onChoose={setChosen}
           onExpand={expand}
         />
+      )}
+      {since !== '' && shown.nodes.length > 0 && (
+        <section class="card" aria-label="difference">
+          <h2>
+            {changed.length === 0 ? 'Nothing changed' : plural(changed.length, 'edge')} since {since}
+          </h2>
+          <Plain
+            columns={['change', 'edge', 'from', 'to']}
+            rows={changed.slice(0, 200).map(({ change, type, from, to: end }) => [change, type, from, end])}
+          />
+        </section>
       )}
       {chosen !== '' && shown.nodes.length > 0 && (
         <section class="card" aria-label="chosen node">

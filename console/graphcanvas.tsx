@@ -61,6 +61,18 @@ export function GraphCanvas({ shown, chosen, roots, isOnPath, onChoose, onExpand
     pen.globalAlpha = shown.edges.length > 2_000 ? 0.35 : 1;
     line(shown.edges, colour('--soft'), 0.8);
     pen.globalAlpha = 1;
+    line(
+      shown.edges.filter(({ change }) => change === 'new'),
+      colour('--good'),
+      2.5,
+    );
+    pen.setLineDash([6 / scale, 4 / scale]);
+    line(
+      shown.edges.filter(({ change }) => change === 'gone'),
+      colour('--bad'),
+      2,
+    );
+    pen.setLineDash([]);
     line(shown.edges.filter(isOnPath), colour('--warm'), 2.5);
     const size = Math.max(shown.nodes.length > 600 ? 3 : 6, 1.6 / scale);
     for (const node of shown.nodes) {
@@ -157,6 +169,8 @@ function coloursOf(element: HTMLElement) {
     '--accent': of('--accent'),
     '--raised': of('--raised'),
     '--ink': of('--ink'),
+    '--good': of('--good'),
+    '--bad': of('--bad'),
   };
   element.style.color = '';
   return found;

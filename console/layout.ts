@@ -11,6 +11,8 @@ export interface Edge {
   readonly from: string;
   readonly to: string;
   readonly type: string;
+  /** Against an earlier instant; absent: it was there then and is now. */
+  readonly change?: 'new' | 'gone';
 }
 
 /**

@@ -36,25 +36,53 @@ async function loadProof(systemFrom: string, row: string, signal: AbortSignal): 
   return { proof, key: head.key, verifier, held: from !== null && from <= head.tree_size ? held : null };
 }
 
-export function Proof({ systemFrom, row }: { systemFrom: string; row: string }) {
-  const { value, error, isLoading } = useLoad(`${systemFrom}/${row}`, (signal) => loadProof(systemFrom, row, signal));
+/** Who wrote an entry, as its proof says: the words of the verifier, which quotes each name as JSON. */
+export interface Writer {
+  readonly principal: string;
+  readonly door: string;
+  readonly purpose: string | null;
+}
+
+const quoted = String.raw`("(?:[^"\\]|\\.)*")`;
+const writerPattern = new RegExp(`, by ${quoted} through ${quoted}(?:, purpose ${quoted})?$`);
+
+export interface RowProof {
+  readonly loaded: Loaded;
+  readonly steps: readonly string[];
+  readonly failure: string | null;
+  /** Null where nothing is proven. */
+  readonly writer: Writer | null;
+}
+
+/** The proof of a version, checked once it is there. */
+export function useProof(systemFrom: string, row: string) {
+  const { value, error, isLoading } = useLoad(`${systemFrom}/${row}`, async (signal): Promise<RowProof> => {
+    const loaded = await loadProof(systemFrom, row, signal);
+    const verdict = verdictOf(() => loaded.verifier.verifyProof(loaded.proof, loaded.key, loaded.held));
+    const found = verdict.steps.flatMap((step) => writerPattern.exec(step) ?? []);
+    const [, principal, door, purpose] = found;
+    const text = (literal: string): string => JSON.parse(literal) as string;
+    const writer =
+      principal === undefined || door === undefined
+        ? null
+        : { principal: text(principal), door: text(door), purpose: purpose === undefined ? null : text(purpose) };
+    return { loaded, ...verdict, writer };
+  });
+  return { value, error, isLoading };
+}
+
+export function Proof({ value, error, isLoading }: ReturnType<typeof useProof>) {
   const [isForged, setForged] = useState(false);
-  if (error)
+  if (error || value === undefined)
     return (
       <>
         <h2>Proof</h2>
         <Problem error={error} />
-      </>
-    );
-  if (value === undefined)
-    return (
-      <>
-        <h2>Proof</h2>
         <p class="soft">{isLoading ? 'Asking for the proof …' : ''}</p>
       </>
     );
-  const { proof, key, held, verifier } = value;
-  const verdict = verdictOf(() => verifier.verifyProof(isForged ? forged(proof, 'row', 40) : proof, key, held));
+  const { proof, key, held, verifier } = value.loaded;
+  const verdict = isForged ? verdictOf(() => verifier.verifyProof(forged(proof, 'row', 40), key, held)) : value;
   const checkpoint = JSON.parse(proof) as { checkpoint: string; origin: string };
   if (verdict.failure === null && !isForged) localStorage.setItem(headKey(checkpoint.origin), checkpoint.checkpoint);
   return (

@@ -5,7 +5,7 @@ import { keyOf } from './catalog.ts';
 import { instantText, isInstantColumn, plural, textOf } from './format.ts';
 import { Cell, Fields, Head, Heading, Instant, Problem, useLoad } from './parts.tsx';
 import { amend, link, place } from './place.ts';
-import { Proof } from './proof.tsx';
+import { Proof, useProof } from './proof.tsx';
 import { forever, literal, name } from './sql.ts';
 
 export interface Version {
@@ -63,37 +63,51 @@ export function Row() {
       {versions && chosen && (
         <>
           <Picture versions={versions} chosen={chosen} onChoose={(each) => amend({ version: String(each.systemFrom) })} />
-          <div class="panes">
-            <section class="card" aria-label="version">
-              <h2>
-                Believed <Instant ns={chosen.systemFrom} /> – <Instant ns={chosen.systemTo} />
-              </h2>
-              <p class="soft small">
-                True <Instant ns={chosen.validFrom} /> – <Instant ns={chosen.validTo} />
-              </p>
-              <Fields of={Object.entries(chosen.cells).filter(([each]) => each !== '_provenance')} />
-              {chosen.provenance && (
-                <>
-                  <h3>Provenance</h3>
-                  <Fields
-                    of={Object.entries(chosen.provenance)}
-                    nameOf={(each) => (each === 'recorded_at' ? 'system_from' : each)}
-                  />
-                </>
-              )}
-            </section>
-            <section class="card" aria-label="proof">
-              <Proof
-                key={String(chosen.systemFrom)}
-                systemFrom={String(chosen.systemFrom)}
-                row={textOf(chosen.cells['_pk'] ?? key)}
-              />
-            </section>
-          </div>
+          <Version key={String(chosen.systemFrom)} chosen={chosen} row={textOf(chosen.cells['_pk'] ?? key)} />
           <VersionTable versions={versions} chosen={chosen} onChoose={(each) => amend({ version: String(each.systemFrom) })} />
         </>
       )}
     </>
+  );
+}
+
+/** A version with what is said of it: where its values are from, who wrote them and for what, and the proof of both. */
+function Version({ chosen, row }: { chosen: Version; row: string }) {
+  const proof = useProof(String(chosen.systemFrom), row);
+  const writer = proof.value?.writer ?? null;
+  return (
+    <div class="panes">
+      <section class="card" aria-label="version">
+        <h2>
+          Believed <Instant ns={chosen.systemFrom} /> – <Instant ns={chosen.systemTo} />
+        </h2>
+        <p class="soft small">
+          True <Instant ns={chosen.validFrom} /> – <Instant ns={chosen.validTo} />
+        </p>
+        <Fields of={Object.entries(chosen.cells).filter(([each]) => each !== '_provenance')} />
+        {chosen.provenance && (
+          <>
+            <h3>Provenance</h3>
+            <Fields of={Object.entries(chosen.provenance)} nameOf={(each) => (each === 'recorded_at' ? 'system_from' : each)} />
+          </>
+        )}
+        {writer && (
+          <>
+            <h3>Written</h3>
+            <Fields
+              of={[
+                ['by', writer.principal],
+                ['through', writer.door],
+                ['for', writer.purpose ?? 'no purpose'],
+              ]}
+            />
+          </>
+        )}
+      </section>
+      <section class="card" aria-label="proof">
+        <Proof {...proof} />
+      </section>
+    </div>
   );
 }
 

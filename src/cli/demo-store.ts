@@ -59,7 +59,7 @@ async function fill(service: Service, curator: Remote): Promise<void> {
   }
   await write('/ingest/auto?object_type=Airport&primary_key=id', fixture('flights/airports.ndjson'));
   const { system_from: routed } = await write('/ingest/auto?object_type=Route&primary_key=id', fixture('flights/routes.ndjson'));
-  await request(curator, 'DELETE', '/types/Route/SQ-SIN-SYD', []);
+  for (const line of ['BA', 'QF', 'SQ']) await request(curator, 'DELETE', `/types/Route/${line}-SIN-SYD`, []);
 
   const text = { type: 'string' };
   await post('/types', {

@@ -14,6 +14,7 @@ const statement = (sql: string, more: Readonly<Record<string, string>> = {}): st
 /** The stories first, which stand in the store. */
 export async function viewsOf(page: Page): Promise<readonly ViewOfPage[]> {
   const stories = await storiesOf(page);
+  const believed = new URLSearchParams(stories[3]!.split('?')[1]).get('believed')!;
   const ready = ['.grid .row', 'text=proven in this browser', 'text=changed', 'canvas.graph', 'text=Derive again'];
   return [
     { name: 'home', href: hrefOf('home'), ready: 'section[aria-label=stories] a' },
@@ -34,6 +35,11 @@ export async function viewsOf(page: Page): Promise<readonly ViewOfPage[]> {
     { name: 'error', href: statement('SELECT vessl FROM Cover'), ready: '.problem' },
     { name: 'search', href: hrefOf('search', { q: 'baltik', type: 'Cover' }), ready: 'em.hit' },
     { name: 'graph', href: hrefOf('graph', { node: 'FRA' }), ready: 'canvas.graph' },
+    {
+      name: 'graph-since',
+      href: hrefOf('graph', { node: 'FRA', to: 'SYD', hops: '2', since: believed }),
+      ready: '[aria-label=difference] >> text="gone"',
+    },
     { name: 'memory', href: hrefOf('memory', { q: 'Aurelia' }), ready: 'article' },
     { name: 'watch', href: hrefOf('watch'), ready: '[role=log]' },
     { name: 'branches', href: hrefOf('branches'), ready: 'svg .node' },

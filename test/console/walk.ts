@@ -46,6 +46,7 @@ export async function run(stage: Stage, browser: Browser): Promise<readonly stri
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.waitForSelector('text=proven in this browser');
+    await page.waitForSelector('[aria-label=version] dd >> text="curator"');
   });
   await step('the palette finds a type', async () => {
     await page.keyboard.press('Control+k');
