@@ -1,7 +1,7 @@
 /**
  * Bodies of HTTP requests on any bytes. What must hold: a buffered body is taken exactly when it is UTF-8 JSON of at most
- * 64 levels without `__proto__`, and then means what JSON.parse says; an ingest body gives the same batches however it is
- * cut into chunks and whether rows are taken one by one or many at once, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
+ * 64 levels without `__proto__`, and then means what JSON.parse says, but with all digits of its integers; an
+ * ingest body gives the same batches however it is cut into chunks and whether rows are taken one by one or many at once, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
  */
 import { isUtf8 } from 'node:buffer';
 import { exactJson } from '../../../src/doors/http/exact-json.ts';
@@ -28,6 +28,7 @@ const bodies = [
   '[{"x":1e400},{"x":-1e400}]',
   '{"__proto__":{"a":1},"\\u005f_proto__":2,"constructor":{"prototype":3}}',
   `{"deep":${'['.repeat(62)}${']'.repeat(62)}}`,
+  '{"a":[9007199254740993,-9223372036854775808,0.30000000000000004],"9223372036854775807":"9223372036854775807"}',
   '{"a":1}{"a":2} {"a":NaN}\n{"a":01}\n{"a":"unfinished',
 ];
 
@@ -51,22 +52,26 @@ function checkBuffered(body: Buffer): void {
     assert(error.code === 'REL_INVALID', `code ${error.code}`);
     taken = false;
   }
-  const expected = body.length === 0 ? { value: undefined } : reference(body);
+  const expected = body.length === 0 ? '' : reference(body);
   assert(taken === (expected !== null), `taken: ${taken}`);
-  if (expected === null || expected.value === undefined) return;
-  const text = JSON.stringify(expected.value);
-  assert(JSON.stringify(value) === text, 'means what JSON.parse says');
-  assert(exactJson(value) === text, 'is written as it was read');
+  if (taken && body.length > 0) assert(exactJson(value) === expected, 'means what JSON.parse says, its integers exact');
 }
 
-function reference(body: Buffer): { readonly value: unknown } | null {
+const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const mark = 'all digits of ';
+
+/** The body as JSON.parse and JSON.stringify write it, but for integers that no double holds: those stand as they came. */
+function reference(body: Buffer): string | null {
   if (!isUtf8(body)) return null;
+  const text = body.toString('utf8');
   try {
-    const value: unknown = JSON.parse(body.toString('utf8'));
-    return isPlain(value, 0) ? { value } : null;
+    if (!isPlain(JSON.parse(text), 0)) return null;
   } catch {
     return null;
   }
+  const isUnsafe = (token: string): boolean => /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token));
+  const marked = text.replace(tokens, (token) => (isUnsafe(token) ? `"${mark}${token}"` : token));
+  return JSON.stringify(JSON.parse(marked)).replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1');
 }
 
 function isPlain(value: unknown, level: number): boolean {
