@@ -76,6 +76,22 @@ describe('purpose', () => {
     expect(same.status).toBe(200);
   });
 
+  test('one without a letter is malformed, not one that is not registered', async () => {
+    for (const [path, body] of [
+      ['/query', '{"sql":"SELECT 1"}'],
+      ['/query', '{"sql":"SELECT 1","purpose":"analytics"}'],
+      ['/ingest?object_type=T', '{"a":1}'],
+    ] as const) {
+      const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\nx-service-purpose:\r\nconnection: close\r\n`;
+      const text = await sendRaw(world.door.port, `${head}content-length: ${body.length}\r\n\r\n${body}`);
+      expect([path, text.slice(0, 13), text]).toEqual([
+        path,
+        'HTTP/1.1 400 ',
+        expect.stringContaining('x-service-purpose is empty'),
+      ]);
+    }
+  });
+
   test('of an ingest comes from its query string', async () => {
     await world.call('POST', '/ingest?object_type=T&purpose=analytics', '{"a":1}');
     expect(world.records[0]?.request).toMatchObject({ action: 'ingest', purpose: 'analytics' });

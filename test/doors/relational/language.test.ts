@@ -183,6 +183,15 @@ test('a table is made of a query and filled, and rows go from table to table by 
   await expect(client.query('CREATE TABLE NotMade AS SELECT nope FROM A')).rejects.toMatchObject({ position: '32' });
 });
 
+test('a column id without PRIMARY KEY acts as key, and DOUBLE is a type of columns', async () => {
+  await client.query('CREATE TABLE Keyless (id int, x DOUBLE, y double precision)');
+  await client.query('INSERT INTO Keyless VALUES (1, 0.5, 2)');
+  expect(await stateOf(client.query('INSERT INTO Keyless VALUES (1, 7, 7)'))).toBe('23505');
+  const upsert = 'INSERT INTO Keyless VALUES (1, 1.5, 3) ON CONFLICT (id) DO UPDATE SET x = EXCLUDED.x';
+  expect(await client.query(upsert)).toMatchObject({ rowCount: 1 });
+  expect((await client.query('SELECT id, x, y FROM Keyless')).rows).toEqual([{ id: '1', x: 1.5, y: 2 }]);
+});
+
 test('a view is asked each time, replaced and dropped; catalogues tell it from a materialized one', async () => {
   const sums = async (): Promise<unknown> => (await client.query('SELECT n, k FROM PerN ORDER BY n NULLS LAST')).rows;
   expect((await client.query('CREATE VIEW PerN AS SELECT n, count(*)::int AS k FROM B GROUP BY n')).command).toBe('CREATE');
