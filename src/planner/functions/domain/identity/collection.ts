@@ -54,6 +54,8 @@ export class Collection {
   #bits: Map<string, number>[] = [];
   readonly #blocks = new Map<string, number[]>();
   readonly #byNode = new Map<string, number>();
+  /** By row, bits of shared keys: zero but while rows are looked for. */
+  #said: Uint32Array | null = null;
   #bytes = 0;
 
   private constructor(type: string) {
@@ -141,17 +143,26 @@ export class Collection {
    */
   withKeys(keys: Iterable<string>, own: Collection): readonly Entity[] {
     const size = Math.max(this.size, own.size) + assumedRows;
-    const shared = new Map<number, number>();
+    const shared: number[] = [];
+    this.#said ??= new Uint32Array(this.size);
     for (const key of keys) {
       const block = this.#blocks.get(key);
       if (block === undefined || block.length > blockMax || (own !== this && own.#isCommon(key))) continue;
       const length = own === this ? block.length : Math.max(block.length, own.#blocks.get(key)?.length ?? 0);
       // Whole numbers: their sum is the same in any order.
       const said = Math.round(64 * Math.log2(size / length));
-      for (const at of block) shared.set(at, (shared.get(at) ?? 0) + said);
+      for (const at of block) {
+        if (this.#said[at] === 0) shared.push(at);
+        this.#said[at]! += said;
+      }
     }
     const least = 64 * sharedBitsMin * Math.log2(size);
-    return [...shared].flatMap(([at, said]) => (said < least ? [] : this.entities[at]!));
+    const found: Entity[] = [];
+    for (const at of shared) {
+      if (this.#said[at]! >= least) found.push(this.entities[at]!);
+      this.#said[at] = 0;
+    }
+    return found;
   }
 
   /** Rows that have an identifier or a word, however many others have it. */

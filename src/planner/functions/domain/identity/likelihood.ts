@@ -41,39 +41,129 @@ const marginBits = 5;
 /** Kinds of which one value is of one thing. */
 const sole = new Set('iban imei mac card vin imo mmsi lei isin mrz wallet id email'.split(' '));
 
-/** `a` and `b` are rows of these collections. */
-export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collection): Likelihood {
-  const bits: Record<string, number> = {};
-  let sum = -Math.max(of.priorBits, other.priorBits) - marginBits;
-  let context = 0;
-  for (const [i, group] of of.groups.entries()) {
-    const j = other === of ? i : other.groups.findIndex(({ name }) => name === group.name);
-    const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
-    if (!left || !right) continue;
-    const rarity = (text: string): number => Math.min(of.bits(i, text), other.bits(j, text));
-    const said = speaks(group, left, right, rarity);
-    bits[group.name] = Math.round(said * 100) / 100;
-    if (said > 0 && isContext(group)) context += said;
-    else sum += said;
-  }
-  sum += Math.min(contextMost, context);
-  return { score: 1 / (1 + 2 ** -sum), bits };
+/** Rows that are less likely one than this are not linked. */
+const linkScoreMin = 0.5;
+/** Bits below which the score is less than that, and a little for sums that are rounded. */
+const linkBitsMin = -1e-6;
+
+/** How a group is weighed, by its place in its collection. */
+interface Weighing {
+  /** Places of groups of words, those that say most first: to compare words takes long. */
+  readonly words: readonly number[];
+  readonly areContext: readonly boolean[];
+  /** Bits of agreement, at most. */
+  readonly most: readonly number[];
 }
 
-function speaks(group: Collection['groups'][number], left: Feature, right: Feature, rarity: (text: string) => number): number {
-  if (left.kind === 'words' && right.kind === 'words') {
-    const { likeness, shared, codes } = compareWords(left.words, right.words, rarity);
-    const { most, against, unlike, alike } = codes === 'same' && isTitle(group.name) ? weights.coded : weightOf(group);
-    // Two models of a series have all but a number in common.
-    if (codes === 'other' && isTitle(group.name)) return -against;
-    const share = Math.min(1, Math.max(0, (likeness - unlike) / (alike - unlike)));
-    return share * Math.min(most, shared) - (1 - share) * against;
+const weighings = new WeakMap<Collection, Weighing>();
+
+function weighingOf(collection: Collection): Weighing {
+  const known = weighings.get(collection);
+  if (known !== undefined) return known;
+  const { groups } = collection;
+  const most = groups.map((group) => (isTitle(group.name) ? weights.coded.most : weightOf(group).most));
+  const words = groups.flatMap(({ comparison }, i) => (comparison === 'name' || comparison === 'text' ? [i] : []));
+  words.sort((a, b) => most[b]! - most[a]!);
+  const made = { words, areContext: groups.map(isContext), most };
+  weighings.set(collection, made);
+  return made;
+}
+
+/** `a` and `b` are rows of these collections; null where they are not to be linked, which is mostly told before all is compared. */
+export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collection): Likelihood | null {
+  const { groups } = of;
+  const { words, areContext, most } = weighingOf(of);
+  const before = -Math.max(of.priorBits, other.priorBits) - marginBits;
+  const said: (number | null)[] = [];
+  // Bits if all words that are not compared yet agree.
+  let plain = before;
+  let context = 0;
+  for (let i = 0; i < groups.length; i++) {
+    const j = placeIn(other, of, i);
+    const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
+    said.push(null);
+    if (!left || !right) continue;
+    const isOpen = left.kind === 'words' && right.kind === 'words';
+    const bits = isOpen ? most[i]! : valuesSpeak(groups[i]!, left, right, (text) => rarityOf(of, i, other, j, text));
+    if (!isOpen) said[i] = bits;
+    if (areContext[i] && bits > 0) context += bits;
+    else plain += bits;
   }
-  if (left.kind === 'number' && right.kind === 'number') return ofNumbers(left.value, right.value, rarity(String(left.value)));
+  if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
+  for (const i of words) {
+    const j = placeIn(other, of, i);
+    const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
+    if (left?.kind !== 'words' || right?.kind !== 'words') continue;
+    const bits = wordsSpeak(groups[i]!, left.words, right.words, (text) => rarityOf(of, i, other, j, text));
+    said[i] = bits;
+    if (areContext[i]) context -= most[i]!;
+    else plain -= most[i]!;
+    if (areContext[i] && bits > 0) context += bits;
+    else plain += bits;
+    if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
+  }
+  return inTheirOrder(groups, said, areContext, before);
+}
+
+/** Sums run in the order of the groups, so that they are rounded in one way. */
+function inTheirOrder(
+  groups: Collection['groups'],
+  said: readonly (number | null)[],
+  areContext: readonly boolean[],
+  before: number,
+): Likelihood | null {
+  const bits: Record<string, number> = {};
+  let sum = before;
+  let context = 0;
+  for (const [i, each] of said.entries()) {
+    if (each === null) continue;
+    bits[groups[i]!.name] = Math.round(each * 100) / 100;
+    if (each > 0 && areContext[i]) context += each;
+    else sum += each;
+  }
+  sum += Math.min(contextMost, context);
+  const score = 1 / (1 + 2 ** -sum);
+  return score < linkScoreMin ? null : { score, bits };
+}
+
+/** The place in another collection of a group of this one; below zero where it has none such. */
+function placeIn(other: Collection, of: Collection, i: number): number {
+  return other === of ? i : other.groups.findIndex(({ name }) => name === of.groups[i]!.name);
+}
+
+function rarityOf(of: Collection, i: number, other: Collection, j: number, text: string): number {
+  const rarity = of.bits(i, text);
+  return of === other ? rarity : Math.min(rarity, other.bits(j, text));
+}
+
+function wordsSpeak(
+  group: Collection['groups'][number],
+  left: readonly Word[],
+  right: readonly Word[],
+  rarity: (text: string) => number,
+): number {
+  const { likeness, shared, codes } = compareWords(left, right, rarity);
+  const { most, against, unlike, alike } = codes === 'same' && isTitle(group.name) ? weights.coded : weightOf(group);
+  // Two models of a series have all but a number in common.
+  if (codes === 'other' && isTitle(group.name)) return -against;
+  const share = Math.min(1, Math.max(0, (likeness - unlike) / (alike - unlike)));
+  return share * Math.min(most, shared) - (1 - share) * against;
+}
+
+function valuesSpeak(
+  group: Collection['groups'][number],
+  left: Feature,
+  right: Feature,
+  rarity: (text: string) => number,
+): number {
+  if (left.kind === 'number' && right.kind === 'number') {
+    return ofNumbers(left.value, right.value, () => rarity(String(left.value)));
+  }
   if (left.kind !== 'value' || right.kind !== 'value') return 0;
-  if (group.comparison === 'date') return ofDates(left.text, right.text, rarity(left.text), group.name === 'birth');
-  if (group.comparison === 'reference') return ofReferences(left.text, right.text, rarity(left.text));
-  return ofIdentifiers(left.text, right.text, rarity(left.text));
+  const rare = (): number => rarity(left.text);
+  if (group.comparison === 'date') return ofDates(left.text, right.text, rare, group.name === 'birth');
+  if (group.comparison === 'reference') return ofReferences(left.text, right.text, rare);
+  return ofIdentifiers(left.text, right.text, rare);
 }
 
 /** Texts other than titles, numbers, and references that many rows may share. */
@@ -104,7 +194,7 @@ export function compareWords(
   let hasCode = false;
   let hasLeftCode = false;
   for (const word of left) {
-    const at = right.findIndex((each, j) => isTaken[j] === 0 && each.text === word.text);
+    const at = placeOf(word.text, right, isTaken);
     if (at < 0) open.push(word);
     else {
       isTaken[at] = 1;
@@ -115,14 +205,14 @@ export function compareWords(
   for (const word of open) {
     let best = 0;
     let at = -1;
-    right.forEach((each, j) => {
-      if (isTaken[j] === 1) return;
-      const likeness = likenessOf(word, each);
+    for (let j = 0; j < right.length; j++) {
+      if (isTaken[j] === 1) continue;
+      const likeness = likenessOf(word, right[j]!);
       if (likeness > best) [best, at] = [likeness, j];
-    });
+    }
     const own = rarity(word.text) * word.weight;
     if (at < 0) {
-      leftOnly += own * newness(word, right);
+      leftOnly += own * newness(word, right, isTaken);
       hasLeftCode ||= isCode(word);
       continue;
     }
@@ -133,11 +223,12 @@ export function compareWords(
   }
   let rightOnly = 0;
   let hasRightCode = false;
-  right.forEach((word, j) => {
-    if (isTaken[j] === 1) return;
-    rightOnly += rarity(word.text) * word.weight * newness(word, left);
+  for (let j = 0; j < right.length; j++) {
+    if (isTaken[j] === 1) continue;
+    const word = right[j]!;
+    rightOnly += rarity(word.text) * word.weight * newness(word, left, null);
     hasRightCode ||= isCode(word);
-  });
+  }
   const apart = leftOnly === 0 || rightOnly === 0 ? (leftOnly + rightOnly) * subsetShare : leftOnly + rightOnly;
   return {
     likeness: shared === 0 ? 0 : shared / (shared + apart),
@@ -146,44 +237,55 @@ export function compareWords(
   };
 }
 
-/** How much of a word none of the others says: of one that is repeated with a slip of the hand, little. */
-function newness(word: Word, others: readonly Word[]): number {
+function placeOf(text: string, words: readonly Word[], isTaken: Uint8Array): number {
+  for (let j = 0; j < words.length; j++) if (isTaken[j] === 0 && words[j]!.text === text) return j;
+  return -1;
+}
+
+/**
+ * How much of a word none of the others says: of one that is repeated with a slip of the hand, little. Only those that are `isTaken`
+ * count where the word is known to be like none of the rest.
+ */
+function newness(word: Word, others: readonly Word[], isTaken: Uint8Array | null): number {
   if (word.kind === 'initial' || word.text.length < 3) return 1;
   let most = 0;
-  for (const other of others) if (other.kind !== 'initial') most = Math.max(most, likenessOf(word, other));
+  for (let j = 0; j < others.length; j++) {
+    if (isTaken?.[j] === 0 || others[j]!.kind === 'initial') continue;
+    most = Math.max(most, likenessOf(word, others[j]!));
+  }
   return 1 - most;
 }
 
-function isCode({ text }: Word): boolean {
-  return text.length > 2 && /\d/.test(text);
+function isCode({ text, hasDigit }: Word): boolean {
+  return hasDigit && text.length > 2;
 }
 
-function ofNumbers(a: number, b: number, rarity: number): number {
-  if (a === b) return Math.min(5, rarity);
+function ofNumbers(a: number, b: number, rarity: () => number): number {
+  if (a === b) return Math.min(5, rarity());
   const isYear = Number.isInteger(a) && Number.isInteger(b) && Math.min(a, b) > 1500 && Math.max(a, b) < 2100;
   if (isYear) return Math.abs(a - b) === 1 ? -10.5 : -12;
   const far = Math.abs(a - b) / Math.max(Math.abs(a), Math.abs(b));
   return far < 0.05 ? 1.5 : far < 0.25 ? 0 : far < 0.5 ? -1 : -2.5;
 }
 
-function ofDates(a: string, b: string, rarity: number, isBirth: boolean): number {
-  if (a === b) return Math.min(12, rarity);
+function ofDates(a: string, b: string, rarity: () => number, isBirth: boolean): number {
+  if (a === b) return Math.min(12, rarity());
   const against = isBirth ? -8 : -3;
-  const [left, right] = [/^(\d{4})-(\d{2})-(\d{2})$/.exec(a), /^(\d{4})-(\d{2})-(\d{2})$/.exec(b)];
-  if (!left || !right) return a.slice(0, 4) === b.slice(0, 4) ? 0 : against;
-  const [, y, m, d] = left;
-  const [, y2, m2, d2] = right;
-  if (y === y2 && m === d2 && d === m2) return 5;
+  const isSameYear = a.slice(0, 4) === b.slice(0, 4);
+  if (!isDay.test(a) || !isDay.test(b)) return isSameYear ? 0 : against;
+  if (isSameYear && a.slice(5, 7) === b.slice(8) && a.slice(8) === b.slice(5, 7)) return 5;
   let same = 0;
   for (let i = 0; i < a.length; i++) if (a[i] === b[i]) same++;
   // One digit is another, or two are in each other's place.
   const isSlip = same >= 9 || (same === 8 && sortLetters(a) === sortLetters(b));
   if (isSlip) return 4;
-  return y === y2 ? against / 3 : against;
+  return isSameYear ? against / 3 : against;
 }
 
-function ofReferences(a: string, b: string, rarity: number): number {
-  if (a === b) return Math.min(13, rarity);
+const isDay = /^\d{4}-\d{2}-\d{2}$/;
+
+function ofReferences(a: string, b: string, rarity: () => number): number {
+  if (a === b) return Math.min(13, rarity());
   return isOneSlip(a, b) ? 2 : 0;
 }
 
@@ -191,14 +293,15 @@ function ofReferences(a: string, b: string, rarity: number): number {
 function isOneSlip(a: string, b: string): boolean {
   if (a.length !== b.length || a.length < 6) return false;
   let changed = 0;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) changed++;
+  for (let i = 0; i < a.length && changed < 3; i++) if (a[i] !== b[i]) changed++;
   return changed === 1 || (changed === 2 && sortLetters(a) === sortLetters(b));
 }
 
-function ofIdentifiers(a: string, b: string, rarity: number): number {
-  const [kind = ''] = a.split(' ', 1);
+function ofIdentifiers(a: string, b: string, rarity: () => number): number {
+  // A kind stands before each value.
+  const kind = a.slice(0, a.indexOf(' '));
   const isSole = sole.has(kind);
-  if (a === b) return Math.min(isSole ? 20 : 13, rarity + (isSole ? 6 : 0));
+  if (a === b) return Math.min(isSole ? 20 : 13, rarity() + (isSole ? 6 : 0));
   if (!b.startsWith(`${kind} `)) return 0;
   if (isOneSlip(a, b)) return 2;
   return isSole && kind !== 'email' ? -5 : -1.5;

@@ -36,7 +36,6 @@ export interface Cluster {
   readonly canonical: string;
 }
 
-export const linkScoreMin = 0.5;
 /** More rows than that are no one thing: a value that many share joins them. */
 const membersMax = 4_096;
 const looksPerPair = 100;
@@ -129,21 +128,17 @@ export class Linkage {
     for (const other of this.#collections.values()) {
       for (const candidate of other.withKeys(keys, own)) {
         if (candidate === entity) continue;
-        const [left, right] = inOrder(
-          rowId({ type: entity.type, key: entity.nodeId }),
-          rowId({ type: candidate.type, key: candidate.nodeId }),
-        );
-        if (known.has(`${left}\u0001${right}`)) continue;
         if (++this.#pairs % pairsAtOnce === 0) {
           this.#look(pairsAtOnce * looksPerPair);
           yield;
         }
         // The smaller id first: sums run in one order, whichever of the two is asked about.
-        const isFirst = left === rowId({ type: entity.type, key: entity.nodeId });
-        const { score, bits } = isFirst
-          ? likelihoodOf(entity, own, candidate, other)
-          : likelihoodOf(candidate, other, entity, own);
-        if (score >= linkScoreMin) found.push({ a: left, b: right, score, bits });
+        const isFirst = (compareText(entity.type, candidate.type) || compareText(entity.nodeId, candidate.nodeId)) < 0;
+        const likelihood = isFirst ? likelihoodOf(entity, own, candidate, other) : likelihoodOf(candidate, other, entity, own);
+        if (likelihood === null) continue;
+        const id = rowId({ type: candidate.type, key: candidate.nodeId });
+        const link = { a: isFirst ? rowId(row) : id, b: isFirst ? id : rowId(row), ...likelihood };
+        if (!known.has(keyOf(link))) found.push(link);
       }
     }
     return found;

@@ -35,6 +35,11 @@ export function textWord(text: string): Word {
   return wordOf(text, /^\d/.test(text) ? 'number' : /^\p{L}$/u.test(text) ? 'initial' : 'word');
 }
 
+const distanceWeight = 1.3;
+const slipLikenessMin = 0.55;
+/** For each letter: further apart, words are not alike. A little more than that, since sums are rounded. */
+const distanceMost = (1 - slipLikenessMin) / distanceWeight + 1e-6;
+
 /** 0 to 1; less than half is nothing. */
 export function likenessOf(left: Word, right: Word): number {
   const [a, b] = [left.text, right.text];
@@ -45,16 +50,16 @@ export function likenessOf(left: Word, right: Word): number {
   if (longer < 4) return 0;
   if (left.kind === 'number' && right.kind === 'number') return a.length === b.length && changedLetters(a, b) === 1 ? 0.6 : 0;
   const shorter = Math.min(a.length, b.length);
-  const isBeginning = shorter >= 3 && (a.startsWith(b) || b.startsWith(a));
+  const isBeginning = shorter >= 3 && (a.length > b.length ? a.startsWith(b) : b.startsWith(a));
   // Another digit is another model.
-  if (isNumber || /\d/.test(a) || /\d/.test(b)) return isBeginning && shorter >= 5 ? 0.85 : 0;
-  if (left.groups.length > 0 && left.groups.some((group) => right.groups.includes(group))) return 0.9;
+  if (isNumber || left.hasDigit || right.hasDigit) return isBeginning && shorter >= 5 ? 0.85 : 0;
+  if (left.groups.length > 0 && right.groups.length > 0 && left.groups.some((group) => right.groups.includes(group))) return 0.9;
   if (left.spelling === right.spelling) return 0.95;
   if (isBeginning) return 0.6 + 0.3 * (shorter / longer);
   if (longer - shorter > 2 || (a[0] !== b[0] && a[1] !== b[1] && a[0] !== b[1])) return 0;
-  const distance = distanceOf(a, b);
-  const likeness = 1 - (1.3 * distance) / longer;
-  return likeness < 0.55 ? 0 : Math.min(0.95, likeness);
+  const distance = distanceOf(a, b, distanceMost * longer);
+  const likeness = 1 - (distanceWeight * distance) / longer;
+  return likeness < slipLikenessMin ? 0 : Math.min(0.95, likeness);
 }
 
 /** Places in which two texts of one length differ, two neighbours in each other's place counting once. */

@@ -27,6 +27,7 @@ export interface NameWord {
   /** The spelling without its vowels, but for a first one. */
   readonly consonants: string;
   readonly groups: readonly number[];
+  readonly hasDigit: boolean;
 }
 
 export interface NameFeatures {
@@ -129,6 +130,7 @@ export function wordOf(written: string, kind: WordKind): NameWord {
     spelling,
     consonants: kind === 'number' ? text : consonantsOf(spelling),
     groups: nicknameGroups.get(spelling) ?? [],
+    hasDigit: /\d/.test(text),
   };
 }
 

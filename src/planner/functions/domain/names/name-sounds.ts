@@ -41,44 +41,56 @@ export function consonantsOf(spelling: string): string {
 /** Two letters in each other's place are a slip of the hand, seldom another name. */
 const turnCost = 0.6;
 
-/** Changes from one spelling to another: a vowel costs half, and what ends a word, which often says the gender, costs more. */
-export function distanceOf(left: string, right: string): number {
+/** Rows of the table of distances, and what each letter of the right word costs: written anew by each call. */
+let rows = [0, 1, 2, 3].map(() => new Float64Array(32));
+
+/**
+ * Changes from one spelling to another: a vowel costs half, and what ends a word, which often says the gender, costs more. Infinity
+ * where it is certain that they are more than `most`.
+ */
+export function distanceOf(left: string, right: string, most = Infinity): number {
   const width = right.length + 1;
-  let before = new Float64Array(width);
-  let row = new Float64Array(width);
-  let earlier = new Float64Array(width);
-  for (let j = 1; j < width; j++) row[j] = row[j - 1]! + costOf(right, j - 1);
+  if (width > rows[0]!.length) rows = rows.map(() => new Float64Array(2 * width));
+  let [before, row, earlier] = rows as [Float64Array, Float64Array, Float64Array];
+  const costs = rows[3]!;
+  row[0] = 0;
+  for (let j = 1; j < width; j++) {
+    costs[j] = costOf(right, j - 1);
+    row[j] = row[j - 1]! + costs[j]!;
+  }
+  let leastBefore = 0;
   for (let i = 1; i <= left.length; i++) {
     [earlier, before, row] = [before, row, earlier];
-    row[0] = before[0]! + costOf(left, i - 1);
+    const letter = left.charCodeAt(i - 1);
+    const own = costOf(left, i - 1);
+    row[0] = before[0]! + own;
+    let least = row[0]!;
     for (let j = 1; j < width; j++) {
-      const isSame = left[i - 1] === right[j - 1];
-      const swap = isSame
-        ? 0
-        : isOneSound(left[i - 1]!, right[j - 1]!)
-          ? 0.5
-          : Math.max(costOf(left, i - 1), costOf(right, j - 1));
-      let cost = Math.min(before[j]! + costOf(left, i - 1), row[j - 1]! + costOf(right, j - 1), before[j - 1]! + swap);
-      const isTurned = i > 1 && j > 1 && left[i - 1] === right[j - 2] && left[i - 2] === right[j - 1];
+      const other = right.charCodeAt(j - 1);
+      const swap = letter === other ? 0 : isOneSound(letter, other) ? 0.5 : Math.max(own, costs[j]!);
+      let cost = Math.min(before[j]! + own, row[j - 1]! + costs[j]!, before[j - 1]! + swap);
+      const isTurned = i > 1 && j > 1 && letter === right.charCodeAt(j - 2) && left.charCodeAt(i - 2) === other;
       if (isTurned) cost = Math.min(cost, earlier[j - 2]! + turnCost);
       row[j] = cost;
+      if (cost < least) least = cost;
     }
+    // Letters in each other's place go back by two rows.
+    if (least > most && leastBefore > most) return Infinity;
+    leastBefore = least;
   }
   return row[width - 1]!;
 }
 
-function isOneSound(left: string, right: string): boolean {
-  const pair = left < right ? left + right : right + left;
-  return (
-    pair === 'ou' ||
-    pair === 'ei' ||
-    pair === 'dt' ||
-    pair === 'gk' ||
-    pair === 'bp' ||
-    pair === 'sz' ||
-    pair === 'sš' ||
-    pair === 'fv'
-  );
+const pairsOfOneSound = new Set(
+  ['ou', 'ei', 'dt', 'gk', 'bp', 'sz', 's\u0161', 'fv'].map((pair) => pairOf(pair.charCodeAt(0), pair.charCodeAt(1))),
+);
+
+function isOneSound(left: number, right: number): boolean {
+  return pairsOfOneSound.has(left < right ? pairOf(left, right) : pairOf(right, left));
+}
+
+function pairOf(first: number, second: number): number {
+  return first * 65_536 + second;
 }
 
 function costOf(word: string, i: number): number {
