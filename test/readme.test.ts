@@ -112,7 +112,7 @@ test('every example of README and docs does and prints what they say', async () 
     if (block.text.includes('kill -9')) await gone();
   }
   await shell.end();
-}, 180_000);
+}, 900_000);
 
 /** Runs pieces of script in one bash, so that variables last. */
 class Shell {

@@ -397,28 +397,37 @@ export class JobScheduler {
     if (job.definition.once === true) return this.#record(failed);
     const { alertOf, warn } = this.#parts;
     try {
-      await this.#tend((invocation) => {
-        const alerts = alertOf(invocation, job, run, why);
-        return invocation.submit({ kind: 'record-run', run: failed, alerts });
-      }, job);
+      await this.#tend(
+        (invocation) => {
+          const alerts = alertOf(invocation, job, run, why);
+          return invocation.submit({ kind: 'record-run', run: failed, alerts });
+        },
+        { path: job.path, branch: job.branch },
+      );
     } catch (refused) {
       if (!(refused instanceof ServiceError) || refused.code === 'REL_UNAVAILABLE') throw refused;
       warn(`the job ${job.id} is paused, and its owner has no alert: ${refused.code} ${refused.message}`);
       await this.#record(failed);
     }
-    await this.#tend((invocation) => invocation.submit({ kind: 'change-job', id: job.id, change: 'paused', reason: why }));
+    const pause = { kind: 'change-job', id: job.id, change: 'paused', reason: why } as const;
+    await this.#tend((invocation) => invocation.submit(pause), this.#pathOf(job.id));
   }
 
   #record(run: RunRecord): Promise<void> {
     // Fails for a result that JSON can't say before anything is written.
     canonicalJson(run.result);
-    return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }));
+    return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }), this.#pathOf(run.job));
   }
 
-  /** `at`: the path and branch that are written to. */
-  async #tend(act: (invocation: Invocation) => Promise<unknown>, at?: Pick<JobRecord, 'path' | 'branch'>): Promise<void> {
-    const request = { action: 'administer', purpose: null, correlationId: this.#parts.ids.next() } as const;
-    const caller = at === undefined ? caretaker : { ...caretaker, path: at.path, branch: at.branch };
-    await this.#parts.gate.invoke(caller, request, act);
+  /** What is on record of a job lies where the job does: nobody else learns that it ran. */
+  #pathOf(job: string | null): Pick<Caller, 'path'> {
+    return { path: (job === null ? null : this.#parts.jobs.job(job)?.path) ?? null };
+  }
+
+  /** `at`: the path, and the branch, that are written to. */
+  async #tend(act: (invocation: Invocation) => Promise<unknown>, at: Partial<Pick<JobRecord, 'path' | 'branch'>>): Promise<void> {
+    const correlationId = this.#parts.ids.next();
+    const request = { action: 'administer', purpose: null, correlationId, whileSuspended: true } as const;
+    await this.#parts.gate.invoke({ ...caretaker, ...at }, request, act);
   }
 }
