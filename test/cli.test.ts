@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { loadSettings } from '../src/config.ts';
 import { main } from '../src/main.ts';
 import { checkBoot } from '../src/service.ts';
+import { anyPorts } from './any-ports.ts';
 import { freePort } from './clients/free-port.ts';
 import { beginStore } from './harness.ts';
 
@@ -27,8 +28,7 @@ const freshDirectory = (): string => join(home, `data-${directories++}`);
 const cleanEnv = {
   PATH: process.env['PATH'],
   HOME: home,
-  SERVICE_PORT: '0',
-  SERVICE_ADMIN_BIND: '127.0.0.1:0',
+  ...anyPorts,
 };
 
 /** Holds a log. */

@@ -4,13 +4,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anyPorts } from './any-ports.ts';
 import { beginStore } from './harness.ts';
 
 const root = join(import.meta.dirname, '..');
 const home = mkdtempSync(join(tmpdir(), 'annals-proof-'));
 const data = join(home, 'data');
 const at = (name: string): string => join(home, name);
-const env = { PATH: process.env['PATH'], HOME: home, SERVICE_PORT: '0', SERVICE_ADMIN_BIND: '127.0.0.1:0' };
+const env = { PATH: process.env['PATH'], HOME: home, ...anyPorts };
 let server: ChildProcess | undefined;
 
 afterAll(() => {

@@ -419,7 +419,7 @@ export class JobScheduler {
     return this.#tend((invocation) => invocation.submit({ kind: 'record-run', run, alerts: null }), this.#pathOf(run.job));
   }
 
-  /** What is on record of a job lies where the job does: nobody else learns that it ran. */
+  /** The records of a job lie where the job does: nobody else learns that it ran. */
   #pathOf(job: string | null): Pick<Caller, 'path'> {
     return { path: (job === null ? null : this.#parts.jobs.job(job)?.path) ?? null };
   }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { anyPorts } from '../../any-ports.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
@@ -29,9 +30,7 @@ export class ServerProcess {
       env: {
         PATH: process.env['PATH'],
         HOME: directory,
-        SERVICE_PORT: '0',
-        SERVICE_ADMIN_BIND: '127.0.0.1:0',
-        SERVICE_RELATIONAL_PORT: '0',
+        ...anyPorts,
         ...env,
       },
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -7,6 +7,7 @@ import { doorStatuses } from '../../../src/doors/doors.ts';
 import type { HttpDoor } from '../../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { Service, type ServiceDependencies } from '../../../src/service.ts';
+import { anyPorts } from '../../any-ports.ts';
 import { type Reply, send } from './door-world.ts';
 
 export const adminSecret = 'admin-secret-for-tests';
@@ -35,18 +36,7 @@ export class StoreWorld {
   ): Promise<StoreWorld> {
     const env: Record<string, string> = {
       SERVICE_IN_MEMORY: 'true',
-      SERVICE_PORT: '0',
-      SERVICE_RELATIONAL_PORT: '0',
-      SERVICE_OBJECT_PORT: '0',
-      SERVICE_KV_PORT: '0',
-      SERVICE_COLUMNAR_NATIVE_PORT: '0',
-      SERVICE_DOCUMENT_PORT: '0',
-      SERVICE_GRAPH_BINARY_PORT: '0',
-      SERVICE_COLUMNAR_HTTP_PORT: '0',
-      SERVICE_GRPC_PORT: '0',
-      SERVICE_FLIGHT_PORT: '0',
-      SERVICE_GRAPH_HTTP_PORT: '0',
-      SERVICE_ADMIN_BIND: '127.0.0.1:0',
+      ...anyPorts,
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_QUERY_QUOTA: '1000000000',
       SERVICE_RATE_LIMIT_RPS: '1000000',
