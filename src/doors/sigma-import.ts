@@ -1,6 +1,7 @@
 /** Imports Sigma rules, on a route and as a tool: good ones stay, whatever is wrong with the others. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { PlannerDoor } from '../planner/planner-contract.ts';
 import { record } from './schema-check.ts';
@@ -48,11 +49,18 @@ export interface SigmaImport {
 
 export async function importSigma(
   invocation: Invocation,
-  planner: Pick<PlannerDoor, 'readSigma'>,
+  planner: Pick<PlannerDoor, 'readSigma' | 'turns'>,
   given: SigmaImport,
 ): Promise<Reply> {
   const texts = typeof given.rules === 'string' ? [given.rules] : given.rules;
-  const documents = texts.flatMap((text) => (typeof text === 'string' ? splitDocuments(text) : [exactJson(text)]));
+  const turn = planner.turns(given.signal);
+  const documents: string[] = [];
+  for (const text of texts)
+    for (const document of typeof text === 'string' ? splitDocuments(text) : [exactJson(text)]) {
+      if (documents.length === documentsMax) throw new ServiceError('REL_INVALID', `an import has at most ${documentsMax} rules`);
+      documents.push(document);
+      await turn();
+    }
   const { objectType } = given;
   invocation.describe({ template: 'sigma rules ?', literals: [String(documents.length)], objectType });
   const snapshot = invocation.snapshot();

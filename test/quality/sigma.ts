@@ -24,7 +24,7 @@ export interface LabelledEvent {
 
 const folder = new URL('../../fixtures/sigma/', import.meta.url);
 
-export const ruleTexts = (): readonly string[] => splitDocuments(readFileSync(new URL('rules.yml', folder), 'utf8'));
+export const ruleTexts = (): readonly string[] => [...splitDocuments(readFileSync(new URL('rules.yml', folder), 'utf8'))];
 
 export const labelledEvents = (): readonly LabelledEvent[] =>
   readFileSync(new URL('events.ndjson', folder), 'utf8')

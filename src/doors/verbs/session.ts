@@ -25,7 +25,7 @@ import type { Translator } from '../../planner/languages/translator.ts';
 
 /** The services of the store that verbs need beside the gate. */
 export interface VerbDependencies {
-  readonly planner: Pick<PlannerDoor, 'query' | 'session' | 'readSigma'>;
+  readonly planner: Pick<PlannerDoor, 'query' | 'session' | 'readSigma' | 'turns'>;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly embedder: Embedder | null;

@@ -239,6 +239,7 @@ export class DoorWorld {
         return this.answer(request, invocation);
       },
       readSigma: async () => [],
+      turns: () => async () => undefined,
     };
   }
 

@@ -24,7 +24,7 @@ const rows = columnsOf(events);
 export function seeds(): Uint8Array[] {
   const text = readFileSync(new URL('../../../fixtures/sigma/rules.yml', import.meta.url), 'utf8');
   const encoder = new TextEncoder();
-  return [...splitDocuments(text).filter((_, i) => i % 3 === 0), correlation].map((each) => encoder.encode(each));
+  return [...[...splitDocuments(text)].filter((_, i) => i % 3 === 0), correlation].map((each) => encoder.encode(each));
 }
 
 export function run(bytes: Uint8Array): void {

@@ -1,9 +1,8 @@
 /** /rules: rules that raise alerts, and rules by which rows are fused. Source: specification, "Other HTTP routes". */
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { testPast } from '../../../planner/standing/rules/past-test.ts';
-import { readDocuments } from '../../../planner/standing/sigma/parse.ts';
 import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../rules.ts';
 import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../../sigma-import.ts';
 import type { FastifyRequest } from '../context.ts';
@@ -18,7 +17,7 @@ function readSigmaBody(given: Buffer, { headers }: FastifyRequest): unknown {
   if (!isUtf8(given)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
   const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
   const isJson = type === 'application/json' || /^\s*\{\s*"rules"/.test(given.toString('latin1', 0, 64));
-  return isJson ? parseJsonBody(given) : { rules: readDocuments(given) };
+  return isJson ? parseJsonBody(given) : { rules: isAscii(given) ? given.toString('latin1') : given.toString() };
 }
 
 const params = z.object({ id: z.string() });

@@ -2,7 +2,6 @@
  * Texts of Sigma rules into rules that can be compiled. Each document is read by itself: a wrong one spoils no other.
  * Source: Sigma rules specification 2.0, Sigma correlation rules specification 2.0.
  */
-import { isAscii } from 'node:buffer';
 import { createRequire } from 'node:module';
 import { type Condition, countParts, parseCondition } from './condition.ts';
 import { parseCorrelation } from './correlation-rule.ts';
@@ -21,40 +20,29 @@ export type Parsed =
   | { readonly document: SigmaDocument; readonly error: null }
   | { readonly document: null; readonly id: string | null; readonly title: string | null; readonly error: SigmaError };
 
-/** The documents of a text; those without content are left out. Markers stand at the beginning of a line, and nowhere else. */
-export function splitDocuments(text: string): readonly string[] {
-  const documents: string[] = [];
+/**
+ * The documents of a text, one after the other, since a text may be long; those without content are left out. Markers stand at the
+ * beginning of a line, and nowhere else. One that is larger than a rule may be is read as far as it takes to refuse it.
+ */
+export function* splitDocuments(text: string): Generator<string, void> {
   for (let start = 0; start <= text.length; ) {
-    const end = nextMark(text, start, (at) => text.charCodeAt(at));
+    const end = nextMark(text, start);
     const document = text
-      .slice(start, end)
+      .slice(start, Math.min(end, start + bounds.documentBytes + 5))
       .replace(/^---[^\S\n]*\n/, '')
       .trim();
     // Tested before it gets its line break: a text that is put together is copied when it is read.
-    if (hasContent.test(document)) documents.push(`${document}\n`);
+    if (hasContent.test(document)) yield `${document}\n`;
     start = end + 1;
   }
-  return documents;
 }
 
 const hasContent = /^(?!---$|\.\.\.[^\S\n]*$|[^\S\n]*#|[^\S\n]*$|%)/m;
 
-/** The same of bytes in UTF-8: one that is larger than a rule may be is read as far as it takes to refuse it. */
-export function readDocuments(bytes: Buffer): readonly string[] {
-  const documents: string[] = [];
-  for (let start = 0; start <= bytes.length; ) {
-    const end = nextMark(bytes, start, (at) => bytes[at]!);
-    const document = bytes.subarray(start, Math.min(end, start + bounds.documentBytes + 5));
-    documents.push(...splitDocuments(isAscii(document) ? document.toString('latin1') : document.toString()));
-    start = end + 1;
-  }
-  return documents;
-}
-
 /** Offset of the line break in front of the next document, or of the end. */
-function nextMark(text: string | Buffer, start: number, codeAt: (at: number) => number): number {
+function nextMark(text: string, start: number): number {
   for (let at = text.indexOf('\n---', start); at >= 0; at = text.indexOf('\n---', at + 1))
-    if (at + 4 >= text.length || isBlank(codeAt(at + 4))) return at;
+    if (at + 4 >= text.length || isBlank(text.charCodeAt(at + 4))) return at;
   return text.length;
 }
 

@@ -30,9 +30,7 @@ export const refusal = (text: string): string => {
 };
 
 export const readRules = (text: string): readonly SigmaRule[] =>
-  splitDocuments(text)
-    .map(readDocument)
-    .filter((document): document is SigmaRule => document.kind === 'rule');
+  [...splitDocuments(text)].map(readDocument).filter((document): document is SigmaRule => document.kind === 'rule');
 
 /** A column a field; a field of numbers, booleans or objects gets a column of that type. */
 export function columnsOf(events: readonly Event[]): JudgedRows {
