@@ -11,6 +11,7 @@ export const aloneFiles = [
   'planner/equal-at-size',
   'simulation/crash',
   'simulation/crash-even',
+  'simulation/jobs-crash',
   'simulation/stored-crash',
   'simulation/stored-rounds',
   'doors/http/query',

@@ -22,6 +22,8 @@ export class Outboxes {
   }
 
   add(peer: string, bytes: number): void {
+    // An empty message is no part of a connection's sum, which ends with its last byte.
+    if (bytes === 0) return;
     let outbox = this.#all.get(peer);
     if (outbox === undefined) this.#all.set(peer, (outbox = { bytes: 0, waiting: [] }));
     outbox.bytes += bytes;
@@ -29,6 +31,7 @@ export class Outboxes {
 
   /** Removes bytes that were taken, or whose call is over. */
   remove(peer: string, bytes: number): void {
+    if (bytes === 0) return;
     const outbox = this.#all.get(peer)!;
     outbox.bytes -= bytes;
     if (outbox.bytes <= unsentMax) for (const wake of outbox.waiting.splice(0)) wake();

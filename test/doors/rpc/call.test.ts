@@ -54,6 +54,8 @@ test('messages are made while a MiB of their connection waits to be taken, whate
   }
   await Promise.all(ends);
   expect([first.made, second.made]).toEqual([3, 3]);
+  parts.outboxes.add('127.0.0.1:1', 0);
+  parts.outboxes.remove('127.0.0.1:1', 0);
   // A call that is taken back frees what it held.
   const gone = send(first);
   await settle();

@@ -125,7 +125,7 @@ describe('refused with line and column', () => {
     ['a\n\n /* b', '3:2: unterminated comment'],
     ['SELECT ""', '1:8: a quoted name is empty'],
     ['a = $1', '1:5: no value was given for a parameter'],
-    ['a = ?', "1:5: unexpected character '?' (U+003F)"],
+    ['a = §', "1:5: unexpected character '§' (U+00A7)"],
     ['a\u00a0b', "1:2: unexpected character '\u00a0' (U+00A0)"],
     ['a \0', '1:3: unexpected character U+0000'],
     ['12abc', '1:1: a number is followed by a letter'],
