@@ -26,7 +26,7 @@ export interface ViewOfTypes {
   readonly refresh_secs: number;
 }
 
-/** What one tenant lets another see. */
+/** An agreement by which one tenant lets another see rows. */
 export interface Agreement {
   readonly id: string;
   readonly state: string;

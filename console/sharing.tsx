@@ -5,7 +5,7 @@ import { type Agreement, loadAgreements, tenantShown } from './catalog.ts';
 import { Dialog, Fields, Head, Plain, Problem, useLoad } from './parts.tsx';
 import { place } from './place.ts';
 
-/** What a side may do with an agreement in this state, besides revoking it. */
+/** By state: the moves that a side may make, besides revoking. */
 const moves: Readonly<Record<string, readonly (readonly [side: string, to: string, title: string])[]>> = {
   proposed: [['assignee', 'accepted', 'Accept']],
   accepted: [['assigner', 'active', 'Activate']],
