@@ -42,8 +42,8 @@ export interface Figures {
 export interface Extent {
   /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
   readonly everything: boolean;
-  /** Every shape and conversation by every adversary, not by an eighth of them in turn. */
-  readonly allShapes?: boolean;
+  /** These shapes, conversations and routes by every adversary, and no others. */
+  readonly only?: ReadonlySet<string>;
   readonly adversaries?: (adversary: Adversary) => boolean;
   /** Red cells after which there is nothing to be learnt from more. */
   readonly enough?: number;
@@ -78,24 +78,25 @@ export class Matrix {
         differing.filter(({ early }) => early === true),
       );
       if (regime === 'governed') for (const stage of pair) await govern(stage);
-      for (const stage of pair) await warm(stage);
-      await differ(
-        pair,
-        differing.filter(({ early }) => early !== true),
-      );
-      // Ids that only one of them gave out are asked for in both.
-      for (const [name, id] of pair[0].ids) if (!pair[1].ids.has(name)) pair[1].ids.set(name, id);
       const against = adversaries.filter(
         (adversary) =>
           (adversary.governed !== true || regime === 'governed') &&
           adversary.knows?.some((secret) => differing.some(({ hides }) => hides === secret)) !== true &&
           extent.adversaries?.(adversary) !== false,
       );
+      const some = shapes.filter((_, i) => against.some((adversary) => takesShape(extent, adversary, i)));
+      for (const stage of pair) await warm(stage, some);
+      await differ(
+        pair,
+        differing.filter(({ early }) => early !== true),
+      );
+      // Ids that only one of them gave out are asked for in both.
+      for (const [name, id] of pair[0].ids) if (!pair[1].ids.has(name)) pair[1].ids.set(name, id);
       for (const adversary of against) await this.#shapes(pair, adversary, extent);
       for (const adversary of against) await this.#conversations(pair, adversary, extent);
-      for (const [turn, adversary] of against.entries()) await this.#routes(pair, adversary, extent.everything ? null : turn);
-      await this.#owner(pair);
-      if (against.length > 0) this.#complete(pair[0]);
+      for (const [turn, adversary] of against.entries()) await this.#routes(pair, adversary, extent, turn);
+      await this.#owner(pair, some);
+      if (against.length > 0 && extent.only === undefined) this.#complete(pair[0]);
       this.#lines(pair, written.text());
     } finally {
       written.end();
@@ -140,9 +141,7 @@ export class Matrix {
   async #shapes(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
     const turn = adversaries.indexOf(adversary);
     for (const [i, shape] of shapes.entries()) {
-      // Whoever is stopped at the door is so whatever they ask.
-      if (!extent.everything && isStopped(adversary) && (i + turn) % 8 !== 0) continue;
-      if (!isStopped(adversary) && !takes(extent, i + turn)) continue;
+      if (!takesShape(extent, adversary, i)) continue;
       const open = extent.everything ? ways : [ways[i % 2]!, ways[2 + ((i + turn) % (ways.length - 2))]!];
       const answers: { readonly way: Way; readonly heard: Heard }[] = [];
       for (const way of open) {
@@ -234,7 +233,7 @@ export class Matrix {
       ...flightConversations,
     ];
     for (const [i, { name, compared, hold }] of all.entries()) {
-      if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
+      if (!takes(extent, name, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);
       for (let i = 0; i < Math.min(one.length, other.length); i++) {
@@ -245,9 +244,9 @@ export class Matrix {
   }
 
   /** The first adversary takes all routes, the others a tenth of them each. */
-  async #routes(pair: readonly [Stage, Stage], adversary: Adversary, turn: number | null): Promise<void> {
-    const share = <T>(rows: readonly T[]): readonly T[] =>
-      turn === null || turn === 0 ? rows : rows.filter((_, i) => i % 10 === turn % 10);
+  async #routes(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent, turn: number): Promise<void> {
+    const share = <T extends readonly [route: string, row: unknown]>(rows: readonly T[]): readonly T[] =>
+      rows.filter(([route], i) => extent.only?.has(route) ?? (extent.everything || turn === 0 || i % 10 === turn % 10));
     for (const [route, row] of share(Object.entries(dataRows))) {
       const methods = route.startsWith('GET ') && route !== 'GET /watch/stream' ? ['GET', 'HEAD'] : [route.split(' ')[0]!];
       for (const [i, probe] of row.probes.entries()) {
@@ -293,9 +292,9 @@ export class Matrix {
   }
 
   /** Somebody is answered, and somebody sees the canaries: otherwise all this would be true of a server that answers nothing. */
-  async #owner(pair: readonly [Stage, Stage]): Promise<void> {
+  async #owner(pair: readonly [Stage, Stage], asked: readonly Shape[]): Promise<void> {
     const [stage] = pair;
-    for (const shape of shapes) {
+    for (const shape of asked) {
       const sent = ways[1]!.sent(filledIn(shape.sql, stage), owner.headers(stage));
       const heard = await stage.lab.ask(sent);
       await pair[1].lab.ask({ ...sent, headers: owner.headers(pair[1]) });
@@ -352,17 +351,19 @@ async function differ(pair: readonly Stage[], differing: readonly Difference[]):
 }
 
 /** Plans and answers are cached before anything differs. */
-async function warm(stage: Stage): Promise<void> {
+async function warm(stage: Stage, asked: readonly Shape[]): Promise<void> {
   for (const adversary of [adversaries[0]!, adversaries[4]!, adversaries[8]!]) {
-    for (const { sql } of shapes) await stage.lab.ask(ways[0]!.sent(filledIn(sql, stage), adversary.headers(stage)));
+    for (const { sql } of asked) await stage.lab.ask(ways[0]!.sent(filledIn(sql, stage), adversary.headers(stage)));
   }
 }
 
-/** Each is asked by every other adversary, and by the others under the next seed. */
-const takes = ({ everything, allShapes }: Extent, index: number): boolean =>
-  everything || allShapes === true || hasTurn(index, 8);
+/** Each is asked by every eighth adversary, and by the others under the next seeds. */
+const takes = ({ everything, only }: Extent, name: string, index: number): boolean =>
+  only?.has(name) ?? (everything || hasTurn(index, 8));
 
-const isStopped = ({ shut, stopped }: Adversary): boolean => (shut ?? stopped) !== undefined;
+const takesShape = (extent: Extent, adversary: Adversary, index: number): boolean =>
+  takes(extent, shapes[index]!.name, index + adversaries.indexOf(adversary));
+
 const unbound: ReadonlySet<string | undefined> = new Set(['root', 'limited']);
 const filledIn = (sql: string, stage: Stage): string => sql.replace('$C', String(stage.cursor));
 

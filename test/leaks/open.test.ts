@@ -25,10 +25,7 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     },
   };
   const matrix = new Matrix();
-  const more = { ...named('another tenant'), allShapes: true, enough: 1_000 };
-  await matrix.compare('open', [seen], more);
-  const cells = matrix.reds.map(({ cell }) => cell).join('\n');
-  for (const shape of [
+  const only = new Set([
     'point of a hidden key',
     'count',
     'facets',
@@ -41,8 +38,10 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     'the document door',
     'grouping sets, lateral queries and other shapes of Postgres',
     'GET /audit/count',
-  ])
-    expect(cells).toContain(`another tenant × ${shape} × `);
+  ]);
+  await matrix.compare('open', [seen], { ...named('another tenant'), only, enough: 1_000 });
+  const cells = matrix.reds.map(({ cell }) => cell).join('\n');
+  for (const name of only) expect(cells).toContain(`another tenant × ${name} × `);
   expect(matrix.reds.some(({ why }) => why.includes('a row that is shown'))).toBe(true);
 });
 
