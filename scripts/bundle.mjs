@@ -47,6 +47,9 @@ function setUp(plugin, threads) {
     const inside = importer.startsWith(source) ? insidePackages.test(path) : true;
     return inside ? undefined : { path, external: true };
   });
+  // Nobody asks for messages of zod in other languages than English, nor for the API's description as YAML.
+  plugin.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({ contents: "export { default as en } from './en.js';" }));
+  plugin.onLoad({ filter: /node_modules\/yaml\/dist\/index\.js$/ }, () => ({ contents: 'module.exports = {};' }));
   // All files of the bundle lie in one folder, so a thread's file is found beside the chunk that its code went to.
   plugin.onLoad({ filter: /\.ts$/ }, ({ path }) => {
     if (!threads.has(path)) return undefined;

@@ -154,6 +154,16 @@ describe('exit codes', () => {
   });
 });
 
+test('an error is told with its place in the sources', () => {
+  const script = `process.exit = () => { console.log(new Error('here').stack); throw new Error(); };
+    await import(${JSON.stringify(join(root, 'scripts/stacks.mjs'))});
+    const { main } = await import(${JSON.stringify(join(root, 'dist/main.js'))});
+    await main(['nope']).catch(() => undefined);`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { cwd: home, encoding: 'utf8' });
+  expect(stdout).toMatch(/^Error: here\n/);
+  expect(stdout).toMatch(/ \(?\S+\/src\/main\.ts:\d+:\d+\)?$/m);
+});
+
 describe('boot refusals', () => {
   test.each<[string, Record<string, string>, RegExp]>([
     ['a legacy profile', { SERVICE_PROFILE: 'lite' }, /SERVICE_PROFILE/],

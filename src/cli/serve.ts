@@ -10,16 +10,7 @@ import { strangersPerSecond, wireBounds } from '../doors/frame/door-dependencies
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
-import { createNativeDoor } from '../doors/columnar/native-door.ts';
-import { createDocumentDoor } from '../doors/document/door.ts';
-import { createColumnarHttpDoor } from '../doors/columnar/http-door.ts';
 import { packageRoot } from '../package-root.ts';
-import { createBoltDoor } from '../doors/graph/bolt-door.ts';
-import { createGraphHttpDoor } from '../doors/graph/http-door.ts';
-import { createKvDoor } from '../doors/kv/door.ts';
-import { createFlightDoor, createGrpcDoor } from '../doors/rpc/door.ts';
-import { createObjectDoor } from '../doors/object/door.ts';
-import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/disk/memory-disk.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
@@ -246,9 +237,9 @@ export async function openSocketDoors(
   };
   const opened: Door[] = [];
   for (const [i, { name, state }] of statuses.entries()) {
-    const create = Object.hasOwn(creators, name) ? creators[name as keyof typeof creators] : undefined;
-    if (create === undefined || state !== 'listening') continue;
-    const door = create(parts);
+    const load = Object.hasOwn(creators, name) ? creators[name as keyof typeof creators] : undefined;
+    if (load === undefined || state !== 'listening') continue;
+    const door = (await load())(parts);
     try {
       await door.start();
     } catch (error) {
@@ -261,17 +252,18 @@ export async function openSocketDoors(
   return opened;
 }
 
+/** A door is loaded when it is opened: most starts open a few of them. */
 const creators = {
-  object: createObjectDoor,
-  relational: createRelationalDoor,
-  kv: createKvDoor,
-  'columnar-native': createNativeDoor,
-  document: createDocumentDoor,
-  'graph-binary': createBoltDoor,
-  'columnar-http': createColumnarHttpDoor,
-  grpc: createGrpcDoor,
-  flight: createFlightDoor,
-  'graph-http': createGraphHttpDoor,
+  object: async () => (await import('../doors/object/door.ts')).createObjectDoor,
+  relational: async () => (await import('../doors/relational/door.ts')).createRelationalDoor,
+  kv: async () => (await import('../doors/kv/door.ts')).createKvDoor,
+  'columnar-native': async () => (await import('../doors/columnar/native-door.ts')).createNativeDoor,
+  document: async () => (await import('../doors/document/door.ts')).createDocumentDoor,
+  'graph-binary': async () => (await import('../doors/graph/bolt-door.ts')).createBoltDoor,
+  'columnar-http': async () => (await import('../doors/columnar/http-door.ts')).createColumnarHttpDoor,
+  grpc: async () => (await import('../doors/rpc/door.ts')).createGrpcDoor,
+  flight: async () => (await import('../doors/rpc/door.ts')).createFlightDoor,
+  'graph-http': async () => (await import('../doors/graph/http-door.ts')).createGraphHttpDoor,
 } as const;
 
 function tlsOf({
