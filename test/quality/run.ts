@@ -8,7 +8,8 @@
  *   npm run quality -- sigma                            150 Sigma rules, an event each on which it fires, and one on which not
  *   npm run quality -- names [--seed 1]                   pairs of names, both halves, and a list of 20,000 names
  *   npm run quality -- identity [--seed 1]                generated persons, papers, restaurants, offers, as labelled rows
- *   npm run quality -- scorers [--seed 1]                 planted bots, groups and personas among as many that look alike
+ *   npm run quality -- scorers [--seed 1]                 planted bots, groups and personas among as many that look alike, and
+ *                                                       300 sentences beside VADER by itself
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
@@ -21,6 +22,7 @@ import { weights, worthOnCollection, worthOnConversations, type Worth } from './
 import { recallMeasured } from './memory.ts';
 import { listFigures, pairFigures } from './names.ts';
 import { scorerFigures } from './scorers.ts';
+import { sentimentFigures } from './sentiment.ts';
 import { sigmaFigures } from './sigma.ts';
 
 const { values: options, positionals } = parseArgs({
@@ -110,15 +112,17 @@ async function identity(seed: number): Promise<number> {
   return isReached ? 0 : 1;
 }
 
-/** The least chance that an account of those planted scores above one that only looks alike. */
+/** The least chance that an account of those planted scores above one that only looks alike; sentiment is not below VADER's. */
 async function scorers(seed: number): Promise<number> {
   const aucMin = 0.9;
   const [tuned, heldOut] = [await scorerFigures(seed), await scorerFigures(seed + 1_000)];
   for (const [half, figures] of Object.entries({ tuned, 'held out': heldOut })) {
     for (const { planted, call, auc } of figures) console.log(`${half}: ${planted} by ${call}: AUC ${auc.toFixed(3)}`);
   }
-  console.log(JSON.stringify({ heldOut }));
-  return heldOut.every(({ auc }) => auc >= aucMin) ? 0 : 1;
+  const sentiment = sentimentFigures();
+  console.log(`sentiment: ${sentiment.own} of ${sentiment.sentences} sentences right, VADER by itself ${sentiment.vader}`);
+  console.log(JSON.stringify({ heldOut, sentiment }));
+  return heldOut.every(({ auc }) => auc >= aucMin) && sentiment.own >= sentiment.vader ? 0 : 1;
 }
 
 /** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */

@@ -3,21 +3,29 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishSteps } from '../../../finish-steps.ts';
 import { coordinationOf } from '../../../../src/planner/functions/domain/scorers/coordinated-amplification.ts';
 import { rhythmOf } from '../../../../src/planner/functions/domain/scorers/signals.ts';
-import { sentimentOf } from '../../../../src/planner/functions/domain/scorers/sentiment.ts';
+import { piecesOf, type Sentiment, sentimentOf } from '../../../../src/planner/functions/domain/scorers/sentiment.ts';
 import type { Post } from '../../../../src/planner/functions/domain/scorers/subjects.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
 
-const compound = (text: string): number | null => sentimentOf(text).compound;
+const sentiment = (text: string, wordsMax = 0): Sentiment => finishSteps(sentimentOf(text, wordsMax));
+const compound = (text: string): number | null => sentiment(text).compound;
 
-test('sentiment: negation turns, boosters and capitals stress, "but" weighs', () => {
+test('sentiment is that of VADER, in steps and whatever a text is made of', () => {
   expect(compound('the table has four legs')).toBeNull();
-  expect(compound('this is good')).toBeCloseTo(1.9 / Math.sqrt(1.9 ** 2 + 15), 12);
-  expect(compound('this is very good')!).toBeGreaterThan(compound('this is good')!);
-  expect(compound('this is GOOD')!).toBeGreaterThan(compound('this is good')!);
-  expect(compound('this is good!!!')!).toBeGreaterThan(compound('this is good')!);
-  expect(compound('this is not good')!).toBeLessThan(0);
-  expect(compound('the food was good but the service was bad')!).toBeLessThan(0);
-  expect(compound('not only good')!).toBeGreaterThan(0);
+  // The examples of VADER's own description.
+  expect(compound('VADER is smart, handsome, and funny.')).toBe(0.8316);
+  expect(compound('VADER is VERY SMART, handsome, and FUNNY!!!')).toBe(0.9342);
+  expect(compound('VADER is not smart, handsome, nor funny.')).toBe(-0.7424);
+  expect(compound('At least it isn’t a horrible book.')).toBe(0.431);
+  expect(compound('😍')).toBe(compound(':)'));
+  expect(sentiment('Good, GOOD food; sadly a rude waiter :(', 3).words).toEqual(['good', 'sadly', 'rude']);
+  const long = `${'a very good day. '.repeat(100)}${'the table has four legs. '.repeat(100)}`;
+  expect([...piecesOf(long)].join('')).toBe(long);
+  expect(compound(long)!).toBeCloseTo(compound('a very good day. '.repeat(35))!, 1);
+  // Nothing that VADER takes by the third power of its length is given to it whole.
+  let steps = 0;
+  for (const step of sentimentOf('A'.repeat(20_000))) steps += step === undefined ? 1 : 0;
+  expect(steps).toBeGreaterThan(30);
 });
 
 const secondNs = 1_000_000_000n;

@@ -2,23 +2,23 @@
 import type { Steps } from '../../../graph/steps.ts';
 import type { TableFunction } from '../../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from '../domain-function.ts';
-import { clausesOf, sentimentOf } from './sentiment.ts';
+import { clausesOf, piecesOf, sentimentOf } from './sentiment.ts';
 import { textArgument, textRoles, type TextSubject, textSubject, wordsOf } from './subjects.ts';
 
 export const sentimentScore: TableFunction = domainFunction({
   name: 'SENTIMENT_SCORE',
   summary: 'How glad or angry a text, a post or the posts of an account are, from -1 to 1.',
-  method: 'vader-rules/1',
+  method: 'vader/2',
   arguments: [textArgument],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: (call) => scored(call, (texts) => meanOf(texts, (text) => [sentimentOf(text)])),
+  run: (call) => scored(call, (texts) => meanOf(call, texts)),
 });
 
 export const stanceScore: TableFunction = domainFunction({
   name: 'STANCE_SCORE',
   summary: 'How a text, a post or the posts of an account speak of a target, from -1 to 1.',
-  method: 'clauses/1',
+  method: 'clauses/2',
   arguments: [
     textArgument,
     { name: 'TARGET', kind: 'text', required: true, summary: 'what is spoken of: only clauses that name it count' },
@@ -43,33 +43,47 @@ interface Scored {
   readonly evidence: DomainRow['evidence'];
 }
 
-function* scored(call: DomainCall, scoreOf: (texts: readonly string[]) => Scored): Steps<readonly DomainRow[]> {
+function* scored(call: DomainCall, scoreOf: (texts: readonly string[]) => Steps<Scored>): Steps<readonly DomainRow[]> {
   const subject: TextSubject = yield* textSubject(call, call.text('X')!);
   call.look(subject.texts.reduce((sum, text) => sum + text.length, 0));
-  const { score, evidence } = scoreOf(subject.texts);
+  const { score, evidence } = yield* scoreOf(subject.texts);
   const { nodeId, type, texts, systemFrom } = subject;
   return [{ nodeId, type, cells: [BigInt(texts.length)], score, evidence, systemFrom }];
 }
 
-function meanOf(texts: readonly string[], partsOf: (text: string) => readonly ReturnType<typeof sentimentOf>[]): Scored {
-  const known = texts.flatMap(partsOf).filter(({ compound }) => compound !== null);
-  if (known.length === 0) return { score: null, evidence: { why: 'no known word' } };
-  const words = [...new Set(known.flatMap((each) => each.words))].slice(0, wordsShown);
-  return {
-    score: known.reduce((sum, { compound }) => sum + compound!, 0) / known.length,
-    evidence: { parts: known.length, words },
-  };
+/** The mean of the texts with a known word. */
+function* meanOf(call: DomainCall, texts: Iterable<string>): Steps<Scored> {
+  const words = new Set<string>();
+  let sum = 0;
+  let parts = 0;
+  for (const text of texts) {
+    call.look(text.length * looksOfLetter);
+    const { compound, words: known } = yield* sentimentOf(text, wordsShown - words.size);
+    if (compound === null) continue;
+    sum += compound;
+    parts++;
+    for (const word of known) words.add(word);
+  }
+  if (parts === 0) return { score: null, evidence: { why: 'no known word' } };
+  return { score: sum / parts, evidence: { parts, words: [...words] } };
 }
 
 const wordsShown = 20;
+const looksOfLetter = 20;
 
 function* stance(call: DomainCall): Steps<readonly DomainRow[]> {
   const target = wordsOf(call.text('TARGET')!);
   if (target.length === 0) throw call.refuse('TARGET', 'has no word');
-  return yield* scored(call, (texts) => {
-    const clauses = texts.flatMap(clausesOf).filter((clause) => names(wordsOf(clause), target));
+  return yield* scored(call, function* (texts) {
+    const clauses: string[] = [];
+    for (const text of texts) {
+      for (const piece of piecesOf(text)) {
+        clauses.push(...clausesOf(piece).filter((clause) => names(wordsOf(clause), target)));
+        yield;
+      }
+    }
     if (clauses.length === 0) return { score: null, evidence: { why: 'no clause names the target' } };
-    const { score, evidence } = meanOf(clauses, (clause) => [sentimentOf(clause)]);
+    const { score, evidence } = yield* meanOf(call, clauses);
     return { score, evidence: { clauses: clauses.length, ...(evidence as object) } };
   });
 }
@@ -78,7 +92,8 @@ function names(words: readonly string[], target: readonly string[]): boolean {
   return words.some((_, first) => target.every((word, i) => words[first + i] === word || words[first + i] === `${word}'s`));
 }
 
-const biased: Readonly<Record<'loaded' | 'hedging' | 'factive', ReadonlySet<string>>> = {
+const biasKinds = ['loaded', 'hedging', 'factive'] as const;
+const biased: Readonly<Record<(typeof biasKinds)[number], ReadonlySet<string>>> = {
   loaded: new Set(
     (
       'regime thug thugs radical radicals extremist extremists fanatic fanatics elite elites puppet puppets corrupt outrageous shameful disgraceful ' +
@@ -105,13 +120,18 @@ const biased: Readonly<Record<'loaded' | 'hedging' | 'factive', ReadonlySet<stri
 };
 const biasWordsMin = 5;
 
-function biasOf(texts: readonly string[]): Scored {
-  const words = texts.flatMap((text) => text.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? []);
-  if (words.length < biasWordsMin)
-    return { score: null, evidence: { why: `fewer than ${biasWordsMin} words`, words: words.length } };
-  const counts = Object.fromEntries(
-    Object.entries(biased).map(([kind, list]) => [kind, words.filter((word) => list.has(word)).length]),
-  );
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  return { score: Math.min(1, all / words.length), evidence: { words: words.length, ...counts } };
+function* biasOf(texts: readonly string[]): Steps<Scored> {
+  const counts = { loaded: 0, hedging: 0, factive: 0 };
+  let words = 0;
+  for (const text of texts) {
+    for (const piece of piecesOf(text)) {
+      const written = piece.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? [];
+      words += written.length;
+      for (const kind of biasKinds) counts[kind] += written.filter((word) => biased[kind].has(word)).length;
+      yield;
+    }
+  }
+  if (words < biasWordsMin) return { score: null, evidence: { why: `fewer than ${biasWordsMin} words`, words } };
+  const all = counts.loaded + counts.hedging + counts.factive;
+  return { score: Math.min(1, all / words), evidence: { words, ...counts } };
 }
