@@ -274,7 +274,9 @@ export class Planner implements PlannerDoor {
       own.asked ??
       (isLong ? await this.#questions.readInTurns(request, () => this.#scheduler.yield()) : this.#questions.read(request));
     reading.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    if (isLong) await this.#scheduler.yield();
     const known = this.#questions.find(asked);
+    if (isLong) await this.#scheduler.yield();
     const question = known ?? this.#questions.parse(asked);
     if ('control' in question) return this.#control(reading, request, asked, question.control, startedMs);
     reading.describe(question.facts);

@@ -2,7 +2,11 @@
 import type { IncomingMessage } from 'node:http';
 import { encodingOf, unfoldedWhole } from '../frame/http/content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from './context.ts';
-import { parseJsonBody } from './json-body.ts';
+import { inTurns } from '../../planner/expressions/documents/json.ts';
+import { parseJsonBody, parseJsonSteps } from './json-body.ts';
+
+/** A body of no more is read in one turn. */
+const shortBytes = 1 << 20;
 
 /** Routes take JSON by default under any Content-Type: plain `curl -d` claims to send a form. */
 export function readBodies(app: App, context: HttpContext): void {
@@ -10,13 +14,15 @@ export function readBodies(app: App, context: HttpContext): void {
   app.addContentTypeParser('*', async (given: unknown, payload: IncomingMessage) => {
     const request = given as FastifyRequest;
     const { bodyLimit, config } = request.routeOptions;
-    const { reads = parseJsonBody } = config;
+    const { reads } = config;
     if (reads === 'stream') return payload;
     const encoding = encodingOf(request);
     const body = await new Promise<Buffer>((resolve, reject) => {
       const settle = (error: Error | null, came?: Buffer): void => (error ? reject(error) : resolve(came!));
       context.bodies.collect(payload, request.headers['content-length'], settle, bodyLimit);
     });
-    return reads(await unfoldedWhole(body, encoding, Math.min(bodyLimit, context.bodyLimitBytes)), request);
+    const whole = await unfoldedWhole(body, encoding, Math.min(bodyLimit, context.bodyLimitBytes));
+    if (reads !== undefined) return reads(whole, request);
+    return whole.length > shortBytes ? inTurns(parseJsonSteps(whole), context.yieldTurn) : parseJsonBody(whole);
   });
 }

@@ -221,7 +221,11 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
 /** Column numbers that the expression reads. */
 export function columnsIn(bound: Bound, into = new Set<number>()): Set<number> {
   if (bound.kind === 'column') into.add(bound.index);
-  for (const child of childrenOf(bound)) columnsIn(child, into);
+  if (bound.kind === 'in') {
+    // Most items of a list are values, and they may be a hundred thousand.
+    columnsIn(bound.operand, into);
+    for (const item of bound.items) if (item.kind !== 'parameter' && item.kind !== 'literal') columnsIn(item, into);
+  } else for (const child of childrenOf(bound)) columnsIn(child, into);
   return into;
 }
 

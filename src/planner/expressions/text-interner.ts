@@ -17,12 +17,16 @@ export interface RowRange {
 
 /** Nanoseconds in which a byte of a new text is hashed and copied. */
 const byteCost = 3;
-/**
- * A heap of so many bytes grows to so many at once. Unwritten pages take no memory of the system, and copying more often would
- * exceed the turn.
- */
-const largeHeapBytes = 8 << 20;
-const hugeHeapBytes = 128 << 20;
+/** A heap of so many bytes grows to so many at once: unwritten pages take no memory of the system. */
+const largeHeapBytes = 1 << 20;
+const hugeHeapBytes = 256 << 20;
+/** A longer heap moves to its next one while texts go on coming: moved at once, it would exceed the turn. */
+const movesFrom = 8 << 20;
+/** The bytes that move for each that comes: all have moved when the heap is full, if moving begins when it is half full. */
+const movedForOne = 2;
+/** Texts of more characters are encoded into memory of their own. */
+const scratchCharacters = 2 << 20;
+let scratch = new Uint8Array(0);
 
 const rowsAtOnce = 1_024;
 const hashed = new Int32Array(rowsAtOnce);
@@ -33,6 +37,9 @@ export class TextInterner implements Dictionary {
   size = 0;
   #heap = new Uint8Array(1024);
   #words = new DataView(this.#heap.buffer);
+  /** The heap to come, and how much of it is there; null while the heap has room enough. */
+  #next: Uint8Array<ArrayBuffer> | null = null;
+  #moved = 0;
   #used = 0;
   #offsets = new Uint32Array(64);
   /** Open addressing, four words a slot: code + 1 (0 is empty), hash, start and size in the heap: one line of the cache. */
@@ -41,15 +48,17 @@ export class TextInterner implements Dictionary {
   readonly #foreign = new Map<Dictionary, Int32Array>();
   readonly #texts: (string | undefined)[] = [];
   readonly #fill: number;
+  readonly #largeBytes: number;
 
-  /** `fill` is how much of its full load the table takes before it grows. */
-  constructor(fill = 1) {
+  /** `fill` is how much of its full load the table takes before it grows; `largeBytes` the length of a heap that is no longer small. */
+  constructor(fill = 1, largeBytes = hugeHeapBytes) {
     this.#fill = fill;
+    this.#largeBytes = largeBytes;
   }
 
   /** Memory held, for the query's ceiling. */
   get bytes(): number {
-    return Math.min(this.#heap.length, 2 * this.#used + 1024) + this.#offsets.byteLength + this.#slots.byteLength;
+    return Math.min(this.#heap.length, 2 * this.#used + 1024) + this.#moved + this.#offsets.byteLength + this.#slots.byteLength;
   }
 
   text(code: number): string {
@@ -84,8 +93,13 @@ export class TextInterner implements Dictionary {
   }
 
   ofText(text: string): number {
-    const bytes = encoder.encode(text);
-    return this.ofBytes(bytes, 0, bytes.length);
+    if (text.length > scratchCharacters) {
+      const bytes = encoder.encode(text);
+      return this.ofBytes(bytes, 0, bytes.length);
+    }
+    // New memory for each long text costs more than its bytes do.
+    if (scratch.length < 3 * text.length) scratch = new Uint8Array(Math.max(4096, 3 * text.length));
+    return this.ofBytes(scratch, 0, encoder.encodeInto(text, scratch).written);
   }
 
   /** Code of source[start..end). */
@@ -230,13 +244,7 @@ export class TextInterner implements Dictionary {
   #add(source: Uint8Array, start: number, end: number, hash: number, slot: number): number {
     const code = this.size++;
     const used = this.#used + end - start;
-    if (used > this.#heap.length) {
-      const isLarge = used > largeHeapBytes;
-      const heap = new Uint8Array(isLarge ? Math.max(hugeHeapBytes, used * 4) : Math.max(this.#heap.length * 2, used));
-      heap.set(this.#heap.subarray(0, this.#used));
-      this.#heap = heap;
-      this.#words = new DataView(heap.buffer);
-    }
+    if (this.#next !== null || used > this.#heap.length / 2) this.#move(used, end - start);
     this.#heap.set(source.subarray(start, end), this.#used);
     this.#used = used;
     if (code + 1 >= this.#offsets.length) {
@@ -251,6 +259,22 @@ export class TextInterner implements Dictionary {
     this.#slots[slot + 3] = end - start;
     if (this.size * 8 > this.#slots.length * this.#fill) this.#rehash();
     return code;
+  }
+
+  /** Makes room for `used` bytes, `size` of which are new. */
+  #move(used: number, size: number): void {
+    const { length } = this.#heap;
+    if (length < movesFrom && used <= length) return;
+    this.#next ??= new Uint8Array(Math.max(used > largeHeapBytes ? this.#largeBytes : 0, length * 2, used * 2));
+    const isFull = used > length;
+    const to = isFull ? this.#used : Math.min(this.#used, this.#moved + movedForOne * size);
+    this.#next.set(this.#heap.subarray(this.#moved, to), this.#moved);
+    this.#moved = to;
+    if (!isFull) return;
+    this.#heap = this.#next.length < used ? grown(this.#next, used * 2) : this.#next;
+    this.#words = new DataView(this.#heap.buffer);
+    this.#next = null;
+    this.#moved = 0;
   }
 
   #rehash(): void {
@@ -268,6 +292,12 @@ export class TextInterner implements Dictionary {
     }
     this.#slots = slots;
   }
+}
+
+function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(length);
+  larger.set(bytes);
+  return larger;
 }
 
 /**

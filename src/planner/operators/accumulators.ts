@@ -400,7 +400,6 @@ class TextExtreme extends RowByRow {
   readonly #column: number;
   readonly #sign: number;
   readonly #best: (string | undefined)[] = [];
-  readonly #bestBytes: (Uint8Array | undefined)[] = [];
   #codes = new Int32Array(0);
   #dictionary: Dictionary | null = null;
   bytes = 0;
@@ -460,8 +459,8 @@ class TextExtreme extends RowByRow {
   }
 
   #meetBytes(heap: Uint8Array, start: number, end: number, group: number): void {
-    const best = this.#bestBytes[group];
-    if (best && compareRange(heap, start, end, best) * this.#sign <= 0) return;
+    const best = this.#best[group];
+    if (best !== undefined && compareUtf8(heap, start, end, best) * this.#sign <= 0) return;
     this.#take(group, decoder.decode(heap.subarray(start, end)));
     if (this.#codes.length > group) this.#codes[group] = 0;
   }
@@ -469,11 +468,9 @@ class TextExtreme extends RowByRow {
   #take(group: number, text: string): void {
     this.bytes += text.length * 2 + 64 - (this.#best[group]?.length ?? -32) * 2;
     this.#best[group] = text;
-    this.#bestBytes[group] = encoder.encode(text);
   }
 }
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function wordsOf(values: BigInt64Array): Int32Array {
@@ -492,11 +489,14 @@ function doublesOf(vector: Vector, batch: Batch): ArrayLike<number> {
   return values;
 }
 
-function compareRange(heap: Uint8Array, start: number, end: number, bytes: Uint8Array): number {
-  const shared = Math.min(end - start, bytes.length);
+/** Codepoint order of a text in UTF-8 and one that is none: characters of one byte are compared where they lie. */
+function compareUtf8(heap: Uint8Array, start: number, end: number, text: string): number {
+  const shared = Math.min(end - start, text.length);
   for (let k = 0; k < shared; k++) {
-    const difference = heap[start + k]! - bytes[k]!;
-    if (difference !== 0) return difference;
+    const byte = heap[start + k]!;
+    const unit = text.charCodeAt(k);
+    if (byte > 127 || unit > 127) return compareText(decoder.decode(heap.subarray(start + k, end)), text.slice(k));
+    if (byte !== unit) return byte - unit;
   }
-  return end - start - bytes.length;
+  return end - start - text.length;
 }

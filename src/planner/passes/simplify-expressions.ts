@@ -11,12 +11,13 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   // Each node is looked at once, however deep it stands.
   const seen = new Map<Bound, number>();
   const factsOf = (bound: Bound): number => {
-    const children = childrenOf(bound);
-    if (children.length === 0) return ownFacts(bound);
+    const isList = bound.kind === 'in';
+    // A list may have a hundred thousand items, and a literal says nothing.
+    const children = isList ? bound.items : childrenOf(bound);
+    if (children.length === 0 && !isList) return ownFacts(bound);
     let facts = seen.get(bound);
     if (facts === undefined) {
-      facts = ownFacts(bound);
-      // A list may have a hundred thousand of them, and a literal says nothing.
+      facts = isList ? factsOf(bound.operand) : ownFacts(bound);
       for (const child of children) if (child.kind !== 'literal') facts |= factsOf(child);
       seen.set(bound, facts);
     }
@@ -33,17 +34,16 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     return simplified.kind === 'and' || simplified.kind === 'or' ? flatten(simplified) : simplified;
   };
   // The same literal, met twice, is one parameter; looked up by slot, for lists of many thousands.
-  const known = {
-    value: new Map<number, number>(),
-    instant: new Map<number, number>(),
-    basis: new Map<number, number>(),
-    interval: new Map<number, number>(),
+  const known: Record<Extract<Bound, { kind: 'literal' }>['as'], (number | undefined)[]> = {
+    value: [],
+    instant: [],
+    basis: [],
+    interval: [],
   };
   const parameter = (bound: Bound): Bound => {
     if (bound.kind === 'parameter') return bound;
     if (bound.kind !== 'literal') return { kind: 'parameter', index: parameters.push(bound) - 1, type: bound.type };
-    let index = known[bound.as].get(bound.slot);
-    if (index === undefined) known[bound.as].set(bound.slot, (index = parameters.push(bound) - 1));
+    const index = (known[bound.as][bound.slot] ??= parameters.push(bound) - 1);
     return { kind: 'parameter', index, type: bound.type };
   };
   return { ...mapRoots(plan, (root) => mapExpressions(root, simplify)), parameters };

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { boundlessIn, check, record } from '../../../src/doors/schema-check.ts';
-import { jsonMax, parseJsonBody } from '../../../src/doors/http/json-body.ts';
+import { jsonMax, parseJsonBody, parseJsonSteps } from '../../../src/doors/http/json-body.ts';
 import { severalBody, typedBody } from '../../../src/doors/search-body.ts';
 import { verbs } from '../../../src/doors/verbs/all.ts';
 
@@ -40,6 +40,15 @@ test('each of many long integers comes out exact, between texts that look like t
   const body = list(8_000, (i) => `"${integers[i]}",${integers[i]},0.${integers[i]}`);
   const expected = integers.flatMap((integer) => [`${integer}`, integer, Number(`0.${integer}`)]);
   expect(parseJsonBody(body)).toEqual(expected);
+});
+
+test('a long body is bytes, then a text, then values, each in a turn of its own', () => {
+  const steps = parseJsonSteps(Buffer.from('{"a":1}'));
+  expect([steps.next(), steps.next(), steps.next()]).toEqual([
+    { done: false, value: undefined },
+    { done: false, value: undefined },
+    { done: true, value: { a: 1 } },
+  ]);
 });
 
 test('a check ends at the first member that is wrong', () => {

@@ -37,3 +37,17 @@ it('numbers blocks as it numbers single texts, in order of first appearance', ()
     { numRuns: 60 },
   );
 });
+
+it('keeps its texts while a large heap moves to the next one', () => {
+  const length = 1 << 16;
+  const texts = new TextInterner(1, 9 << 20);
+  const text = (i: number): string => String(i).padEnd(length, 'é');
+  for (let i = 0; i < 120; i++) {
+    const before = texts.heap.length;
+    expect(texts.ofText(text(i))).toBe(i);
+    // Half of a large heap has moved by then: what is left is as much as came.
+    if (texts.heap.length > before && before > 8 << 20) expect(texts.heap.length).toBeGreaterThanOrEqual(2 * before);
+  }
+  for (let i = 0; i < 120; i++) expect(texts.codeOf(text(i))).toBe(i);
+  expect(texts.text(119)).toBe(text(119));
+});

@@ -20,6 +20,9 @@ const pieceBytes = 65_536;
 /** Most bytes read of an unwanted body, so that the client finds its answer. */
 const discardBytesMax = { known: 16 << 20, stranger: 1 << 20 } as const;
 
+/** Shorter ones are put together at their end. */
+const longBodyBytes = 1 << 20;
+
 interface Receipt {
   readonly source: Readable;
   readonly graceMs: number;
@@ -78,7 +81,10 @@ export class Bodies {
     const tooLarge = (): ServiceError => overLimit(limitBytes < this.#limitBytes ? limitBytes : null);
     if (Number(contentLength) > limitBytes) return done(tooLarge());
     const receipt = this.#track(source, pace.graceMs);
+    const length = Number(contentLength);
     const chunks: Buffer[] = [];
+    // A long body is put together as it comes: new memory of megabytes costs milliseconds. A length that is only claimed reserves none.
+    let whole: Buffer | null = null;
     const finish = (error: Error | null): void => {
       if (!this.#open.delete(receipt)) return;
       source.off('data', onData).off('end', onEnd).off('error', finish).off('close', onClose);
@@ -87,12 +93,21 @@ export class Bodies {
         source.on('error', ignore);
         return done(error);
       }
+      if (whole !== null) return done(null, whole.subarray(0, receipt.bytes));
       done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, receipt.bytes));
     };
     const onData = (chunk: Buffer): void => {
       this.#recordChunk(receipt, chunk);
       if (receipt.bytes > limitBytes) return finish(tooLarge());
+      if (whole !== null) {
+        chunk.copy(whole, receipt.bytes - chunk.length);
+        return;
+      }
       chunks.push(chunk);
+      if (!(length >= longBodyBytes) || receipt.bytes < length / 4) return;
+      whole = Buffer.allocUnsafeSlow(length);
+      let at = 0;
+      for (const one of chunks.splice(0)) at += one.copy(whole, at);
     };
     const onEnd = (): void => finish(null);
     const onClose = (): void => finish(goneError());

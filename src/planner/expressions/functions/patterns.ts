@@ -10,7 +10,17 @@ import { compileRegex } from '../regular-expression.ts';
 import { type Cost, spend } from '../work.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { lengthOf, unitAfter } from '../code-points.ts';
-import { checkLength, integer, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import {
+  checkLength,
+  integer,
+  invalid,
+  linear,
+  type ScalarFunction,
+  type Signature,
+  text,
+  textMax,
+  tooLong,
+} from './scalar-function.ts';
 
 interface Compiled {
   readonly pattern: RE2JS;
@@ -231,48 +241,92 @@ function checkEscape(escape: string): void {
 function likeEscaped(pattern: string, escape: string): string {
   checkEscape(escape);
   if (escape === '\\') return pattern;
-  const characters = Array.from(pattern);
-  let made = '';
-  for (let i = 0; i < characters.length; i++) {
-    const isEscape = characters[i] === escape;
-    if (isEscape && i + 1 === characters.length) made += '\\';
-    else if (isEscape) made += `\\${characters[++i]!}`;
-    else made += characters[i] === '\\' ? '\\\\' : characters[i]!;
+  const made = new Units(pattern.length);
+  for (let i = 0; i < pattern.length; i++) {
+    const unit = pattern.charCodeAt(i);
+    if (escape !== '' && unit === escape.charCodeAt(0) && pattern.startsWith(escape, i)) {
+      made.push(backslash);
+      i += escape.length;
+      if (i < pattern.length) made.push(pattern.charCodeAt(i));
+    } else {
+      if (unit === backslash) made.push(unit);
+      made.push(unit);
+    }
   }
-  return checkLength(made);
+  return made.text();
 }
 
-const plainInSimilar: Readonly<Record<string, string>> = {
-  '%': '.*',
-  _: '.',
-  '(': '(?:',
-  '.': '\\.',
-  '^': '\\^',
-  $: '\\$',
-  '\\': '\\\\',
-};
+const [backslash, doubleQuote, bracketOpens, bracketCloses] = [0x5c, 0x22, 0x5b, 0x5d];
+const plainInSimilar: ReadonlyMap<number, string> = new Map(
+  Object.entries({
+    '%': '.*',
+    _: '.',
+    '(': '(?:',
+    '.': '\\.',
+    '^': '\\^',
+    $: '\\$',
+    '\\': '\\\\',
+  }).map(([character, plain]) => [character.charCodeAt(0), plain]),
+);
+
+/** A text that grows by UTF-16 code units: a string that grows by characters leaves a node for each to the collector. */
+class Units {
+  #units: Uint16Array<ArrayBuffer>;
+  #used = 0;
+
+  constructor(expected: number) {
+    this.#units = new Uint16Array(expected + 64);
+  }
+
+  push(unit: number): void {
+    if (this.#used === this.#units.length) {
+      if (this.#used > textMax) throw tooLong();
+      const larger = new Uint16Array(2 * this.#used);
+      larger.set(this.#units);
+      this.#units = larger;
+    }
+    this.#units[this.#used++] = unit;
+  }
+
+  add(text: string): void {
+    for (let i = 0; i < text.length; i++) this.push(text.charCodeAt(i));
+  }
+
+  /** Throws beyond the length that functions yield. */
+  text(): string {
+    if (this.#used > textMax) throw tooLong();
+    return Buffer.from(this.#units.buffer, 0, 2 * this.#used).toString('utf16le');
+  }
+}
 
 /** Source: PostgreSQL, `similar_escape_internal`. What is escaped may be a class of POSIX, such as `\d`. */
 function similarRegex(pattern: string, escape: string): string {
   checkEscape(escape);
-  let made = '(?s)^(?:';
+  const made = new Units(pattern.length);
+  made.add('(?s)^(?:');
   let isInClass = false;
-  let isEscaped = false;
-  for (const character of pattern) {
-    if (isEscaped) {
-      if (character === '"' && !isInClass) throw invalid('an escaped double quote divides patterns of SUBSTRING only', 'pattern');
-      made += `\\${character}`;
-      isEscaped = false;
-    } else if (character === escape) isEscaped = true;
-    else if (isInClass) {
-      made += character === '\\' ? '\\\\' : character;
-      isInClass = character !== ']';
+  for (let i = 0; i < pattern.length; i++) {
+    const unit = pattern.charCodeAt(i);
+    if (escape !== '' && unit === escape.charCodeAt(0) && pattern.startsWith(escape, i)) {
+      i += escape.length;
+      if (i === pattern.length) break;
+      if (pattern.charCodeAt(i) === doubleQuote && !isInClass)
+        throw invalid('an escaped double quote divides patterns of SUBSTRING only', 'pattern');
+      made.push(backslash);
+      made.push(pattern.charCodeAt(i));
+    } else if (isInClass) {
+      if (unit === backslash) made.push(unit);
+      made.push(unit);
+      isInClass = unit !== bracketCloses;
     } else {
-      made += Object.hasOwn(plainInSimilar, character) ? plainInSimilar[character]! : character;
-      isInClass = character === '[';
+      const plain = plainInSimilar.get(unit);
+      if (plain === undefined) made.push(unit);
+      else made.add(plain);
+      isInClass = unit === bracketOpens;
     }
   }
-  return checkLength(`${made})$`);
+  made.add(')$');
+  return made.text();
 }
 
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */
