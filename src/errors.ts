@@ -152,6 +152,8 @@ export interface RefusedRow {
 export interface ErrorDetails {
   readonly reason?: ErrorReason;
   readonly refused?: RefusedRow;
+  /** The number of the refused step of a batch. */
+  readonly step?: number;
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;

@@ -176,7 +176,7 @@ export interface Executed {
 }
 
 export interface Written {
-  readonly verb: 'insert' | 'update' | 'delete';
+  readonly verb: 'insert' | 'update' | 'delete' | 'merge';
   /** Rows that were put, that were changed, and that were ended. */
   readonly inserted: number;
   readonly updated: number;

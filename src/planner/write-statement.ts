@@ -1,5 +1,5 @@
 /**
- * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals of
+ * INSERT, UPDATE, DELETE and MERGE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals of
  * the statement, and behind these over two more: NULL, and the organisation path of the writer.
  */
 import type { Projection } from './pattern-tree.ts';
@@ -15,7 +15,7 @@ import type {
   StatedType,
 } from './statement.ts';
 
-export type WriteStatement = InsertStatement | UpdateStatement | DeleteStatement;
+export type WriteStatement = InsertStatement | UpdateStatement | DeleteStatement | MergeStatement;
 
 interface WriteBase {
   readonly purpose: Slot | null;
@@ -57,6 +57,32 @@ export interface DeleteStatement extends WriteBase {
   readonly where: Expression | null;
   readonly portion: Portion | null;
 }
+
+/** Each row of the source and each row of the target that it meets are written by the first clause that takes them. */
+export interface MergeStatement extends WriteBase {
+  readonly kind: 'merge';
+  readonly source: Source;
+  readonly on: Expression;
+  readonly clauses: readonly MergeClause[];
+  readonly returning: null;
+}
+
+export type MergeClause = {
+  /** `when`: behind AND; null: every row. */
+  readonly when: Expression | null;
+  readonly place: Location;
+} & (
+  | { readonly matched: boolean; readonly do: 'nothing' }
+  | { readonly matched: true; readonly do: 'delete' }
+  | { readonly matched: true; readonly do: 'update'; readonly set: readonly Assignment[] }
+  /** `columns` as in INSERT. */
+  | {
+      readonly matched: false;
+      readonly do: 'insert';
+      readonly columns: readonly NamedLocation[] | null;
+      readonly values: readonly Expression[];
+    }
+);
 
 export interface NamedLocation {
   readonly name: string;

@@ -197,9 +197,6 @@ export function commandOf(statement: string): Command {
     case 'DROP':
       if (second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
       break;
-    case 'MERGE':
-      if (second === 'INTO') throw refused('MERGE INTO is not implemented: use INSERT … ON CONFLICT');
-      break;
     case 'FETCH':
     case 'MOVE':
       throw noCursor(words.at(-1) ?? '');
@@ -337,9 +334,11 @@ function createIndex(said: string): Command {
   return { kind: 'create-index', table, columns };
 }
 
+const planned: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE', 'SELECT']);
+
 /** Runs at once, and has no columns before it has run. */
 export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 'ask' }>): boolean {
-  return mayWrite && verb !== 'INSERT' && verb !== 'UPDATE' && verb !== 'DELETE' && verb !== 'SELECT';
+  return mayWrite && !planned.has(verb);
 }
 
 function extension(words: readonly string[]): Command {

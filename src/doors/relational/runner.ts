@@ -579,6 +579,8 @@ export class Runner {
         return replies.complete(`UPDATE ${written.updated}`);
       case 'delete':
         return replies.complete(`DELETE ${written.deleted}`);
+      case 'merge':
+        return replies.complete(`MERGE ${written.inserted + written.updated + written.deleted}`);
     }
     const { verb, tag } = command;
     if (tag !== null) return replies.complete(tag);

@@ -393,7 +393,7 @@ function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | nu
   return type;
 }
 
-function readTable(cursor: TokenCursor): Source {
+export function readTable(cursor: TokenCursor): Source {
   const { place } = cursor;
   if (cursor.key() === '(' && !opensQuery(cursor)) {
     return cursor.nest(() => {

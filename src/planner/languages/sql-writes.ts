@@ -1,5 +1,5 @@
 /**
- * Parses INSERT, UPDATE and DELETE, as PostgreSQL writes them. Only doors that may run them parse them: for others
+ * Parses INSERT, UPDATE, DELETE and MERGE, as PostgreSQL writes them. Only doors that may run them parse them: for others
  * `sql-control.ts` knows their names.
  */
 import type { CommonTable, Dialect, Expression, Location, ProjectionItem, Query, Slot, Source } from '../statement.ts';
@@ -8,6 +8,8 @@ import type {
   Conflict,
   DeleteStatement,
   InsertStatement,
+  MergeClause,
+  MergeStatement,
   NamedLocation,
   Portion,
   UpdateStatement,
@@ -16,11 +18,20 @@ import type {
 } from '../write-statement.ts';
 import { readExpression } from './sql-expressions.ts';
 import type { LexedStatement } from './sql-lexer.ts';
-import { isAsOf, readAlias, readCommonTables, readOrder, readProjectionItem, readQuery, readSources } from './sql-query.ts';
+import {
+  isAsOf,
+  readAlias,
+  readCommonTables,
+  readOrder,
+  readProjectionItem,
+  readQuery,
+  readSources,
+  readTable,
+} from './sql-query.ts';
 import { isRow } from './sql-row-values.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-const verbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE']);
+const verbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 /** Parses a write; null where the statement is none. Throws REL_PARSE. */
 export function parseWrite(lexed: LexedStatement, dialect: Dialect): WriteStatement | null {
@@ -37,8 +48,7 @@ function readWrite(cursor: TokenCursor, purpose: Slot | null, common: readonly C
   const { place } = cursor;
   const parts = { purpose, with: common, nullSlot: cursor.lexed.parameters.length, place };
   const verb = cursor.next().key;
-  const statement =
-    verb === 'INSERT' ? readInsert(cursor, parts) : verb === 'UPDATE' ? readUpdate(cursor, parts) : readDelete(cursor, parts);
+  const statement = readers[verb]!(cursor, parts);
   if (isAsOf(cursor)) throw cursor.error(asItStands);
   if (cursor.asOf !== null) throw cursor.error(asItStands, cursor.asOf.place);
   const ended = cursor.accept(';');
@@ -50,6 +60,13 @@ const asItStands =
   'rows are written as they stand now: AS OF is for the query of INSERT … SELECT, and FOR PORTION OF VALID_TIME says which time is written';
 
 type Head = Pick<WriteStatement, 'purpose' | 'with' | 'nullSlot' | 'place'>;
+
+const readers: Readonly<Record<string, (cursor: TokenCursor, head: Head) => WriteStatement>> = {
+  INSERT: readInsert,
+  UPDATE: readUpdate,
+  DELETE: readDelete,
+  MERGE: readMerge,
+};
 
 function readInsert(cursor: TokenCursor, head: Head): InsertStatement {
   cursor.expect('INTO');
@@ -94,6 +111,52 @@ function readDelete(cursor: TokenCursor, head: Head): DeleteStatement {
   const using = cursor.accept('USING') ? readSources(cursor) : null;
   const where = readWhere(cursor);
   return { kind: 'delete', ...head, target, using, where, portion, returning: readReturning(cursor) };
+}
+
+function readMerge(cursor: TokenCursor, head: Head): MergeStatement {
+  cursor.expect('INTO');
+  cursor.accept('ONLY');
+  const target = readTarget(cursor, () => readAlias(cursor));
+  cursor.expect('USING');
+  const source = readTable(cursor);
+  cursor.expect('ON');
+  const on = readExpression(cursor);
+  const clauses: MergeClause[] = [];
+  do clauses.push(readMergeClause(cursor, head));
+  while (cursor.key() === 'WHEN');
+  for (const [i, { matched, when }] of clauses.entries()) {
+    const later = clauses.slice(i + 1).find((each) => when === null && each.matched === matched);
+    if (later !== undefined) throw cursor.error('no row comes to this WHEN: one before it takes them all', later.place);
+  }
+  return { kind: 'merge', ...head, target, source, on, clauses, returning: null };
+}
+
+/** WHEN [NOT] MATCHED [AND …] THEN … */
+function readMergeClause(cursor: TokenCursor, head: Head): MergeClause {
+  const { place } = cursor;
+  cursor.expect('WHEN');
+  const matched = !cursor.accept('NOT');
+  cursor.expect('MATCHED');
+  const when = cursor.accept('AND') ? readExpression(cursor) : null;
+  cursor.expect('THEN');
+  if (cursor.acceptPair('DO', 'NOTHING')) return { matched, when, do: 'nothing', place };
+  if (matched) {
+    if (cursor.accept('DELETE')) return { matched, when, do: 'delete', place };
+    cursor.expect('UPDATE');
+    cursor.expect('SET');
+    return { matched, when, do: 'update', set: readAssignments(cursor, head), place };
+  }
+  cursor.expect('INSERT');
+  if (cursor.acceptPair('DEFAULT', 'VALUES'))
+    return { matched, when, do: 'insert', columns: [{ name: '_pk', place }], values: [nullOf(head, place)], place };
+  const columns = cursor.key() === '(' ? readColumns(cursor) : null;
+  cursor.expect('VALUES');
+  cursor.expect('(');
+  const values: Expression[] = [];
+  do values.push(orDefault(readExpression(cursor), head));
+  while (cursor.accept(','));
+  cursor.expect(')');
+  return { matched, when, do: 'insert', columns, values, place };
 }
 
 function readTarget(cursor: TokenCursor, alias: () => string | null): WriteTarget {

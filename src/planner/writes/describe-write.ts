@@ -10,7 +10,8 @@ import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { Description, OutputColumn } from '../planner-contract.ts';
 import type { StatementSource } from '../question/question.ts';
 import type { Literal, ParameterType, Query } from '../statement.ts';
-import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import type { DeleteStatement, InsertStatement, MergeStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import { clauseRows, metQuery } from './merge-queries.ts';
 import { FoundRows } from './read-rows.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
@@ -37,13 +38,7 @@ export function describeWrite(request: Binding): Description {
   const snapshot = invocation.snapshot('describe');
   const types = new Types(request, snapshot);
   const definition = targetOf(statement, snapshot);
-  const columns =
-    statement.kind === 'insert'
-      ? types.ofInsert(statement, definition)
-      : statement.kind === 'update'
-        ? types.ofUpdate(statement, definition)
-        : types.ofDelete(statement);
-  return { columns, parameters: markerTypes(lexed, stated, types.found) };
+  return { columns: types.columnsOf(statement, definition), parameters: markerTypes(lexed, stated, types.found) };
 }
 
 class Types {
@@ -60,7 +55,30 @@ class Types {
     this.#literals = [...exampleValues(request.lexed), null, snapshot.caller.path];
   }
 
-  ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
+  columnsOf(statement: WriteStatement, definition: TypeDefinition): readonly OutputColumn[] {
+    switch (statement.kind) {
+      case 'insert':
+        return this.#ofInsert(statement, definition);
+      case 'update':
+        return this.#ofUpdate(statement, definition);
+      case 'delete':
+        return this.#ofDelete(statement);
+      case 'merge':
+        this.#noteMerge(statement, definition);
+        return [];
+    }
+  }
+
+  #noteMerge(statement: MergeStatement, definition: TypeDefinition): void {
+    this.#bound(metQuery(statement));
+    for (const clause of statement.clauses) {
+      const { root } = this.#bound(clauseRows(statement, clause, this.#snapshot.caller.path));
+      if (clause.do === 'update') this.#noteSet(root, setColumns(clause.set, definition), 1);
+      if (clause.do === 'insert') this.#noteSet(root, insertedColumns(clause, definition, clause.values.length), 0);
+    }
+  }
+
+  #ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const conflict = statement.conflict?.do === 'update' ? withoutOwnKey(statement.conflict, definition) : null;
     const { root } = this.#bound(insertedRows(statement, definition));
     const { columns: given } = root;
@@ -78,7 +96,7 @@ class Types {
     return this.#returning(statement, definition, null);
   }
 
-  ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
+  #ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const set = setColumns(statement.set, definition);
     const refs = namedBeside(statement);
     const { root, visible } = this.#bound(updatedRows(statement, this.#snapshot.caller.path));
@@ -89,7 +107,7 @@ class Types {
     return this.#returning(statement, definition, statement.from === null ? null : beside);
   }
 
-  ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
+  #ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
     const { root, visible } = this.#bound(deletedRows(statement, this.#snapshot.caller.path));
     return root.columns.slice(1, visible);
   }

@@ -9,14 +9,16 @@ import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts
 export class FoundRows implements RowTaker {
   readonly #isByKey: boolean;
   readonly #rowsMax: number;
+  readonly #before: number;
   #columns: readonly OutputColumn[] = [];
   #cells: Cell[][] = [];
   readonly #keys = new Set<Cell>();
 
-  /** `byKey`: of several rows whose first cell is the same, the first counts. */
-  constructor(byKey: boolean, rowsMax = batchRowsMax) {
+  /** `byKey`: of several rows whose first cell is the same, the first counts. `before`: rows that count toward the most too. */
+  constructor(byKey: boolean, rowsMax = batchRowsMax, before = 0) {
     this.#isByKey = byKey;
     this.#rowsMax = rowsMax;
+    this.#before = before;
   }
 
   get columns(): readonly OutputColumn[] {
@@ -40,7 +42,7 @@ export class FoundRows implements RowTaker {
         if (this.#keys.has(key)) continue;
         this.#keys.add(key);
       }
-      if (this.#cells.length === this.#rowsMax) throw tooMany(this.#rowsMax);
+      if (this.#before + this.#cells.length === this.#rowsMax) throw tooMany(this.#rowsMax);
       this.#cells.push(columns.map(({ type }, c) => cellAt(vectors[c]!, type, row)));
     }
     return true;

@@ -210,34 +210,38 @@ export function readFrom(from: Source, projection: readonly ProjectionItem[], pl
   return selectOf({ projection, from, where: null }, [], place);
 }
 
-function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where'>, common: readonly CommonTable[], place: Location): Query {
+export function selectOf(
+  parts: Pick<Select, 'projection' | 'from' | 'where'>,
+  common: readonly CommonTable[],
+  place: Location,
+): Query {
   const rest = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
   const body: Select = { kind: 'select', ...rest, ...parts, place };
   return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
 }
 
-function tableOf({ type, name, place }: WriteTarget): Source {
+export function tableOf({ type, name, place }: WriteTarget): Source {
   return { kind: 'table', name: type, alias: name, place };
 }
 
-function keyOf({ name, place }: WriteTarget): ProjectionItem {
+export function keyOf({ name, place }: WriteTarget): ProjectionItem {
   return item(column(name, '_pk', place), keyColumn);
 }
 
 /** Rows of other organisation paths are other rows, however their keys are written. */
-function ownPath({ name, place }: WriteTarget, nullSlot: number, path: string | null): Expression {
+export function ownPath({ name, place }: WriteTarget, nullSlot: number, path: string | null): Expression {
   const operand = column(name, 'namespace_path', place);
   if (path === null) return { kind: 'is-null', operand, negated: false, place };
   return { kind: 'binary', op: '=', left: operand, right: { kind: 'literal', slot: nullSlot + 1, place }, place };
 }
 
-function both(left: Expression | null, right: Expression): Expression;
-function both(left: Expression | null, right: Expression | null): Expression | null;
-function both(left: Expression | null, right: Expression | null): Expression | null {
+export function both(left: Expression | null, right: Expression): Expression;
+export function both(left: Expression | null, right: Expression | null): Expression | null;
+export function both(left: Expression | null, right: Expression | null): Expression | null {
   return left === null || right === null ? (left ?? right) : { kind: 'binary', op: 'and', left, right, place: right.place };
 }
 
-function nullOf({ nullSlot, place }: Pick<WriteStatement, 'nullSlot' | 'place'>): Expression {
+export function nullOf({ nullSlot, place }: Pick<WriteStatement, 'nullSlot' | 'place'>): Expression {
   return { kind: 'literal', slot: nullSlot, place };
 }
 
@@ -245,6 +249,6 @@ function column(table: string, name: string, place: Location): ColumnRef {
   return { kind: 'column', table, name, place };
 }
 
-function item(expression: Expression, alias: string): ProjectionItem {
+export function item(expression: Expression, alias: string): ProjectionItem {
   return { kind: 'expression', expression, alias, place: expression.place };
 }

@@ -30,7 +30,7 @@ export function targetOf({ target, with: common }: WriteStatement, snapshot: Gov
 
 /** Columns of an INSERT: the named ones, else the properties of the type. `count`: values of its rows. */
 export function insertedColumns(
-  { columns, place }: InsertStatement,
+  { columns, place }: Pick<InsertStatement, 'columns' | 'place'>,
   definition: TypeDefinition,
   count: number,
 ): readonly TargetColumn[] {

@@ -7,10 +7,10 @@
  * - UPDATE is a patch: cells that it does not set stay as they are stored, seen or not.
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { GovernedSnapshot, Invocation, WrittenRows } from '../../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, SubmitOptions, WrittenRows } from '../../governance/gate-contract.ts';
 import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
-import { type Cell, type ColumnType, systemColumns } from '../../log/values/value.ts';
+import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import {
   type Batch,
@@ -25,14 +25,24 @@ import { smallAnswer } from '../run/answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
 import { errorAt } from '../error-location.ts';
 import { namesRead } from '../plans/plan-names.ts';
-import type { Answer, Executed, RowTaker, Written } from '../planner-contract.ts';
+import type { Answer, Executed, OutputColumn, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans/plans.ts';
 import type { DefaultTime, Literal, Query } from '../statement.ts';
-import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import type {
+  Conflict,
+  DeleteStatement,
+  InsertStatement,
+  MergeClause,
+  MergeStatement,
+  UpdateStatement,
+  WriteStatement,
+} from '../write-statement.ts';
 import { FoundRows, vectorOf } from './read-rows.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { pickedRows, portionsOf } from './command-portions.ts';
+import { clauseRows, metQuery } from './merge-queries.ts';
 import { refusedRow } from './refused-row.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 import { cellsFor } from './column-cells.ts';
@@ -117,6 +127,8 @@ class Write {
         return this.#update(statement);
       case 'delete':
         return this.#delete(statement);
+      case 'merge':
+        return this.#merge(statement);
     }
   }
 
@@ -303,16 +315,68 @@ class Write {
       const batches = found.rows === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: found.rows }];
       this.#returned = { columns: returned, batches, rowCount: found.rows };
     }
-    const command: DeleteRows = {
+    const deletion = this.#deletion([...new Set(found.numbers().map((row) => String(found.cell(row, 0))))]);
+    const command: DeleteRows = { ...deletion, ...(portion && { within: portion.within }) };
+    const outcome = await this.#submit(command, () => undefined);
+    return this.#resultOf(outcome, { deleted: outcome.accepted });
+  }
+
+  /** All clauses read the rows as they stood before the statement. */
+  async #merge(statement: MergeStatement): Promise<Executed> {
+    const { host } = this.#request;
+    host.atOnce(metQuery(statement), this.#snapshot);
+    const steps: (PutRows | DeleteRows)[] = [];
+    const written = { inserted: 0, updated: 0, deleted: 0 };
+    const keys = new Set<string>();
+    for (const [i, clause] of statement.clauses.entries()) {
+      if (clause.do === 'nothing') continue;
+      const before = written.inserted + written.updated + written.deleted;
+      const found = new FoundRows(false, this.#rowsMax, before);
+      const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, found);
+      if (found.rows === 0) continue;
+      steps.push(this.#stepOf(clause, found, columns));
+      written[wrote[clause.do]] += found.rows;
+      if (!clause.matched) continue;
+      for (const row of found.numbers()) keys.add(String(found.cell(row, 0)));
+      if (keys.size < written.updated + written.deleted)
+        throw errorAt(
+          'REL_INVALID',
+          'MERGE meets a row of the target twice: a statement writes each row once',
+          statement.place,
+          'several-rows',
+        );
+    }
+    const command =
+      steps.length === 1 ? steps[0]! : steps.length === 0 ? this.#deletion([]) : ({ kind: 'batch', steps } satisfies Batch);
+    return this.#resultOf(await this.#submit(command, () => undefined), written);
+  }
+
+  /** The step of a clause that writes the rows found for it. */
+  #stepOf(clause: WritingClause, found: FoundRows, read: readonly OutputColumn[]): PutRows | DeleteRows {
+    const all = found.numbers();
+    if (clause.do === 'insert') {
+      const columns = insertedColumns(clause, this.#definition, clause.values.length);
+      const cells = columns.map((column, i) => cellsFor(found, i, read[i]!.type, column, all));
+      return this.#put({ length: all.length, columns: cells }, { when: 'absent' });
+    }
+    const keys = all.map((row) => String(found.cell(row, 0)));
+    if (clause.do === 'delete') return this.#deletion(keys);
+    const set = setColumns(clause.set, this.#definition);
+    return this.#patch(
+      keys,
+      set.map((column, i) => cellsFor(found, i + 1, read[i + 1]!.type, column, all)),
+      undefined,
+    );
+  }
+
+  #deletion(keys: readonly string[]): DeleteRows {
+    return {
       kind: 'delete-rows',
       type: this.#definition.name,
-      keys: [...new Set(found.numbers().map((row) => String(found.cell(row, 0))))],
-      ...(portion && { within: portion.within }),
+      keys,
       when: { unchangedSince: this.#snapshot.instant },
       computedFrom: [...this.#computedFrom],
     };
-    const outcome = await this.#submit(command, () => undefined);
-    return this.#resultOf(outcome, { deleted: outcome.accepted });
   }
 
   /** In a transaction a statement is written in batches; its result comes from one. */
@@ -400,8 +464,8 @@ class Write {
     command: PutRows | DeleteRows | Batch,
     take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
-    const { invocation, statement } = this.#request;
-    invocation.describe({ action: statement.kind === 'delete' ? 'delete' : 'ingest' });
+    const { invocation } = this.#request;
+    invocation.describe({ action: deletes(command) ? 'delete' : 'ingest' });
     const portions = portionsOf(command);
     const { transaction } = invocation;
     try {
@@ -424,20 +488,19 @@ class Write {
     }
   }
 
-  #submitOne(
+  async #submitOne(
     command: PutRows | DeleteRows | Batch,
     take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
     const { invocation, statement, sync } = this.#request;
-    const isPlainInsert = statement.kind === 'insert' && statement.conflict?.do !== 'update';
-    return invocation.submit(command, {
+    const options: SubmitOptions = {
       sync,
       before: (decided, written) => {
         const [refused] = decided.errors;
         if (refused !== undefined) {
           const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
-          const stale = refused.code === 'REL_CONFLICT' && !isPlainInsert;
           const step = command.kind === 'batch' ? null : command;
+          const stale = refused.code === 'REL_CONFLICT' && step !== null && this.#isStale(step);
           throw new ServiceError(refused.code as ErrorCode, row + refused.detail, {
             ...(stale && { stale: true }),
             ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
@@ -445,7 +508,21 @@ class Write {
         }
         take(decided, written);
       },
-    });
+    };
+    try {
+      return await invocation.submit(command, options);
+    } catch (error) {
+      const refused = error instanceof ServiceError && error.code === 'REL_CONFLICT' ? error.facts.step : undefined;
+      const isStale = refused !== undefined && command.kind === 'batch' && this.#isStale(command.steps[refused]!);
+      throw isStale ? new ServiceError('REL_CONFLICT', (error as ServiceError).message, { stale: true }) : error;
+    }
+  }
+
+  /** Whether a conflict of this step comes of a row that was written meanwhile, and not of a key that is sent. */
+  #isStale(step: PutRows | DeleteRows): boolean {
+    const { statement } = this.#request;
+    if (statement.kind === 'merge') return step.kind === 'delete-rows' || step.when !== 'absent';
+    return statement.kind !== 'insert' || statement.conflict?.do === 'update';
   }
 
   #resultOf(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
@@ -475,6 +552,14 @@ function updatedOrDeleted(statement: UpdateStatement | DeleteStatement, path: st
   return statement.kind === 'update' ? updatedRows(statement, path) : deletedRows(statement, path);
 }
 
+function deletes(command: PutRows | DeleteRows | Batch): boolean {
+  const steps = command.kind === 'batch' ? command.steps : [command];
+  return steps.every(({ kind }) => kind === 'delete-rows');
+}
+
+type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
+const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;
+
 type Update = Extract<Conflict, { do: 'update' }>;
 type CameTo = Pick<Outcome, 'accepted' | 'systemFrom' | 'systemFromLast' | 'durability'>;
 type Decided = Omit<Outcome, 'durability' | 'replayed'>;
@@ -489,40 +574,12 @@ interface Inserted {
 /** No client can name it. */
 const ofStatement = '\0statement';
 
-/** Splits a command into portions of at most a batch of rows, each decided within one turn. */
-function portionsOf(command: PutRows | DeleteRows | Batch): readonly (PutRows | DeleteRows | Batch)[] {
-  const parts = command.kind === 'batch' ? command.steps : [command];
-  const size = parts.reduce((sum, part) => sum + (part.kind === 'put-rows' ? part.rows.length : part.keys.length), 0);
-  return size <= batchRowsMax ? [command] : parts.flatMap((part) => [...cut(part)]);
-}
-
-function* cut(part: PutRows | DeleteRows): Generator<PutRows | DeleteRows> {
-  const length = part.kind === 'put-rows' ? part.rows.length : part.keys.length;
-  for (let from = 0; from < length; from += batchRowsMax) {
-    const to = Math.min(length, from + batchRowsMax);
-    if (part.kind === 'delete-rows') {
-      yield { ...part, keys: part.keys.slice(from, to) };
-      continue;
-    }
-    const numbers = Array.from({ length: to - from }, (_, i) => from + i);
-    const columns = part.rows.columns.map((column) => pickedRows(column, numbers));
-    const { patch } = part;
-    const sent = patch && new Map([...patch].map(([name, rows]) => [name, rows.slice(from, to)] as const));
-    yield { ...part, rows: { length: to - from, columns }, ...(sent && { patch: sent }) };
-  }
-}
-
 function isBound(name: string): boolean {
   return name === 'valid_from' || name === 'valid_to';
 }
 
 function typeOf({ name, type }: NamedColumn): { readonly name: string; readonly type: ColumnType } {
   return { name, type };
-}
-
-function pickedRows({ name, type, vector }: NamedColumn, rows: readonly number[]): NamedColumn {
-  const cells = rows.map((row): Cell => cellAt(vector, type, row));
-  return { name, type, vector: vectorOf(cells, type) };
 }
 
 /** The definition of an open type with the new columns of these rows. */

@@ -1,4 +1,4 @@
-/** Each form of INSERT, UPDATE and DELETE, in one world: what it writes, what it answers, what it refuses and where. */
+/** Each form of INSERT, UPDATE, DELETE and MERGE, in one world: what it writes, what it answers, what it refuses and where. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import { FOREVER, formatInstant, parseInstant } from '../../../src/log/values/timestamp.ts';
@@ -294,6 +294,92 @@ describe('DELETE', () => {
   });
 });
 
+/** The values are those of PostgreSQL 15. */
+describe('MERGE', () => {
+  const merge = 'MERGE INTO Item t USING Part s ON t.sku = s.sku';
+  const merged = async (sql: string, ...parameters: readonly Literal[]): Promise<unknown> => {
+    const { verb, inserted, updated, deleted } = (await run(sql, ...parameters)).written!;
+    return [verb, inserted, updated, deleted];
+  };
+  const stored = () => returned('SELECT sku, n, name FROM Item ORDER BY sku');
+
+  beforeEach(async () => {
+    await run("INSERT INTO Item (sku, n, name) VALUES ('a', 1, 'x'), ('b', 2, 'y'), ('c', 3, 'z'), ('d', 4, NULL)");
+    await run(
+      "INSERT INTO Part (sku, n, of) VALUES ('a', 10, 'u'), ('b', 20, 'd'), ('d', 0, 'u'), ('e', 50, 'i'), ('f', 60, NULL)",
+    );
+  });
+
+  test('writes each row by the first clause that takes it', async () => {
+    const clauses = `WHEN MATCHED AND s.of = 'd' THEN DELETE WHEN MATCHED AND s.n = 0 THEN DO NOTHING
+      WHEN MATCHED THEN UPDATE SET n = t.n + s.n, name = s.of || t.name
+      WHEN NOT MATCHED AND s.of IS NOT NULL THEN INSERT (sku, n) VALUES (s.sku, s.n) WHEN NOT MATCHED THEN DO NOTHING`;
+    expect(await merged(`${merge} ${clauses}`)).toEqual(['merge', 1, 1, 1]);
+    expect(await stored()).toEqual([
+      { sku: 'a', n: 11n, name: 'ux' },
+      { sku: 'c', n: 3n, name: 'z' },
+      { sku: 'd', n: 4n, name: null },
+      { sku: 'e', n: 50n, name: null },
+    ]);
+  });
+
+  test('takes tables, values, queries and WITH, defaults and parameters', async () => {
+    expect(
+      await merged(
+        `MERGE INTO Item AS t USING (VALUES ('x', 1), ('a', 3)) AS s(id, n) ON t.sku = s.id
+         WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new', s.n) WHEN MATCHED THEN UPDATE SET (n, name) = (DEFAULT, $1)`,
+        'old',
+      ),
+    ).toEqual(['merge', 1, 1, 0]);
+    // The target has no columns where no row of it is met: a name that both have is the source's.
+    expect(
+      await merged(
+        "WITH w AS (SELECT 'q' AS sku, 5 AS n) MERGE INTO Item t USING w ON t.sku = w.sku WHEN NOT MATCHED THEN INSERT (sku, n) VALUES (sku, n * 2)",
+      ),
+    ).toEqual(['merge', 1, 0, 0]);
+    expect(await merged(`${merge} AND FALSE WHEN MATCHED THEN DELETE`)).toEqual(['merge', 0, 0, 0]);
+    expect((await stored()).filter(({ sku }) => ['a', 'q', 'x'].includes(String(sku)))).toEqual([
+      { sku: 'a', n: null, name: 'old' },
+      { sku: 'q', n: 10n, name: null },
+      { sku: 'x', n: 1n, name: 'new' },
+    ]);
+  });
+
+  test('refuses a row that it meets twice, and a key that is there', async () => {
+    const twice = "MERGE INTO Item t USING (VALUES ('a', 1), ('a', 2)) s(id, k) ON t.sku = s.id";
+    expect(await refusal(`${twice} WHEN MATCHED THEN UPDATE SET n = s.k`)).toMatch(
+      /^REL_INVALID .*meets a row of the target twice/,
+    );
+    expect(await refusal(`${twice} WHEN MATCHED AND k = 1 THEN UPDATE SET n = 0 WHEN MATCHED THEN DELETE`)).toMatch(/twice/);
+    expect(await merged(`${twice} WHEN MATCHED AND k = 1 THEN UPDATE SET n = 7 WHEN MATCHED THEN DO NOTHING`)).toEqual([
+      'merge',
+      0,
+      1,
+      0,
+    ]);
+    expect(
+      await refusal(`${merge} AND s.n > 10 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (sku) VALUES (s.sku)`),
+    ).toMatch(/^REL_CONFLICT/);
+    expect((await stored()).map(({ n }) => n)).toEqual([7n, 2n, 3n, 4n]);
+  });
+
+  test('refuses what it can not write', async () => {
+    const refused: readonly (readonly [string, RegExp])[] = [
+      ['WHEN NOT MATCHED THEN INSERT (sku) VALUES (t.sku)', /^REL_(UNKNOWN_COLUMN|PARSE|INVALID)/],
+      ['WHEN NOT MATCHED THEN UPDATE SET n = 1', /^REL_PARSE/],
+      ["WHEN MATCHED THEN INSERT VALUES ('1')", /^REL_PARSE/],
+      ['WHEN MATCHED THEN DELETE WHEN MATCHED THEN DO NOTHING', /^REL_PARSE .*no row comes to this WHEN/],
+      ['WHEN MATCHED THEN UPDATE SET sku = s.of', /^REL_INVALID .*is the key of the row/],
+      ['WHEN MATCHED THEN UPDATE SET nope = 1', /^REL_UNKNOWN_COLUMN/],
+      ['WHEN NOT MATCHED THEN INSERT (sku) VALUES (s.sku, 1)', /^REL_INVALID/],
+    ];
+    for (const [clauses, why] of refused) expect(await refusal(`${merge} ${clauses}`), clauses).toMatch(why);
+    const ambiguous = 'MERGE INTO Item t USING Part s ON t.sku = sku WHEN NOT MATCHED THEN INSERT (sku) VALUES (s.sku)';
+    expect(await refusal(ambiguous)).toMatch(/ambiguous/);
+    expect(await refusal(merge)).toMatch(/^REL_PARSE/);
+  });
+});
+
 describe('FOR PORTION OF VALID_TIME', () => {
   const history = async (key: string): Promise<unknown[]> => {
     const now = (await run('SELECT 1 AS one')).answer.asOfSystem;
@@ -445,6 +531,11 @@ describe('around it', () => {
     expect(await described('UPDATE Item SET seen = $1, n = Item.n + $2 FROM Part p WHERE p.n = $3 RETURNING p.of, seen')).toEqual(
       ['of string,seen timestamp', 'timestamp,integer,integer'],
     );
+    const clauses = 'WHEN MATCHED AND s.n > $2 THEN UPDATE SET seen = $3 WHEN NOT MATCHED THEN INSERT (sku, ok) VALUES ($4, $5)';
+    expect(await described(`MERGE INTO Item t USING Part s ON t.sku = $1 ${clauses}`)).toEqual([
+      '',
+      'string,integer,timestamp,string,boolean',
+    ]);
     expect(await described('DELETE FROM Item WHERE sku = $1 AND price < $2 RETURNING ok')).toEqual([
       'ok boolean',
       'string,number',

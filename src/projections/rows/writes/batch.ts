@@ -92,7 +92,7 @@ function refusing(number: number, decide: () => Decision): Decision {
     return decide();
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw new ServiceError(error.code, `step ${number}: ${error.message}`, error.facts);
+    throw new ServiceError(error.code, `step ${number}: ${error.message}`, { ...error.facts, step: number });
   }
 }
 
