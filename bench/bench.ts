@@ -29,12 +29,14 @@ import { governedText } from './measures/governed-text.ts';
 import { graph } from './measures/graph.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
+import { jobs } from './measures/jobs.ts';
 import { joins } from './measures/joins.ts';
 import { memory } from './measures/memory.ts';
 import { pointRead } from './measures/point-read.ts';
 import { proof } from './measures/proof.ts';
 import { replayVerify } from './measures/replay-verify.ts';
 import { rotation } from './measures/rotation.ts';
+import { rules } from './measures/rules.ts';
 import { sigma } from './measures/sigma.ts';
 import { startUp } from './measures/start.ts';
 import { subjects } from './measures/subjects.ts';
@@ -85,6 +87,8 @@ const measures: Readonly<Record<string, Measure>> = {
   'agent-memory': agentMemory,
   graph,
   sigma,
+  rules,
+  jobs,
   screening,
   resolve,
   trace,

@@ -14,7 +14,7 @@ import { orderJson } from './workload.ts';
 export const caller = tenantlessCaller('bench', 'operator', 'bench');
 
 /** `saved`: a close leaves a checkpoint behind, and the next open starts from it. */
-export function openDurable(directory: string, { saved = false } = {}): Promise<Service> {
+export function openDurable(directory: string, { saved = false, clock = systemClock } = {}): Promise<Service> {
   return Service.open({
     settings: loadSettings({
       env: { ...raisedLimits, SERVICE_WAL_SYNC: 'always' },
@@ -22,7 +22,7 @@ export function openDurable(directory: string, { saved = false } = {}): Promise<
       overrides: { SERVICE_DATA_DIR: directory },
     }),
     disk: nodeDisk,
-    clock: systemClock,
+    clock,
     random: systemRandom,
     version: 'bench',
     say: () => undefined,

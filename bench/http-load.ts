@@ -7,6 +7,8 @@ export interface LoadOptions {
   readonly seconds: number;
   /** The bytes of request number n. */
   readonly request: (n: number) => Buffer;
+  /** Between a reply and the next request of its connection; none unless said otherwise. */
+  readonly pauseMs?: number;
 }
 
 export interface LoadResult {
@@ -25,7 +27,7 @@ export function post(path: string, headers: Readonly<Record<string, string>>, bo
 }
 
 export async function load(options: LoadOptions): Promise<LoadResult> {
-  const { connections, request } = options;
+  const { connections, request, pauseMs = 0 } = options;
   const latencies: number[] = [];
   let sent = 0;
   let firstReply = '';
@@ -40,6 +42,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
           const reply = await connection.roundTrip(request(sent++));
           latencies.push(performance.now() - at);
           if (firstReply === '') firstReply = reply;
+          if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
         }
       } finally {
         connection.close();

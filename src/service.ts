@@ -275,6 +275,7 @@ export class Service {
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,
+      yieldTurn: this.#chore,
       parallelMax: settings.SERVICE_JOBS_MAX_PARALLEL,
     });
     const { scheduler, jobs: runner } = this;

@@ -124,7 +124,7 @@ export function describeScheduled(desk: JobDesk, job: JobRecord, caller: Caller)
     id,
     kind: 'scheduled',
     about: definition.name,
-    state: view?.state ?? run?.state ?? 'queued',
+    state: view?.state ?? (desk.waits(job) ? 'queued' : (run?.state ?? 'queued')),
     unit,
     done,
     total,

@@ -60,6 +60,7 @@ class JobWorld {
       workflowOf: () => null,
       alertOf: () => expect.unreachable('no job is paused'),
       warn: (line) => expect.unreachable(line),
+      yieldTurn: () => Promise.resolve(),
       parallelMax: 2,
     }));
   }
@@ -96,7 +97,7 @@ class JobWorld {
     const end = nsOf(iso);
     for (;;) {
       await this.scheduler.settle();
-      const next = this.scheduler.tick();
+      const next = await this.scheduler.tick();
       if (next === null || next > end) break;
       this.now = next;
     }
@@ -183,18 +184,18 @@ test('a run that was cut off begins again with the next attempt, and at most fiv
       world.down = true;
       return { alerts: null, result: null };
     });
-    world.scheduler.tick();
+    await world.scheduler.tick();
     await world.scheduler.underWay('cut');
     expect(world.jobs.job('cut')!.open).toMatchObject({ state: 'running', attempt });
   }
   world.down = false;
   world.start();
-  world.scheduler.tick();
+  await world.scheduler.tick();
   await world.scheduler.settle();
   expect(world.jobs.job('cut')!.last).toMatchObject({ state: 'failed', reason: 'too_many_attempts' });
 });
 
-test('ten thousand waiting jobs cost a tick no look at their schedules', () => {
+test('ten thousand waiting jobs cost a tick no look at their schedules', async () => {
   const world = new JobWorld('2026-01-01T00:00:00Z');
   for (let i = 0; i < 10_000; i++)
     world.submit({
@@ -203,8 +204,33 @@ test('ten thousand waiting jobs cost a tick no look at their schedules', () => {
       definition: { ...plain, name: `j${i}`, cron: '0 4 * * *', time_zone: 'Europe/Berlin' },
       owner: { credential: 'none', token: null },
     });
-  world.scheduler.tick();
+  await world.scheduler.tick();
   const records = [...world.jobs.all()];
-  expect(world.scheduler.tick()).toBe(nsOf('2026-01-01T03:00:00Z'));
+  expect(await world.scheduler.tick()).toBe(nsOf('2026-01-01T03:00:00Z'));
   expect([...world.jobs.all()].every((job, i) => job === records[i])).toBe(true);
+});
+
+test('of the runs that are due no more are begun than may run at a time, the longest due first', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  for (const [i, name] of ['d', 'c', 'b', 'a'].entries()) world.make({ name, interval_secs: 3_600 - 60 * i });
+  world.now = nsOf('2026-01-01T01:30:00Z');
+  let go: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => (go = resolve));
+  const begun: string[] = [];
+  world.start(async ({ definition }) => {
+    begun.push(definition.name);
+    await gate;
+    return { alerts: null, result: null };
+  });
+  await world.scheduler.tick();
+  await world.scheduler.tick();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(begun).toEqual(['a', 'b']);
+  expect(world.jobs.job('c')!.open).toBe(null);
+  expect(world.scheduler.waits(world.jobs.job('c')!)).toBe(true);
+  await world.scheduler.endWaiting(world.jobs.job('c')!, 'REL_CANCELLED');
+  expect(world.jobs.job('c')!.last).toMatchObject({ state: 'cancelled', reason: 'REL_CANCELLED' });
+  go();
+  await world.scheduler.settle();
+  expect(begun).toEqual(['a', 'b', 'd']);
 });

@@ -236,7 +236,7 @@ export const differences: readonly Difference[] = [
       await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'idempotency-key': 'once' }, once);
       // The run is due a step after it was asked for, and waits for its approval before others ask anything: else the next look at what is
       // due would begin it, whoever causes that.
-      stage.lab.service.scheduler.tick();
+      await stage.lab.service.scheduler.tick();
       await settled(200);
     },
   },

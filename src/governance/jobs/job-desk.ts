@@ -47,6 +47,11 @@ export class JobDesk {
     return this.#parts.scheduler.next(id);
   }
 
+  /** Whether a run is due and finds no place. */
+  waits(job: JobRecord): boolean {
+    return this.#parts.scheduler.waits(job);
+  }
+
   /** The run that is under way in this process. */
   progress({ open }: JobRecord, caller: Caller): JobView | null {
     if (open === null) return null;
@@ -64,7 +69,7 @@ export class JobDesk {
     const owner = { credential: 'none', token: null } as const;
     const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
     const id = made.ids[0]!;
-    scheduler.tick();
+    await scheduler.begin(id);
     await this.awaitRun(id);
     return jobs.job(id)!;
   }
@@ -77,7 +82,7 @@ export class JobDesk {
     const command = { kind: 'put-job', id: ids.next(), definition, owner, replaces: true } as const;
     const id = (await invocation.submit(command, { sync: true })).ids[0]!;
     if (before !== null && before.id !== id) this.#stop(before.id);
-    scheduler.tick();
+    await scheduler.begin(id);
     await this.awaitRun(id);
     return jobs.job(id)!;
   }
@@ -134,7 +139,7 @@ export class JobDesk {
   async #cancel(id: string, caller: Caller): Promise<boolean> {
     const job = this.#parts.jobs.job(id)!;
     const { open } = job;
-    if (open?.state === 'queued' && this.#parts.scheduler.underWay(id) === undefined)
+    if ((open === null || open.state === 'queued') && this.#parts.scheduler.underWay(id) === undefined)
       await this.#parts.scheduler.endWaiting(job, 'REL_CANCELLED');
     const view = open === null ? undefined : this.#parts.runner.list(caller).find((each) => each.id === open.id);
     if (view === undefined || view.finishedAt !== null) return false;

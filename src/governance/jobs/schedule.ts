@@ -44,27 +44,51 @@ export function nextDue(job: JobRecord, doneAt: (id: string) => bigint | null): 
   return following(definition, lastDue);
 }
 
-/** The run to begin now; null: none is due. Runs that were missed are made up for as the job says. */
-export function dueAt(job: JobRecord, now: bigint, doneAt: (id: string) => bigint | null): Due | null {
+/**
+ * The run to begin now; null: none is due. Runs that were missed are made up for as the job says. A clock of a time zone is asked for each of
+ * them: others may have their turn between any two steps.
+ */
+export function* dueAt(
+  job: JobRecord,
+  now: bigint,
+  doneAt: (id: string) => bigint | null,
+): Generator<undefined, Due | null, void> {
   const first = nextDue(job, doneAt);
   if (first === null || first > now) return null;
   const { definition } = job;
   if (definition.catch_up === 'all') return { instant: first, missed: 0 };
+  const { instant, passed } = yield* lastUntil(definition, first, now);
+  if (definition.catch_up === 'none' && now - instant > lateNs) return null;
+  return { instant, missed: passed };
+}
+
+/** The first due instant after this one, of a job whose runs before it are passed over; in steps as `dueAt`. */
+export function* dueAfter({ definition, lastDue }: JobRecord, now: bigint): Generator<undefined, bigint | null, void> {
+  const { instant } = yield* lastUntil(definition, lastDue, now);
+  return following(definition, instant);
+}
+
+/** The last due instant up to `now`, and how many were due before it, from a first one on. */
+function* lastUntil(
+  definition: JobDefinition,
+  first: bigint,
+  now: bigint,
+): Generator<undefined, { readonly instant: bigint; readonly passed: number }, void> {
+  const { interval_secs: interval } = definition;
+  if (interval !== null) {
+    const every = BigInt(interval) * nsPerSec;
+    const due = first > now ? 0 : Number((now - first) / every);
+    const passed = Math.min(due, missedMax);
+    return { instant: first + BigInt(passed) * every, passed };
+  }
   let [instant, passed] = [first, 0];
   for (let next = following(definition, instant); next !== null && next <= now && passed < missedMax; ) {
     instant = next;
     passed++;
     next = following(definition, instant);
+    yield;
   }
-  if (definition.catch_up === 'none' && now - instant > lateNs) return null;
-  return { instant, missed: passed };
-}
-
-/** The first due instant after this one, of a job whose runs before it are passed over. */
-export function dueAfter(job: JobRecord, now: bigint): bigint | null {
-  let next = following(job.definition, job.lastDue);
-  for (let steps = 0; next !== null && next <= now && steps < missedMax; steps++) next = following(job.definition, next);
-  return next;
+  return { instant, passed };
 }
 
 /** The due instant after another one. */

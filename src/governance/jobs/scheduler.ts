@@ -6,6 +6,8 @@
  *
  * Invariants:
  * - One run of a job at a time. A run is begun at least once; its effects are there once, with the entry that ends it.
+ * - No more runs are begun by the clock than may run at a time: the others wait as due, the longest due first, and cost nothing.
+ * - However many jobs there are, the loop of events waits for none of the looks at their schedules.
  * - A run that was cut off begins again, at most five times in all; that of a workflow goes on behind the last step that is on record. One
  *   that waits is on record as queued, and takes no place of those that run.
  * - An owner that has lost its rights has no runs: the job is paused, and says why.
@@ -96,8 +98,16 @@ export interface JobSchedulerDependencies {
   readonly workflowOf: (name: string, job: Pick<JobRecord, 'path'>) => string | null;
   /** One line for the operator. */
   readonly warn: (line: string) => void;
+  readonly yieldTurn: () => Promise<void>;
   /** SERVICE_JOBS_MAX_PARALLEL. */
   readonly parallelMax: number;
+}
+
+/** Long work a slice a turn. */
+interface Slices {
+  isOver(): boolean;
+  next(): Promise<void>;
+  finish<T>(steps: Generator<undefined, T, void>): Promise<T>;
 }
 
 interface Timed {
@@ -108,6 +118,10 @@ interface Timed {
 /** The loop looks at the clock this often at least: it may be set. */
 const tickMsMax = 30_000;
 const restNs = 10_000_000_000n;
+const sliceMs = 1.5;
+/** Jobs between two looks at the time: the clock of a zone may take some tens of microseconds. */
+const lookedBetween = 8;
+const instantOf = (text: string | null | undefined): bigint | null => (text === null || text === undefined ? null : BigInt(text));
 const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
 export class JobScheduler {
@@ -118,19 +132,33 @@ export class JobScheduler {
   readonly #running = new Map<string, Promise<void>>();
   /** Nanosecond before which a job is not begun again: its run could not be put on record. */
   readonly #rests = new Map<string, bigint>();
+  /** The last run that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
+  #judging: Promise<unknown> = Promise.resolve();
   #epoch: number | null = null;
+  /** The last look, where it found nothing that is due. */
+  #seen: { readonly epoch: number; readonly next: bigint | null } | null = null;
+  /** Whether something has happened since the loop looked last. */
+  #isStale = true;
   #wake: (() => void) | null = null;
 
   constructor(parts: JobSchedulerDependencies) {
     this.#parts = parts;
     this.#lane = { runningMax: parts.parallelMax };
+    // The first look at the clock of a zone reads all zones, for tens of milliseconds: before anybody asks.
+    for (const job of parts.jobs.all()) {
+      if (job.definition.cron === null) continue;
+      this.#dueOf(job);
+      break;
+    }
   }
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
     while (!signal.aborted) {
-      const next = this.tick();
+      this.#isStale = false;
+      const next = await this.tick();
+      if (this.#isStale) continue;
       const ms = next === null ? tickMsMax : Number((next - clock.now()) / 1_000_000n) + 1;
       const woken = new AbortController();
       this.#wake = () => woken.abort();
@@ -141,65 +169,127 @@ export class JobScheduler {
 
   /** A job was made, or a run has ended: the loop looks now. */
   look(): void {
-    if (this.#parts.jobs.epoch !== this.#epoch) this.#wake?.();
+    if (this.#parts.jobs.epoch !== this.#epoch) this.#stir();
+  }
+
+  #stir(): void {
+    this.#isStale = true;
+    this.#wake?.();
   }
 
   /** When the next run of a job is due; null: none is. */
   next(id: string): bigint | null {
     const job = this.#parts.jobs.job(id);
-    return job === undefined ? null : nextDue(job, (other) => this.#doneAt(other));
+    return job === undefined || job.state !== 'scheduled' || job.open !== null ? null : this.#dueOf(job);
   }
 
-  /** Begins what is due. Returns the next instant at which something is; null: nothing is. */
-  tick(): bigint | null {
-    const { jobs, clock, beginning } = this.#parts;
+  /** Whether a run of the job is due and finds no place. */
+  waits(job: JobRecord): boolean {
+    const from = job.open === null ? this.#beginsAt(job) : null;
+    return from !== null && from <= this.#parts.clock.now();
+  }
+
+  /** Begins what is due, as far as there are places. Resolves with the next instant at which something is; null: nothing is. */
+  async tick(): Promise<bigint | null> {
+    const { jobs, clock, parallelMax } = this.#parts;
+    // A run that ends gives its place back, and the loop looks again.
+    if (this.#running.size >= parallelMax) return null;
     const now = clock.now();
-    const doneAt = (id: string): bigint | null => this.#doneAt(id);
-    if (jobs.epoch !== this.#epoch) {
-      this.#epoch = jobs.epoch;
-      for (const id of this.#timed.keys()) if (jobs.job(id) === undefined) this.#timed.delete(id);
-      for (const record of jobs.all()) {
-        if (record.definition.after === null && this.#timed.get(record.id)?.record === record) continue;
-        this.#timed.set(record.id, { record, due: nextDue(record, doneAt) });
-      }
+    const seen = this.#seen;
+    if (seen?.epoch === jobs.epoch && (seen.next === null || seen.next > now)) return seen.next;
+    this.#seen = null;
+    const { epoch } = jobs;
+    this.#epoch = epoch;
+    const turn = this.#slices();
+    let [next, looked, passed]: [bigint | null, number, number] = [null, 0, 0];
+    const places = parallelMax - this.#running.size;
+    /** The longest due, as many as there are places. */
+    const due: { readonly id: string; readonly from: bigint }[] = [];
+    for (const job of jobs.all()) {
+      const from = this.#beginsAt(job);
+      if (from !== null && from <= now) {
+        const at = due.findLastIndex((other) => other.from <= from) + 1;
+        if (at < places) due.splice(at, 0, { id: job.id, from });
+        if (at >= places || due.length > places) passed++;
+        due.length = Math.min(due.length, places);
+      } else if (from !== null && (next === null || from < next)) next = from;
+      if (++looked % lookedBetween === 0 && turn.isOver()) await turn.next();
     }
-    let next: bigint | null = null;
-    for (const { record, due } of this.#timed.values()) {
-      const { id, open, state, path, made } = record;
-      if (this.#running.has(id)) continue;
-      if (open === null && (due === null || due > now)) {
-        if (due !== null && (next === null || due < next)) next = due;
-        continue;
-      }
-      if (state !== 'scheduled' && open === null) continue;
-      if (made < beginning(path)) continue;
-      const rests = this.#rests.get(id);
-      if (rests !== undefined && rests > now) {
-        if (next === null || rests < next) next = rests;
-        continue;
-      }
-      const until = open?.state === 'queued' ? open.until : undefined;
-      if (until === null) continue;
-      if (until !== undefined && BigInt(until) > now) {
-        if (next === null || BigInt(until) < next) next = BigInt(until);
-        continue;
-      }
-      // A run that an earlier process began: this one does not run it.
-      if (open !== null) {
-        const { until: _, ...run } = open;
-        void this.#begin(record, { ...run, state: 'running', attempt: open.attempt + (open.state === 'running' ? 1 : 0) });
-        continue;
-      }
-      const found = dueAt(record, now, doneAt);
-      if (found !== null) {
-        void this.#begin(record, this.#runOf(record, found.instant, found.missed, now));
-        continue;
-      }
-      const later = dueAfter(record, now);
-      this.#timed.set(id, { record, due: later });
+    for (const id of this.#timed.keys()) if (jobs.job(id) === undefined) this.#timed.delete(id);
+    for (const { id } of due) {
+      const later = await this.#consider(id, now, turn);
       if (later !== null && (next === null || later < next)) next = later;
     }
-    return next;
+    if (due.length === 0) this.#seen = { epoch, next };
+    // Runs that are passed over leave their places to others.
+    return passed > 0 && this.#running.size < parallelMax ? now : next;
+  }
+
+  /** Begins what is due of one job now, whatever else waits: somebody asks for it. */
+  async begin(id: string): Promise<void> {
+    await this.#consider(id, this.#parts.clock.now(), this.#slices());
+  }
+
+  /** Null: a run of the job was begun, or none will be; else when the next one is. */
+  async #consider(id: string, now: bigint, turn: Slices): Promise<bigint | null> {
+    const { jobs } = this.#parts;
+    const job = jobs.job(id);
+    const from = job === undefined ? null : this.#beginsAt(job);
+    if (job === undefined || from === null || from > now) return from;
+    if (job.open !== null) {
+      // A run that an earlier process began: this one does not run it.
+      const { until: _, ...run } = job.open;
+      void this.#begin(job, { ...run, state: 'running', attempt: run.attempt + (run.state === 'running' ? 1 : 0) });
+      return null;
+    }
+    const found = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    const later = found === null ? await turn.finish(dueAfter(job, now)) : null;
+    // Others had their turn meanwhile.
+    if (jobs.job(id) !== job || this.#running.has(id)) return this.#consider(id, now, turn);
+    if (found !== null) {
+      void this.#begin(job, this.#runOf(job, found.instant, found.missed, now));
+      return null;
+    }
+    this.#timed.set(id, { record: job, due: later });
+    return later;
+  }
+
+  /** Nanosecond from which a run of the job is to be begun, or begun again; null: none is. */
+  #beginsAt(job: JobRecord): bigint | null {
+    const { id, open, state, path, made } = job;
+    if (this.#running.has(id) || (state !== 'scheduled' && open === null)) return null;
+    const isQueued = open?.state === 'queued' && open.until !== undefined;
+    const from = open === null ? this.#dueOf(job) : isQueued ? instantOf(open.until) : BigInt(open.due);
+    if (from === null || made < this.#parts.beginning(path)) return null;
+    const rests = this.#rests.get(id);
+    return rests !== undefined && rests > from ? rests : from;
+  }
+
+  #dueOf(job: JobRecord): bigint | null {
+    const doneAt = (id: string): bigint | null => this.#doneAt(id);
+    // It depends on the runs of another job.
+    if (job.definition.after !== null) return nextDue(job, doneAt);
+    let timed = this.#timed.get(job.id);
+    if (timed?.record !== job) this.#timed.set(job.id, (timed = { record: job, due: nextDue(job, doneAt) }));
+    return timed.due;
+  }
+
+  #slices(): Slices {
+    const { clock, yieldTurn } = this.#parts;
+    let began = clock.monotonicMs();
+    const isOver = (): boolean => clock.monotonicMs() - began > sliceMs;
+    const next = async (): Promise<void> => {
+      await yieldTurn();
+      began = clock.monotonicMs();
+    };
+    const finish = async <T>(steps: Generator<undefined, T, void>): Promise<T> => {
+      for (;;) {
+        const step = steps.next();
+        if (step.done === true) return step.value;
+        if (isOver()) await next();
+      }
+    };
+    return { isOver, next, finish };
   }
 
   /** Begins a run now, beside those that are due. REL_CONFLICT while one is under way. */
@@ -209,18 +299,25 @@ export class JobScheduler {
     return this.#begin(job, this.#runOf(job, now, 0, now));
   }
 
-  /** Ends a run that waits. */
-  async endWaiting({ open }: JobRecord, reason: string): Promise<void> {
-    if (open?.state !== 'queued') return;
-    const { until: _, ...run } = open;
-    await this.#record({ ...run, state: 'cancelled', reason });
+  /** Ends a run that waits, or that is due and finds no place. */
+  async endWaiting(job: JobRecord, reason: string): Promise<void> {
+    const { open } = job;
+    if (open?.state === 'queued') {
+      const { until: _, ...run } = open;
+      return this.#record({ ...run, state: 'cancelled', reason });
+    }
+    if (!this.waits(job)) return;
+    const now = this.#parts.clock.now();
+    const found = await this.#slices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    if (found === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
+    await this.#record({ ...this.#runOf(job, found.instant, found.missed, now), state: 'cancelled', reason });
   }
 
   /** A step that a run waits at has ended: the run goes on now. */
-  async goOn({ open }: JobRecord, step: WorkflowStep): Promise<void> {
+  async goOn({ id, open }: JobRecord, step: WorkflowStep): Promise<void> {
     if (open?.state !== 'queued') throw new ServiceError('REL_CONFLICT', 'the run does not wait');
     await this.#record({ ...open, until: String(this.#parts.clock.now()), step });
-    this.tick();
+    await this.begin(id);
   }
 
   /** The run of a job that is under way in this process; undefined where none is. */
@@ -230,7 +327,7 @@ export class JobScheduler {
 
   /** Begins what is due, and resolves when no run is under way and none is due. */
   async settle(): Promise<void> {
-    for (this.tick(); this.#running.size > 0; this.tick()) await Promise.all(this.#running.values());
+    for (await this.tick(); this.#running.size > 0; await this.tick()) await Promise.all(this.#running.values());
   }
 
   #doneAt(id: string): bigint | null {
@@ -268,8 +365,8 @@ export class JobScheduler {
       })
       .finally(() => {
         this.#running.delete(job.id);
-        this.#epoch = null;
-        this.#wake?.();
+        this.#seen = null;
+        this.#stir();
       });
     this.#running.set(job.id, work);
     return work;
@@ -292,9 +389,7 @@ export class JobScheduler {
     await this.#record(run);
     const timeout = new AbortController();
     const over = new AbortController();
-    const waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, over.signal).then(() => {
-      if (!over.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
-    });
+    let waits: Promise<void> = Promise.resolve();
     let failed: unknown = null;
     try {
       const { ended } = this.#parts.runner.start(
@@ -305,7 +400,13 @@ export class JobScheduler {
           unit: 'rows',
           lane: this.#lane,
           onDrain: 'cancel',
-          run: ({ signal, progress }) => this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress),
+          run: ({ signal, progress }) => {
+            // It counts from its turn.
+            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, over.signal).then(() => {
+              if (!over.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
+            });
+            return this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress);
+          },
         },
         caller,
       );
@@ -341,6 +442,22 @@ export class JobScheduler {
       const result = await this.#parts.performRetention(job, { caller, run, signal, progress });
       return this.#record({ ...run, state: 'done', result });
     }
+    if (job.definition.run.rules === undefined) return this.#performOne(job, run, caller, signal, progress);
+    const mine = this.#judging.then(() => this.#performOne(job, run, caller, signal, progress));
+    this.#judging = mine.catch(() => undefined);
+    // One that is cancelled while it waits ends now.
+    const ended = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+    await Promise.race([mine, ended]);
+  }
+
+  async #performOne(
+    job: JobRecord,
+    run: RunRecord,
+    caller: Caller,
+    signal: AbortSignal,
+    progress: JobWork['progress'],
+  ): Promise<void> {
+    signal.throwIfAborted();
     const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
     const { alerts, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
       invocation.describe({ template: 'job ?', literals: [job.id] });

@@ -86,7 +86,7 @@ export class WorkflowDesk {
     const run = { workflow: name, arguments: given };
     const made = await this.#put(invocation, { ...unscheduled, name, run, run_now: true, purpose, once: true });
     const { scheduler, desk, jobs } = this.#parts;
-    scheduler.tick();
+    await scheduler.begin(made.id);
     await desk.awaitRun(made.id);
     return jobs.job(made.id)!;
   }
