@@ -11,7 +11,12 @@ import { exactJson } from './http/exact-json.ts';
 import type { DetectionDefinition, RuleRecord } from '../projections/rules/rule.ts';
 
 /** Documents of one import. */
-const documentsMax = 10_000;
+export const documentsMax = 10_000;
+
+export function tooManyDocuments(): ServiceError {
+  return new ServiceError('REL_INVALID', `an import has at most ${documentsMax} rules`);
+}
+
 const defaultType = 'Event';
 
 export const sigmaInput = {
@@ -57,7 +62,7 @@ export async function importSigma(
   const documents: string[] = [];
   for (const text of texts)
     for (const document of typeof text === 'string' ? splitDocuments(text) : [exactJson(text)]) {
-      if (documents.length === documentsMax) throw new ServiceError('REL_INVALID', `an import has at most ${documentsMax} rules`);
+      if (documents.length === documentsMax) throw tooManyDocuments();
       documents.push(document);
       await turn();
     }

@@ -22,7 +22,7 @@ export function readBodies(app: App, context: HttpContext): void {
       context.bodies.collect(payload, request.headers['content-length'], settle, bodyLimit);
     });
     const whole = await unfoldedWhole(body, encoding, Math.min(bodyLimit, context.bodyLimitBytes));
-    if (reads !== undefined) return reads(whole, request);
+    if (reads !== undefined) return reads(whole, request, context.yieldTurn);
     return whole.length > shortBytes ? inTurns(parseJsonSteps(whole), context.yieldTurn) : parseJsonBody(whole);
   });
 }

@@ -144,7 +144,7 @@ export type RouteAccess = 'probe' | 'page' | 'token' | 'admin';
 export type RateBucket = 'read' | 'write' | 'memory';
 
 /** The reader of a route's body; its errors refuse the request. `stream`: the route takes the body as it comes. */
-export type BodyReader = 'stream' | ((body: Buffer, request: FastifyRequest) => unknown);
+export type BodyReader = 'stream' | ((body: Buffer, request: FastifyRequest, yieldTurn: () => Promise<void>) => unknown);
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,10 +1,11 @@
 /** /rules: rules that raise alerts, and rules by which rows are fused. Source: specification, "Other HTTP routes". */
-import { isAscii, isUtf8 } from 'node:buffer';
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { testPast } from '../../../planner/standing/rules/past-test.ts';
+import { splitDocuments } from '../../../planner/standing/sigma/parse.ts';
 import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../rules.ts';
-import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../../sigma-import.ts';
+import { documentsMax, importSigma, sigmaInput, sigmaReply, sigmaType, tooManyDocuments } from '../../sigma-import.ts';
 import type { FastifyRequest } from '../context.ts';
 import { parseJsonBody } from '../json-body.ts';
 import { reply, route, type Route } from '../route.ts';
@@ -12,12 +13,18 @@ import { signalOf, submitNamed } from '../invoke.ts';
 import { nanoseconds } from '../schemas.ts';
 
 const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
-/** The import as JSON, or YAML as it is. */
-function readSigmaBody(given: Buffer, { headers }: FastifyRequest): unknown {
+/** The import as JSON, or the documents of a YAML one: each is a text of its own, since to make one of all takes long. */
+async function readSigmaBody(given: Buffer, { headers }: FastifyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
   if (!isUtf8(given)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
   const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
   const isJson = type === 'application/json' || /^\s*\{\s*"rules"/.test(given.toString('latin1', 0, 64));
-  return isJson ? parseJsonBody(given) : { rules: isAscii(given) ? given.toString('latin1') : given.toString() };
+  if (isJson) return parseJsonBody(given);
+  const rules: string[] = [];
+  for (const document of splitDocuments(given)) {
+    if (rules.push(document) > documentsMax) throw tooManyDocuments();
+    await yieldTurn();
+  }
+  return { rules };
 }
 
 const params = z.object({ id: z.string() });

@@ -2,12 +2,16 @@
  * Texts of Sigma rules into rules that can be compiled. Each document is read by itself: a wrong one spoils no other.
  * Source: Sigma rules specification 2.0, Sigma correlation rules specification 2.0.
  */
+import { isAscii } from 'node:buffer';
 import { createRequire } from 'node:module';
 import { type Condition, countParts, parseCondition } from './condition.ts';
 import { parseCorrelation } from './correlation-rule.ts';
 import { type Placeholders, readItem, type Scalar, ValueBudget } from './modifiers.ts';
 import { bounds, Refusal, type SigmaError } from './refusal.ts';
 import { type Level, levels, type LogSource, type SigmaDocument, type SigmaHead } from './rule.ts';
+
+/** A lexeme that was not seen before takes some microseconds. */
+const lexemesBetween = 1_000;
 
 const require = createRequire(import.meta.url);
 type Yaml = typeof import('yaml');
@@ -21,14 +25,13 @@ export type Parsed =
   | { readonly document: null; readonly id: string | null; readonly title: string | null; readonly error: SigmaError };
 
 /**
- * The documents of a text, one after the other, since a text may be long; those without content are left out. Markers stand at the
- * beginning of a line, and nowhere else. One that is larger than a rule may be is read as far as it takes to refuse it.
+ * The documents of a text or of its bytes, one after the other, since a text may be long; those without content are left out. Markers stand at
+ * the beginning of a line, and nowhere else. One that is larger than a rule may be is read as far as it takes to refuse it.
  */
-export function* splitDocuments(text: string): Generator<string, void> {
-  for (let start = 0; start <= text.length; ) {
-    const end = nextMark(text, start);
-    const document = text
-      .slice(start, Math.min(end, start + bounds.documentBytes + 5))
+export function* splitDocuments(source: string | Buffer): Generator<string, void> {
+  for (let start = 0; start <= source.length; ) {
+    const end = nextMark(source, start);
+    const document = textOf(source, start, Math.min(end, start + bounds.documentBytes + 5))
       .replace(/^---[^\S\n]*\n/, '')
       .trim();
     // Tested before it gets its line break: a text that is put together is copied when it is read.
@@ -40,19 +43,34 @@ export function* splitDocuments(text: string): Generator<string, void> {
 const hasContent = /^(?!---$|\.\.\.[^\S\n]*$|[^\S\n]*#|[^\S\n]*$|%)/m;
 
 /** Offset of the line break in front of the next document, or of the end. */
-function nextMark(text: string, start: number): number {
-  for (let at = text.indexOf('\n---', start); at >= 0; at = text.indexOf('\n---', at + 1))
-    if (at + 4 >= text.length || isBlank(text.charCodeAt(at + 4))) return at;
-  return text.length;
+function nextMark(source: string | Buffer, start: number): number {
+  for (let at = source.indexOf('\n---', start); at >= 0; at = source.indexOf('\n---', at + 1))
+    if (at + 4 >= source.length || isBlank(typeof source === 'string' ? source.charCodeAt(at + 4) : source[at + 4]!)) return at;
+  return source.length;
+}
+
+function textOf(source: string | Buffer, start: number, end: number): string {
+  if (typeof source === 'string') return source.slice(start, end);
+  const bytes = source.subarray(start, end);
+  return bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
 }
 
 const isBlank = (code: number): boolean => code === 0x20 || (code >= 0x09 && code <= 0x0d);
 
-/** Reads one document: the work of one turn. */
+/** Reads one document in one go: one that was read before, and is small enough. */
 export function parseSigma(text: string, placeholders: Placeholders): Parsed {
+  const steps = parseInSteps(text, placeholders);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Reads one document, some milliseconds a step. */
+export function* parseInSteps(text: string, placeholders: Placeholders): Generator<undefined, Parsed, void> {
   let fields: ReadonlyMap<string, unknown> = new Map();
   try {
-    fields = readYaml(text);
+    fields = yield* readYaml(text);
     return { document: parseDocument(fields, placeholders), error: null };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -64,12 +82,14 @@ export function parseSigma(text: string, placeholders: Placeholders): Parsed {
   }
 }
 
-function readYaml(text: string): ReadonlyMap<string, unknown> {
+function* readYaml(text: string): Generator<undefined, ReadonlyMap<string, unknown>, void> {
   if (Buffer.byteLength(text) > bounds.documentBytes) {
     throw new Refusal('', `a rule has at most ${bounds.documentBytes} bytes`, 'REL_TOO_LARGE');
   }
   checkDepth(text);
   const { parseDocument: parseYaml, isScalar: isYamlScalar, Lexer, LineCounter, visit } = yaml();
+  // The library was loaded with the first rule, for some tens of milliseconds.
+  yield;
   const lineCounter = new LineCounter();
   let lexemes = 0;
   for (const _ of new Lexer().lex(text)) {
@@ -80,7 +100,9 @@ function readYaml(text: string): ReadonlyMap<string, unknown> {
         'REL_TOO_LARGE',
       );
     }
+    if (lexemes % lexemesBetween === 0) yield;
   }
+  yield;
   const refuseAt = (offset: number, problem: string): Refusal => {
     const { line, col } = lineCounter.linePos(offset);
     return new Refusal('', `YAML, line ${line}, column ${col}: ${problem}`, 'REL_PARSE');

@@ -2,7 +2,7 @@
 import { linkCorrelations } from './correlations.ts';
 import { SigmaMatcher } from './matcher.ts';
 import type { Placeholders } from './modifiers.ts';
-import { type Parsed, parseSigma } from './parse.ts';
+import { type Parsed, parseInSteps } from './parse.ts';
 import type { SigmaRule } from './rule.ts';
 
 export interface SigmaReading {
@@ -18,7 +18,10 @@ export async function readSigmaRules(documents: readonly string[], reading: Sigm
   const parse = async (texts: readonly string[]): Promise<Parsed[]> => {
     const parsed: Parsed[] = [];
     for (const text of texts) {
-      parsed.push(parseSigma(text, reading.placeholders));
+      const steps = parseInSteps(text, reading.placeholders);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await reading.yieldTurn();
+      parsed.push(step.value);
       await reading.yieldTurn();
     }
     return parsed;
