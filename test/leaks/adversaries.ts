@@ -16,6 +16,8 @@ export interface Adversary {
   readonly stopped?: string;
   /** Rows of others that an agreement shows them, the newest version alone. */
   readonly shares?: (row: Written) => boolean;
+  /** The operator's own key of the doors beside HTTP, for whatever organisation it names: nothing is kept from it there. */
+  readonly opensDoors?: true;
   /** Only where there are tenants, policies and agreements. */
   readonly governed?: true;
   /** What they may see although others may not. */
@@ -71,6 +73,7 @@ export const adversaries: readonly Adversary[] = [
   {
     name: 'the bootstrap secret',
     headers: (stage) => ({ ...bearing(() => bootstrapSecret)(stage), 'x-organization-id': 'acme/eu' }),
+    opensDoors: true,
     shut: '401 REL_UNAUTHENTICATED',
   },
   { name: 'a partner', ...holding('umbrella'), path: 'umbrella', governed: true, shares: isShared },

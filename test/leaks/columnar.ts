@@ -31,6 +31,7 @@ export const columnarConversations: readonly Conversation[] = [
   {
     name: 'the columnar HTTP door',
     hold: talk(async (_ask, stage, adversary, heard) => {
+      if (adversary.opensDoors === true) return;
       const given = adversary.headers(stage);
       const { authorization, 'x-service-purpose': purpose, ...headers } = given;
       const key = /^Bearer (.*)$/.exec(String(authorization ?? ''))?.[1];

@@ -18,6 +18,7 @@ export const graphHttpConversations: readonly Conversation[] = [
   {
     name: 'the graph HTTP door',
     hold: talk(async (_ask, stage, adversary, heard) => {
+      if (adversary.opensDoors === true) return;
       const { authorization, ...headers } = adversary.headers(stage);
       const key = /^Bearer (.*)$/.exec(String(authorization ?? ''))?.[1];
       const basic = key !== undefined && { authorization: `Basic ${Buffer.from(`me:${key}`).toString('base64')}` };

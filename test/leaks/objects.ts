@@ -48,8 +48,7 @@ export const objectConversations: readonly Conversation[] = [
   {
     name: 'the object door',
     hold: talk(async (_ask, stage, adversary, heard) => {
-      // There the bootstrap secret is what opens the door, for whatever organisation it names.
-      if (adversary.name === 'the bootstrap secret') return;
+      if (adversary.opensDoors === true) return;
       const ask = async (method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<void> => {
         const sent = { method, path, door: 'object', headers: { ...adversary.headers(stage), ...headers } } as const;
         heard.push(await stage.lab.ask({ ...sent, ...(body && { body: JSON.stringify(body) }) }));
