@@ -303,7 +303,7 @@ describe('refusals', () => {
     ['CREATE INDEX ON Nowhere (sku)', '42P01'],
     ['CREATE INDEX ON Item (nope)', '42703'],
     ['CREATE INDEX ON Item (lower(sku)', '42601'],
-    ['MERGE INTO Item USING Item ON TRUE WHEN MATCHED THEN DELETE', '0A000'],
+    ['MERGE INTO Item USING Item ON TRUE WHEN MATCHED THEN DELETE', '42712'],
     ['DEALLOCATE nope', '26000'],
     ['EXECUTE nope', '26000'],
     ['FETCH nope', '34000'],

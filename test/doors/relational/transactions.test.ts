@@ -180,11 +180,12 @@ describe('statement_timeout', () => {
   test('cancels the statement that waits longer, in a transaction, which ROLLBACK TO goes on with', async () => {
     await other.query('SELECT pg_advisory_lock(20)');
     await one.query('BEGIN');
-    await one.query("SET LOCAL statement_timeout = '20ms'");
     await one.query('SAVEPOINT a');
+    await one.query("SET LOCAL statement_timeout = '20ms'");
     expect(await stateOf(one.query('SELECT pg_advisory_lock(20)'))).toBe('57014');
     expect(await stateOf(one.query('SELECT 1'))).toBe('25P02');
     await one.query('ROLLBACK TO a');
+    await one.query('SET LOCAL statement_timeout = 0');
     expect(await rowsOf(one, 'SELECT COUNT(*) FROM owner')).toEqual([['2']]);
     await one.query('COMMIT');
     expect((await one.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
