@@ -123,18 +123,18 @@ async function stop(server: ChildProcess): Promise<number | null> {
 const urlIn = (said: string): string => /serves (http:\S+),/.exec(said)![1]!;
 
 describe('exit codes', () => {
-  test('2: a command or flag that does not exist, a file that is not there, a bad setting; one line each', () => {
+  test('2: a command or flag that does not exist, a file that is not there, a bad setting; one line each', async () => {
     for (const args of [['nope'], ['serve', '--bogus'], ['query'], ['ingest', 'absent.csv', '--type', 'X']])
-      expect(annals(args).status, args.join(' ')).toBe(2);
-    expect(annals(['replay', '--projection', 'x', '--data-dir', begun]).status).toBe(2);
+      expect((await annalsHere(args)).status, args.join(' ')).toBe(2);
+    expect((await annalsHere(['replay', '--projection', 'x', '--data-dir', begun])).status).toBe(2);
     const refused = annals(['serve'], { SERVICE_WALL_SYNC: 'off' });
     expect(refused).toMatchObject({ status: 2, stdout: '' });
     expect(refused.stderr).toMatch(/^annals: SERVICE_WALL_SYNC is not a setting[^\n]*\n$/);
   });
 
-  test('1: what was looked for is there and bad; 3: the store refused', () => {
+  test('1: what was looked for is there and bad; 3: the store refused', async () => {
     expect(annals(['verify', '--data-dir', freshDirectory()]).status).toBe(1);
-    const refused = annals(['query', '--data-dir', begun, 'SELECT * FROM Nope']);
+    const refused = await annalsHere(['query', '--data-dir', begun, 'SELECT * FROM Nope']);
     expect(refused.status).toBe(3);
     expect(refused.stderr).toContain('REL_UNKNOWN_TYPE');
   });
@@ -147,9 +147,10 @@ describe('exit codes', () => {
     expect(existsSync(directory)).toBe(false);
   });
 
-  test('0 for --help of every verb', () => {
-    for (const verb of ['serve', 'ingest', 'query', 'replay', 'verify', 'proof', 'token']) {
-      expect(annals([verb, '--help'])).toMatchObject({ status: 0, stderr: '' });
+  test('0 for --help of every verb', async () => {
+    expect(annals(['serve', '--help'])).toMatchObject({ status: 0, stderr: '' });
+    for (const verb of ['ingest', 'query', 'replay', 'verify', 'proof', 'token']) {
+      expect(await annalsHere([verb, '--help'])).toMatchObject({ status: 0, stderr: '' });
     }
   });
 });
@@ -290,10 +291,10 @@ test('a token minted on the directory opens the data routes; its secret is nowhe
     '--organization',
     'acme/eu',
   ];
-  expect(annals(ingest, env)).toMatchObject({ status: 0 });
-  const rows = annals(['query', '--format', 'ndjson', 'SELECT id, age, namespace_path FROM Person ORDER BY id'], env);
+  expect(await annalsHere(ingest, env)).toMatchObject({ status: 0 });
+  const rows = await annalsHere(['query', '--format', 'ndjson', 'SELECT id, age, namespace_path FROM Person ORDER BY id'], env);
   expect(rows.stdout).toBe('{"id":"p1","age":null,"namespace_path":"acme/eu"}\n{"id":"p2","age":7,"namespace_path":"acme/eu"}\n');
-  expect(annals(['ingest', file, '--type', 'Person', '--organization', 'globex'], env).status).toBe(3);
+  expect((await annalsHere(['ingest', file, '--type', 'Person', '--organization', 'globex'], env)).status).toBe(3);
   await stop(server);
   const log = readFileSync(join(directory, 'log/00000000.log'));
   // The secret may itself contain `_`: it is all that follows the key's id.
@@ -375,7 +376,7 @@ test('branch forks, lists and deletes, on a directory as on a server; query and 
   const file = join(home, 'branch.ndjson');
   writeFileSync(file, '{"id":"a","n":1}\n');
   expect((await annalsHere(['ingest', file, '--type', 'Thing', '--auto', ...here])).status).toBe(0);
-  expect(annals(['branch', 'dev', '--from', 'main', ...here])).toMatchObject({
+  expect(await annalsHere(['branch', 'dev', '--from', 'main', ...here])).toMatchObject({
     status: 0,
     stdout: 'dev forked from main\n',
   });

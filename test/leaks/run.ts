@@ -3,7 +3,7 @@
  *
  *   npm run leaks -- [--each] [--part i/n] [--regime open|governed] [--adversary <part of a name>] [--difference <part of a name>]
  *
- * The whole takes hours: `--part 2/5` asks for every fifth adversary, from the second on, so that five runs ask for all of them.
+ * The whole takes most of an hour of one core: `--part 2/5` asks for every fifth adversary, from the second on, so that five runs ask for all of them.
  * Differences are asked about together, then those that move commitments to the whole store by themselves; `--each` asks
  * about every one by itself, which tells whose a red cell is.
  */
