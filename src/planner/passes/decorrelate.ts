@@ -35,9 +35,31 @@ export function decorrelate(plan: LogicalPlan): LogicalPlan {
 }
 
 function joinApplies(node: PlanNode): PlanNode {
-  const own = mapInputs(node, joinApplies);
+  const own = mapInputs(node.kind === 'filter' ? sink(conjuncts(node.predicate), node.input) : node, joinApplies);
   if (own.kind === 'apply') return joinOf(own);
   return own.kind === 'filter' ? withoutMarks(own) : own;
+}
+
+/**
+ * Conditions over the rows that an apply node adds a column to go below it: a query that runs over the cells of these rows would read
+ * rows by the product of all tables otherwise, where the conditions join them.
+ */
+function sink(conditions: readonly Bound[], node: PlanNode): PlanNode {
+  if (node.kind === 'filter') return sink([...conjuncts(node.predicate), ...conditions], node.input);
+  if (node.kind === 'join' && node.type === 'inner' && node.leftKeys.length === 0) {
+    const residual = node.residual === null ? [] : conjuncts(node.residual);
+    return { ...node, residual: conjunction([...residual, ...conditions]) };
+  }
+  if (node.kind !== 'apply') return filterBy(conditions, node);
+  const width = node.input.columns.length;
+  const isBelow = (condition: Bound): boolean => [...columnsIn(condition)].every((index) => index < width);
+  const below = conditions.filter(isBelow);
+  const above = conditions.filter((each) => !isBelow(each));
+  return filterBy(above, below.length === 0 ? node : { ...node, input: sink(below, node.input) });
+}
+
+function filterBy(conditions: readonly Bound[], input: PlanNode): PlanNode {
+  return conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };
 }
 
 /** A query without its references to the level, and those references. */

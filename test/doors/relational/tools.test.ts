@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { StoreWorld } from '../http/store-world.ts';
+import { recordedSessions } from './recorded-sessions.ts';
 import { connected, relationalSecret, stateOf } from './relational-client.ts';
 
 let world: StoreWorld;
@@ -168,4 +169,19 @@ test('EXPLAIN (FORMAT JSON) is one text of nested nodes', async () => {
   expect(root.Plans).toHaveLength(1);
   expect(await stateOf(client.query('EXPLAIN (FORMAT YAML) SELECT 1'))).toBe('0A000');
   expect(await stateOf(client.query('EXPLAIN (NONSENSE) SELECT 1'))).toBe('42601');
+});
+
+test('a query within ON runs for the rows that the other conditions leave, not for the product of its tables', async () => {
+  for (let n = 0; n < 120; n++) await client.query(`CREATE TABLE other${n} (id int PRIMARY KEY)`);
+  const sql = recordedSessions.find(({ client: whose, what }) => `${whose} ${what}` === 'drizzle-kit checks')!.sql;
+  const { rows } = await client.query<Record<string, string>>(`EXPLAIN ANALYZE ${sql}`);
+  const yielded = rows.flatMap((row) =>
+    [
+      ...Object.values(row)
+        .join(' ')
+        .matchAll(/out (\d+)/g),
+    ].map(([, count]) => Number(count)),
+  );
+  expect(yielded.length).toBeGreaterThan(20);
+  expect(Math.max(...yielded)).toBeLessThan(1_000);
 });
