@@ -55,6 +55,7 @@ import { RuleJudge } from './planner/standing/rules/judge.ts';
 import { StandingQueries } from './planner/standing/watch.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import type { Json } from './log/values/canonical-json.ts';
+import type { WorkRecord } from './projections/jobs/job.ts';
 import { tenantOf } from './log/values/value.ts';
 import type { ColumnMemory } from './log/values/column-memory.ts';
 import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
@@ -212,7 +213,15 @@ export class Service {
     this.crowded = opened.crowded;
     this.#chore = opened.turnsOf('chores');
     this.workers = opened.workers;
-    this.jobs = new JobRunner({ now: () => clock.now(), newId: () => ids.next() });
+    const isOfTenant = ({ run, path }: WorkRecord): boolean =>
+      BigInt(run.due) >= (projections.tenants.sinceOf(tenantOf(path))?.time ?? 0n);
+    this.jobs = new JobRunner({
+      now: () => clock.now(),
+      newId: () => ids.next(),
+      record: (run, at) => this.gate.recordWork(run, at),
+      recorded: () => [...projections.jobs.works()].filter(isOfTenant),
+      warn: parts.say,
+    });
     // Standing queries call the planner, and the planner's statements read standing queries.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
@@ -434,6 +443,7 @@ export class Service {
     erasing.run(signal).catch(sayFailed);
     redacting.run(signal).catch(sayFailed);
     this.embeddings.run(signal).catch(sayFailed);
+    this.jobs.endCutOff().catch(sayFailed);
     this.scheduler.run(signal).catch(sayFailed);
     this.intervalRules.run(signal).catch(sayFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);

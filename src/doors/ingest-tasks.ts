@@ -1,6 +1,6 @@
 /**
  * Ingests that reply before they are done. A task enters the gate when it is accepted and waits for its turn in there, so a drain
- * waits for every task that was promised. Kept in memory: a restart forgets them, never their rows.
+ * waits for every task that was promised. Replies are kept in memory: a restart forgets them, never their rows, nor that a task ended.
  */
 import { ServiceError } from '../errors.ts';
 import { sees, type Caller } from '../governance/caller.ts';
@@ -71,7 +71,16 @@ export class IngestTasks {
         return request.run(invocation, setProgress, work);
       };
       const { view, ended } = this.#jobs.start(
-        { id, kind: 'ingest', about: type, unit: 'rows', lane, onDrain: 'wait', run },
+        {
+          id,
+          kind: 'ingest',
+          about: type,
+          unit: 'rows',
+          lane,
+          onDrain: 'wait',
+          run,
+          resultOf: ({ accepted, rejected }) => ({ accepted, rejected }),
+        },
         caller,
       );
       task = { id, path: caller.path, job: view, progress: null, reply: null, failure: null };

@@ -7,6 +7,9 @@
  * serves a tool call one of the call beside it; when that fails, the answer is withheld.
  */
 import { ServiceError } from '../errors.ts';
+import { tenantOf } from '../log/values/value.ts';
+import { encodeRun } from '../projections/jobs/codec.ts';
+import type { RunRecord } from '../projections/jobs/job.ts';
 import type { Ending } from './recording/access-record.ts';
 import { IngestBacklog } from './admission/ingest-backlog.ts';
 import { QuerySlots } from './admission/query-slots.ts';
@@ -179,6 +182,24 @@ export class Gate implements GateContract {
 
   onVisible(scope: WriteScope, listener: () => void): () => void {
     return this.#core.writes.listen(scope, listener);
+  }
+
+  /**
+   * Puts long work on record, in an entry of its path. While the store drains too, as the access records of what it waits for: their work is
+   * waited for as well.
+   */
+  async recordWork(run: RunRecord, { path }: Pick<Caller, 'path'>): Promise<void> {
+    const context = {
+      branch: 'main',
+      tenant: tenantOf(path),
+      path,
+      principal: 'annals',
+      door: 'gate',
+      purpose: null,
+      correlationId: run.id,
+      policyDigest: '',
+    };
+    await this.#core.committer.commit([{ context, body: encodeRun(run) }]).written;
   }
 
   /** Refuses new invocations and resolves when the running ones have ended, records included. */

@@ -1,5 +1,7 @@
 /** Jobs over the whole stack: made, run, paused, cancelled, by the grants that their owner has now. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Caller, tenantlessCaller } from '../../src/governance/caller.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { StoreWorld } from '../doors/http/store-world.ts';
 
 let world: StoreWorld;
@@ -163,4 +165,42 @@ describe('a job', () => {
     const timed = await must('POST', '/jobs', { name: 'timed', run: { sql }, interval_secs: 3_600, timeout_secs: 1 });
     expect(await must('GET', `/jobs/${timed['job_id'] as string}`)).toMatchObject({ state: 'failed', last_error: 'timed_out' });
   });
+});
+
+test('long work that was asked for is on record: it outlasts a start, and what that cut off has failed', async () => {
+  const disk = new MemoryDisk();
+  const settings = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/store' };
+  const first = await StoreWorld.open(settings, { disk });
+  const ann = { ...tenantlessCaller('ann', 'operator', 'test'), credential: 'token', tenant: 'acme', path: 'acme' } as const;
+  const ended = { kind: 'graph', about: 'Login', unit: 'rows', onDrain: 'cancel', run: async () => 3 } as const;
+  const { view } = first.service.jobs.start({ ...ended, resultOf: (rows) => ({ rows }) }, ann);
+  await vi.waitFor(() => expect([...first.service.projections.jobs.works()][0]?.run.state).toBe('done'));
+  const endless = first.service.jobs.start(
+    { ...ended, kind: 'ingest', onDrain: 'wait', run: () => new Promise(() => undefined) },
+    ann,
+  );
+  await vi.waitFor(() => expect([...first.service.projections.jobs.works()]).toHaveLength(2));
+  await first.close();
+
+  const second = await StoreWorld.open(settings, { disk });
+  const { service } = second;
+  service.tend();
+  const seenBy = (caller: Caller) => service.jobs.list(caller).map(({ id, state, code }) => [id, state, code]);
+  await vi.waitFor(() =>
+    expect(seenBy(ann)).toEqual([
+      [endless.view.id, 'failed', 'cut_off'],
+      [view.id, 'done', null],
+    ]),
+  );
+  expect([...service.projections.jobs.works()][0]!.run).toMatchObject({ result: { rows: 3 }, work: { kind: 'graph' } });
+  expect(() => service.jobs.cancel(view.id, ann)).toThrow('it is done');
+  for (const other of [
+    { ...ann, principal: 'bob' },
+    { ...ann, tenant: 'globex', path: 'globex' },
+  ]) {
+    expect(seenBy(other)).toEqual([]);
+    expect(() => service.jobs.find(view.id, other)).toThrow('no such job');
+  }
+  expect(seenBy(tenantlessCaller('ops', 'admin', 'http'))).toHaveLength(2);
+  await second.close();
 });

@@ -1,11 +1,14 @@
 /**
  * Long work that callers started, in one list: the caller, the progress, and a way to cancel it. A job runs within an invocation
  * of its own, which its starter has entered, so that it is admitted, recorded and waited for as any other; here are only its
- * turn, its progress and its cancellation. In memory: a start forgets them. Nothing of any row is in the list.
+ * turn, its progress and its cancellation. Progress is memory; the beginning and the end of work that somebody asked for are entries, so
+ * that a start knows them: work that it finds begun was cut off. Nothing of any row is in the list.
  *
  *   queued -> running -> done | failed | cancelled
  */
-import { type ErrorCode, ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import type { RunRecord, Work, WorkRecord } from '../../projections/jobs/job.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
@@ -40,7 +43,9 @@ export interface JobView {
   readonly startedAt: bigint | null;
   readonly finishedAt: bigint | null;
   /** The error that ended a failed job. */
-  readonly code: ErrorCode | null;
+  readonly code: string | null;
+  /** Counts and references, as they are on record. */
+  readonly result: Json;
 }
 
 /** The environment of a running job. */
@@ -67,12 +72,19 @@ export interface JobSpec<T> {
   /** A drain waits for promised jobs and cancels those that can be started again. */
   readonly onDrain: 'wait' | 'cancel';
   run(work: JobWork): Promise<T>;
+  /** Counts and references to keep on record: no text of any row. */
+  resultOf?(result: T): Json;
 }
 
 export interface StartedJob<T> {
   readonly view: JobView;
   readonly ended: Promise<T>;
 }
+
+/** Kinds that are on record elsewhere, or that every start does again by itself. */
+const unrecorded: ReadonlySet<JobKind> = new Set(['scheduled', 'rebuild', 'embedding']);
+/** The reason of work that an end of the process cut off: its request is gone, and asks again. */
+const cutOff = 'cut_off';
 
 /** Jobs that have ended can be asked for while there are not more of them. */
 const endedMax = 2_000;
@@ -98,6 +110,12 @@ interface LaneState {
 export interface JobRunnerDependencies {
   readonly now: () => bigint;
   readonly newId: () => string;
+  /** Puts work on record. */
+  readonly record: (run: RunRecord & { readonly work: Work }, at: { readonly path: string | null }) => Promise<void>;
+  /** Work that is on record, in the order in which it was asked for; of tenants that are there. */
+  readonly recorded: () => Iterable<WorkRecord>;
+  /** One line for the operator. */
+  readonly warn: (line: string) => void;
 }
 
 export class JobRunner {
@@ -130,6 +148,7 @@ export class JobRunner {
       startedAt: null,
       finishedAt: null,
       code: null,
+      result: null,
     };
     const job: Job = { view, caller: { credential, tenant, principal, path }, ending: new AbortController(), onDrain };
     this.#jobs.set(view.id, job);
@@ -143,18 +162,34 @@ export class JobRunner {
 
   /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
   list(caller: Caller): readonly JobView[] {
-    return [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : [])).reverse();
+    const earlier = [...this.#parts.recorded()].flatMap((work) =>
+      !this.#jobs.has(work.run.id) && isShownTo(caller, ownerOf(work)) ? viewOf(work) : [],
+    );
+    const own = [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : []));
+    return [...earlier, ...own].reverse();
+  }
+
+  /** Work that an earlier process has begun and not ended has failed. */
+  async endCutOff(): Promise<void> {
+    for (const { run, path } of this.#parts.recorded()) {
+      if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
+      const work = { ...run.work, finished: String(this.#parts.now()) };
+      await this.#parts.record({ ...run, state: 'failed', reason: cutOff, work }, { path });
+    }
   }
 
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
   find(id: string, caller: Caller): JobView {
-    return this.#requireJob(id, caller).view;
+    if (this.#jobs.has(id)) return this.#requireJob(id, caller).view;
+    for (const work of this.#parts.recorded()) if (work.run.id === id && isShownTo(caller, ownerOf(work))) return viewOf(work);
+    throw new ServiceError('REL_NOT_FOUND', 'no such job');
   }
 
   /** Ends with REL_CANCELLED as soon as it can; its effects so far stay. REL_CONFLICT for one that has ended. */
   cancel(id: string, caller: Caller): JobView {
+    const known = this.find(id, caller);
+    if (known.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${known.state}`);
     const { view, ending } = this.#requireJob(id, caller);
-    if (view.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${view.state}`);
     ending.abort(new ServiceError('REL_CANCELLED', `the job was cancelled by ${caller.principal}`));
     return view;
   }
@@ -180,9 +215,11 @@ export class JobRunner {
     return job;
   }
 
-  async #run<T>({ lane, run }: JobSpec<T>, job: Job): Promise<T> {
+  async #run<T>({ lane, run, resultOf }: JobSpec<T>, job: Job): Promise<T> {
     const { signal } = job.ending;
     const { view } = job;
+    // The work does not wait for its first entry, and its end does.
+    const begun = this.#record(job, lane === undefined ? 'running' : 'queued');
     try {
       if (lane !== undefined) await this.#turn(lane, job);
       try {
@@ -196,6 +233,7 @@ export class JobRunner {
         const result = await run({ signal, progress });
         view.state = 'done';
         view.done = view.total ?? view.done;
+        view.result = resultOf?.(result) ?? null;
         return result;
       } finally {
         if (lane !== undefined) this.#pass(lane);
@@ -212,8 +250,39 @@ export class JobRunner {
       throw told;
     } finally {
       view.finishedAt = this.#parts.now();
+      await begun;
+      await this.#record(job, view.state);
       this.#ended.push(view.id);
       if (this.#ended.length > endedMax) this.#jobs.delete(this.#ended.shift()!);
+    }
+  }
+
+  /** A disk that is full keeps nobody from reading: work that can not be put on record is in memory alone, and the operator hears of it. */
+  async #record({ view, caller }: Job, state: JobState): Promise<void> {
+    const { id, kind, about, unit, queuedAt, startedAt, finishedAt, code, result } = view;
+    if (unrecorded.has(kind)) return;
+    const { principal, credential, tenant, path } = caller;
+    const textOf = (instant: bigint | null): string | null => (instant === null ? null : String(instant));
+    const times = { started: textOf(startedAt), finished: textOf(finishedAt) };
+    const run = {
+      id,
+      job: null,
+      group: null,
+      state,
+      attempt: 1,
+      due: String(queuedAt),
+      basis: String(startedAt ?? queuedAt),
+      alerts: 0,
+      reason: code,
+      missed: 0,
+      result,
+      work: { kind, about, unit, principal, credential, tenant, ...times },
+    } as const;
+    try {
+      await this.#parts.record(run, { path });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#parts.warn(`the ${kind} ${id} is not on record as ${state}: ${why}`);
     }
   }
 
@@ -258,6 +327,31 @@ export function isShownTo(caller: Caller, owner: Pick<Caller, 'principal' | 'cre
     caller.tenant === tenant &&
     sees(caller.path, owner.path)
   );
+}
+
+function ownerOf({ run, path }: WorkRecord): Pick<Caller, 'principal' | 'credential' | 'tenant' | 'path'> {
+  const { principal, credential, tenant } = run.work;
+  return { principal, credential: credential as Caller['credential'], tenant, path };
+}
+
+function viewOf({ run, path }: WorkRecord): JobView {
+  const { kind, about, unit, principal, started, finished } = run.work;
+  return {
+    id: run.id,
+    kind: kind as JobKind,
+    about,
+    state: run.state,
+    unit: unit as JobUnit,
+    done: 0,
+    total: null,
+    principal,
+    path,
+    queuedAt: BigInt(run.due),
+    startedAt: started === null ? null : BigInt(started),
+    finishedAt: finished === null ? null : BigInt(finished),
+    code: run.reason,
+    result: run.result,
+  };
 }
 
 function draining(): ServiceError {

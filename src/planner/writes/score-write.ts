@@ -67,7 +67,11 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
     }
   };
   if (jobs === null) await run({ signal: new AbortController().signal, progress: () => undefined });
-  else await jobs.start({ kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run }, invocation.caller).ended;
+  else
+    await jobs.start(
+      { kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run, resultOf: () => ({ rows: written.rows }) },
+      invocation.caller,
+    ).ended;
   const facts = { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
   const { rows, first, last, durability } = written;
   return {

@@ -109,8 +109,30 @@ export interface RunRecord {
   readonly workflow?: string;
   /** The step of it that the entry tells of. */
   readonly step?: WorkflowStep;
+  /** The run is of no job: long work that somebody asked for once. */
+  readonly work?: Work;
   /** A queued run goes on at this nanosecond, as decimal text; null: when somebody says so; absent: at once. */
   readonly until?: string | null;
+}
+
+/** Long work that somebody asked for once, and whoever did. It lies in the path of its entries. */
+export interface Work {
+  /** A `JobKind`, and the type or the name that it is about. */
+  readonly kind: string;
+  readonly about: string | null;
+  readonly unit: string;
+  readonly principal: string;
+  readonly credential: string;
+  readonly tenant: string | null;
+  /** Nanoseconds as decimal text; null where it never began, and before its end. */
+  readonly started: string | null;
+  readonly finished: string | null;
+}
+
+/** The last entry of a run of such work. */
+export interface WorkRecord {
+  readonly run: RunRecord & { readonly work: Work };
+  readonly path: string | null;
 }
 
 /** One step of a workflow's run, as far as it has come. */

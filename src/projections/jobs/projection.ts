@@ -10,21 +10,24 @@ import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { decodeJob, decodeRun } from './codec.ts';
-import { type JobRecord, nameKey, type RecordedStep, type RunRecord } from './job.ts';
+import { type JobRecord, nameKey, type RecordedStep, type RunRecord, type WorkRecord } from './job.ts';
 
 interface Saved {
   readonly jobs: readonly JobRecord[];
   readonly steps: readonly (readonly [string, ReadonlyMap<string, RecordedStep>])[];
   readonly judged: readonly (readonly [string, bigint])[];
+  readonly works: readonly WorkRecord[];
   readonly epoch: number;
 }
 
 /** Runs that were asked for once and have ended: with more of them the oldest goes. */
 const onceEndedMax = 10_000;
+/** Work that was asked for once: with more of it the oldest goes. */
+const worksMax = 2_000;
 
 export class Jobs implements Projection {
   readonly name = 'jobs';
-  readonly formatVersion = 2;
+  readonly formatVersion = 3;
   #jobs = new Map<string, JobRecord>();
   /** Jobs that have not ended, by path: their ids by name. */
   #names = new Map<string | null, Map<string, string>>();
@@ -32,6 +35,8 @@ export class Jobs implements Projection {
   #steps = new Map<string, Map<string, RecordedStep>>();
   #onceEnded = 0;
   #judged = new Map<string, bigint>();
+  /** By run, in the order in which they were asked for. */
+  #works = new Map<string, WorkRecord>();
   #epoch = -1;
 
   /** Rises with every change of a job. */
@@ -56,6 +61,11 @@ export class Jobs implements Projection {
   /** In the order in which they were made, ended ones included. */
   all(): Iterable<JobRecord> {
     return this.#jobs.values();
+  }
+
+  /** Long work that was asked for once, in that order. */
+  works(): Iterable<WorkRecord> {
+    return this.#works.values();
   }
 
   /** Nanoseconds: changes up to there were judged by the rules of the group; undefined before its first alert. */
@@ -144,7 +154,13 @@ export class Jobs implements Projection {
     for (const job of this.#jobs.values()) if (hasEndedOnce(job)) return this.#forget(job);
   }
 
-  #applyRun({ step, ...run }: RunRecord, { position, time }: CommittedEntry): void {
+  #applyRun({ step, ...run }: RunRecord, { position, time, context }: CommittedEntry): void {
+    const { work } = run;
+    if (work !== undefined) {
+      this.#works.set(run.id, { run: { ...run, work }, path: context.path });
+      if (this.#works.size > worksMax) this.#works.delete(this.#works.keys().next().value!);
+      return;
+    }
     const { job: id, group, due, basis, state, alerts, reason } = run;
     if (group !== null) this.#judged.set(group, BigInt(basis));
     const job = id === null ? undefined : this.#jobs.get(id);
@@ -178,6 +194,7 @@ export class Jobs implements Projection {
       jobs: [...this.#jobs.values()],
       steps: [...this.#steps],
       judged: [...this.#judged],
+      works: [...this.#works.values()],
       epoch: this.#epoch,
     };
     target.section('jobs', serialize(saved));
@@ -186,7 +203,7 @@ export class Jobs implements Projection {
   async restore(source: CheckpointReader): Promise<void> {
     const bytes = source.section('jobs');
     assert(bytes, 'a checkpoint of jobs has them');
-    const { jobs, steps, judged, epoch } = deserialize(bytes) as Saved;
+    const { jobs, steps, judged, works, epoch } = deserialize(bytes) as Saved;
     this.reset();
     for (const job of jobs) {
       this.#set(job);
@@ -194,6 +211,7 @@ export class Jobs implements Projection {
     }
     this.#steps = new Map(steps.map(([id, each]) => [id, new Map(each)]));
     this.#judged = new Map(judged);
+    this.#works = new Map(works.map((each) => [each.run.id, each]));
     this.#epoch = epoch;
   }
 
@@ -203,6 +221,7 @@ export class Jobs implements Projection {
     this.#steps = new Map();
     this.#onceEnded = 0;
     this.#judged = new Map();
+    this.#works = new Map();
     this.#epoch = -1;
   }
 
@@ -212,6 +231,7 @@ export class Jobs implements Projection {
     hash.value(
       [...this.#steps].map(([id, steps]) => [id, [...steps.values()]]).sort(([a], [b]) => compareText(a as string, b as string)),
     );
+    hash.value([...this.#works.values()]);
     hash.value([...this.#judged].sort(([a], [b]) => compareText(a, b)));
     return hash.hex();
   }

@@ -60,7 +60,8 @@ export const backupRoutes: readonly Route[] = [
     run: async (invocation, { body, context }) => {
       refuseTenant(body ?? {});
       const run = ({ signal, progress }: JobWork) => context.system.backups.create({ signal, onProgress: progress });
-      const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run } as const;
+      const resultOf = ({ backup: name }: { readonly backup: string }) => ({ backup: name });
+      const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run, resultOf } as const;
       const backup = await context.jobs.start(job, invocation.caller).ended;
       invocation.describe({ template: 'backup ?', literals: [backup.backup] });
       return backup;

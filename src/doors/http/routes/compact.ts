@@ -18,7 +18,8 @@ export const compactRoutes: readonly Route[] = [
     run: async ({ caller }, { context }) => {
       const run = ({ signal, progress }: JobWork) => context.system.compact({ signal, onProgress: progress });
       const job = { kind: 'compaction', unit: 'segments', onDrain: 'cancel', run } as const;
-      const { segments, bytesBefore, bytesAfter } = await context.jobs.start(job, caller).ended;
+      const resultOf = (done: Awaited<ReturnType<typeof run>>) => ({ segments: done.segments });
+      const { segments, bytesBefore, bytesAfter } = await context.jobs.start({ ...job, resultOf }, caller).ended;
       return { segments, bytes_before: bytesBefore, bytes_after: bytesAfter };
     },
   }),

@@ -29,7 +29,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       path: base,
       ...reading,
       summary:
-        'Scheduled jobs, and long work under way and ended, the newest first; what was asked for once is kept until the next start',
+        'Scheduled jobs, and long work under way and ended, the newest first: what an end of the process cut off has failed',
       tags,
       replies: { 200: z.object({ jobs: z.array(jobView), total: z.int() }) },
       run: async (invocation, { context }) => {

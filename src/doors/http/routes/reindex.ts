@@ -35,7 +35,15 @@ export const reindexRoutes: readonly Route[] = [
           throw new ServiceError('REL_UNKNOWN_TYPE', `there are no rows of the type ${JSON.stringify(type)}`);
         return renewed;
       };
-      const job = { kind: 'reindex', unit: 'indexes', onDrain: 'cancel', run, ...(type !== null && { about: type }) } as const;
+      const resultOf = ({ indexes }: { readonly indexes: number }) => ({ indexes });
+      const job = {
+        kind: 'reindex',
+        unit: 'indexes',
+        onDrain: 'cancel',
+        run,
+        resultOf,
+        ...(type !== null && { about: type }),
+      } as const;
       return context.jobs.start(job, invocation.caller).ended;
     },
   }),

@@ -15,7 +15,10 @@ import { nanoseconds } from '../schemas.ts';
 const body = z.strictObject({ ...ruleInput, purpose: z.string().optional().describe('stated by every run of the rule') });
 /** The import as JSON, or the documents of a YAML one: each is a text of its own, since to make one of all takes long. */
 async function readSigmaBody(given: Buffer, { headers }: FastifyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
+  // To put a large body together, to look at its bytes and to look for its first document take a turn each.
+  await yieldTurn();
   if (!isUtf8(given)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
+  await yieldTurn();
   const type = (headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase();
   const isJson = type === 'application/json' || /^\s*\{\s*"rules"/.test(given.toString('latin1', 0, 64));
   if (isJson) return parseJsonBody(given);

@@ -11,7 +11,7 @@ import { bounds, Refusal, type SigmaError } from './refusal.ts';
 import { type Level, levels, type LogSource, type SigmaDocument, type SigmaHead } from './rule.ts';
 
 /** A lexeme that was not seen before takes some microseconds. */
-const lexemesBetween = 1_000;
+const lexemesBetween = 500;
 
 const require = createRequire(import.meta.url);
 type Yaml = typeof import('yaml');
