@@ -510,7 +510,11 @@ export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Lo
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
   [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];
   if (left.type === 'string' || right.type === 'string') [left, right] = [jsonText(left), jsonText(right)];
-  if (isInterval(left) || isInterval(right)) return [intervalOrder(left), intervalOrder(right)];
+  if (isInterval(left) || isInterval(right)) {
+    for (const side of [left, right])
+      if (side.type !== 'string' && side.type !== 'null') throw mismatch(noOperator(left, op, right), place);
+    return [intervalOrder(left), intervalOrder(right)];
+  }
   if (left.type === 'null' || right.type === 'null') return [left, right];
   const fits =
     (isNumeric(left.type) && isNumeric(right.type)) ||
@@ -536,6 +540,12 @@ export function isInterval(bound: Bound): boolean {
 export function intervalOrder(bound: Bound): Bound {
   if (bound.type !== 'string') return bound;
   return { kind: 'call', name: 'LENGTH', function: intervalLength, operands: [bound], type: 'integer' };
+}
+
+/** As Postgres says it: how long an interval is in nanoseconds is nobody's number. */
+function noOperator(left: Bound, op: CompareOp, right: Bound): string {
+  const nameOf = (side: Bound): string => (isInterval(side) ? 'interval' : side.type);
+  return `operator does not exist: ${nameOf(left)} ${op} ${nameOf(right)}`;
 }
 
 /** A hint of what to write instead. */

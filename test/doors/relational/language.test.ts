@@ -142,6 +142,9 @@ test('stored instants are moved, cut, shown and told apart by intervals as in Po
   ).toBe('2024-05-18 | 2024-05-18 22:30:15.25+00');
   for (const [text, state] of [
     ["SELECT interval '1 nope'", '22007'],
+    ['SELECT id FROM Ev WHERE now() - at < 3600', '42883'],
+    ["SELECT interval '1 hour' = 3600.0", '42883'],
+    ["SELECT interval '1 hour' < true", '42883'],
     ["SELECT date_bin('1 month', now(), now())", '0A000'],
     ['SELECT make_date(2023, 2, 29)', '22008'],
   ] as const)
