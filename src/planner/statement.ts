@@ -204,6 +204,8 @@ export type Source =
       readonly columns: readonly string[];
       /** The subquery may name columns of the sources before it. */
       readonly lateral?: true;
+      /** A function whose rows are single values: its alias by itself is the value. */
+      readonly isValue?: true;
       readonly place: Location;
     }
   /** Rows that are written out. A SELECT without FROM has one row without columns. */

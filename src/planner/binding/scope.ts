@@ -22,6 +22,8 @@ export interface ScopeTable {
   readonly hidden?: ReadonlySet<number>;
   /** The number of a relation of the catalogue: its `tableoid`, which `*` leaves out. */
   readonly oid?: number;
+  /** Its rows are single values of a function: its name by itself is the value. */
+  readonly isValue?: true | undefined;
   /** Whether errors may suggest its names. Absent: they may. */
   readonly isOffered?: () => boolean;
 }
@@ -80,6 +82,8 @@ export class Scope {
     if (!found) {
       const outer = this.#outer.findLast((each) => each.knows(reference));
       if (outer) return outer.column(reference);
+      const value = reference.table === null ? this.tables.find((table) => table.isValue && table.name === name) : undefined;
+      if (value) return columnOf(value, 0);
       const oid = this.#tableOid(reference);
       if (oid !== undefined) return { kind: 'constant', cell: BigInt(oid), type: 'integer' };
       throw this.#unknown(reference);

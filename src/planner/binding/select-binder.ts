@@ -34,6 +34,7 @@ import { bindSource } from './source-binder.ts';
 import { bindSpread } from './spread.ts';
 import { type Level, outerColumn, Subselects } from './subselects.ts';
 import { filterSource, withoutSeed } from './table-functions.ts';
+import { withWholeRows } from './whole-rows.ts';
 import { bindWindow } from './windows.ts';
 
 export interface SelectRequest {
@@ -83,12 +84,11 @@ class SelectBinder {
 
   constructor(request: SelectRequest) {
     const { environment } = request;
-    const select = withoutSeed(request.select);
+    const written = withoutSeed(request.select);
     this.#request = request;
     this.#environment = environment;
-    this.#select = select;
-    environment.countSelect(select.place);
-    this.#source = bindSource(select.from, {
+    environment.countSelect(written.place);
+    this.#source = bindSource(written.from, {
       environment,
       names: request.names,
       outer: request.outer,
@@ -97,6 +97,9 @@ class SelectBinder {
       contextOf: (scope, level) => ({ ...this.#contextOf(scope, level), over: refuseOver }),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
+    const typeOf = (name: string) => environment.catalog.type(name);
+    const select = environment.catalogue ? withWholeRows(written, { scope: this.#scope, typeOf }) : written;
+    this.#select = select;
     this.#rules = this.#rulesOf(select);
     const scored = this.#rules.length > 0;
     this.#search = bindSearch({ select, orderBy: request.orderBy, scope: this.#scope, source: this.#source.node, scored });

@@ -180,9 +180,10 @@ class SourceBinder {
     return { node, tables: [{ name, type, columns: named, first: 0, isOffered }] };
   }
 
-  #subquery({ query, alias, columns, place }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
+  #subquery({ query, alias, columns, isValue, place }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
     const bound = this.#request.bindQuery(query, this.#request.names, outer);
-    return this.#derivedTable(renameColumns(bound, alias ?? '', columns, place), alias);
+    const { node, tables } = this.#derivedTable(renameColumns(bound, alias ?? '', columns, place), alias);
+    return { node, tables: tables.map((table) => ({ ...table, isValue })) };
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */
@@ -279,7 +280,7 @@ class SourceBinder {
   /** Adds the columns of a query without FROM, computed from each row before it. */
   #columnsBeside(
     { on }: JoinSource,
-    { query: { body }, alias, columns: names, place }: SubquerySource,
+    { query: { body }, alias, columns: names, isValue, place }: SubquerySource,
     left: BoundSource,
   ): BoundSource {
     this.#count({ place });
@@ -304,7 +305,7 @@ class SourceBinder {
         ...(masked === undefined ? {} : { masked }),
       };
     });
-    const tables = [...left.tables, { name: alias, type: null, columns, first: width }];
+    const tables = [...left.tables, { name: alias, type: null, columns, first: width, isValue }];
     if (on === null) return { node, tables };
     const joined = new Scope(tables, outer);
     const above = this.#level(node, joined);

@@ -723,7 +723,9 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location
   if (!distinct) cursor.accept('ALL');
   const outer = cursor.aggregates;
   cursor.aggregates = 'within';
-  const operand = readExpression(cursor);
+  const read = readExpression(cursor);
+  // Names of members are texts, whatever they were.
+  const operand = cursor.dialect === 'wide' && name.endsWith('_object_agg') ? asText(read) : read;
   const second = cursor.accept(',') ? readExpression(cursor) : null;
   let orderBy: readonly OrderItem[] | null = null;
   if (cursor.key() === 'ORDER') {
@@ -737,6 +739,12 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location
   cursor.expect(')');
   const filter = readFilter(cursor);
   return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), place };
+}
+
+function asText(value: Expression): Expression {
+  const { place } = value;
+  const type: Expression = { kind: 'column', table: null, name: 'TEXT', place };
+  return { kind: 'call', name: 'CAST', arguments: [argument(value), { name: 'TYPE', value: type }], place };
 }
 
 /** MODE() and percentiles: the share in their brackets, then WITHIN GROUP (ORDER BY x). */

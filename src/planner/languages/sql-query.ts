@@ -515,7 +515,8 @@ function readSet(cursor: TokenCursor, name: string, place: Location): Source {
   if (columns.length > named.length) throw cursor.error(`${name} has ${named.length} columns`, place);
   const body: Select = { ...bareSelect, projection: named, from: { kind: 'values', rows: [[]], place }, place };
   const query: Query = { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
-  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, place };
+  const isValue = named.length === 1 ? { isValue: true as const } : {};
+  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, ...isValue, place };
 }
 
 /** Whether the brackets hold a query; they may also hold joined tables. */

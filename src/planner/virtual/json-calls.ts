@@ -318,6 +318,19 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
     },
   ],
   [
+    // The columns of a row, each with its name.
+    '_row_to_json',
+    {
+      takes: null,
+      make:
+        (given, names) =>
+        (...cells) => {
+          const members = pairs('row_to_json', given, cells, names);
+          return checkLength(`{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`);
+        },
+    },
+  ],
+  [
     'jsonb_build_array',
     {
       takes: null,

@@ -112,9 +112,30 @@ test.each([
     'SELECT id, RANK() OVER w, COALESCE(SUM(id) OVER v, 0) FROM A WHERE n = 1 WINDOW w AS (ORDER BY id DESC), v AS (PARTITION BY n ORDER BY id) ORDER BY RANK() OVER w',
     '3 1 6 2 2 3 1 3 1',
   ],
+  ["SELECT e FROM jsonb_array_elements('[1, 2]') e WHERE e.value > '1'", '2'],
+  ["SELECT A.id, e FROM A, jsonb_array_elements(CASE WHEN n = 2 THEN '[7]' ELSE '[]' END::jsonb) e", '4 7'],
+  ['SELECT jsonb_object_agg(id, n)::text FROM B', '{"1": 1, "2": 1, "3": 3, "4": null}'],
+  ['SELECT row_to_json(B)::text FROM B WHERE id > 2 ORDER BY id', '{"id":3,"n":3} {"id":4,"n":null}'],
+  ['SELECT row_to_json(q)::text FROM (SELECT s AS "A b", n + 1 AS m FROM A WHERE id = 4) q', '{"A b":null,"m":3}'],
+  ['SELECT to_jsonb(A)::text FROM A WHERE id = 1', '{"n": 1, "s": "a", "id": 1}'],
+  [
+    'SELECT B.id, row_to_json(A)::text FROM B LEFT JOIN A ON A.id = B.n AND B.n > 1 ORDER BY 1',
+    '1 null 2 null 3 {"id":3,"n":1,"s":"c"} 4 null',
+  ],
+  ['SELECT COUNT(A), json_agg(B ORDER BY B.id DESC)::jsonb -> 0 ->> $$id$$ FROM B LEFT JOIN A ON A.id = B.n', '3 4'],
 ])('%s', async (text, values) => {
   const { rows } = await client.query({ text, rowMode: 'array' });
   expect(rows.flat().map(String).join(' ')).toBe(values);
+});
+
+test('a table is no value but where an object is made of its rows', async () => {
+  for (const [text, state] of [
+    ['SELECT A FROM A', '42703'],
+    ['SELECT row_to_json(nope) FROM A', '42703'],
+    ['SELECT row_to_json(5)', '42883'],
+    ['SELECT row_to_json(q) FROM A LEFT JOIN (SELECT n FROM B) q ON q.n = A.n', '0A000'],
+  ] as const)
+    expect(await stateOf(client.query(text)), text).toBe(state);
 });
 
 test('stored instants are moved, cut, shown and told apart by intervals as in Postgres', async () => {

@@ -3,22 +3,23 @@
  * store and to a PostgreSQL 15 that is started for it.
  *
  *   npm run wire:diff -- --n 100000 [--seed 1]
+ *   npm run wire:diff -- --shapes 5000 [--seed 1]     random statements of each shape of `shapes.ts` instead
  */
 import { parseArgs } from 'node:util';
 import { StoreWorld } from '../../http/store-world.ts';
-import { cellsOf, framed } from '../frames.ts';
-import { describe, execute, RawClient, simple, sync } from '../raw-client.ts';
+import { RawClient, simple } from '../raw-client.ts';
 import { relationalSecret } from '../relational-client.ts';
-import { bytesOf, type Case, caseOf, int32, oids } from './cases.ts';
-import { families, valueOf } from './cells.ts';
-import { explained, type Outcome } from './explained.ts';
+import { isSame, outcomes, randomFrom, shown } from './ask.ts';
+import { caseOf } from './cases.ts';
+import { explained } from './explained.ts';
 import { startPostgres } from './postgres.ts';
+import { shapeDifferences } from './shape-run.ts';
 import { explainedState, grounds, statesOf, wrong } from './wrong.ts';
 
 const { values: options } = parseArgs({
-  options: { n: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
+  options: { n: { type: 'string' }, shapes: { type: 'string' }, seed: { type: 'string', default: '1' } },
 });
-const total = Number(options.n);
+const total = Number(options.n ?? (options.shapes === undefined ? 100_000 : 0));
 /** Cases of one round trip. */
 const together = 500;
 
@@ -44,6 +45,8 @@ try {
     );
   }
 
+  await shapeDifferences(ours, theirs, { count: Number(options.shapes ?? 0), seed: Number(options.seed) }, faults);
+
   const rows = [
     'DELETE FROM stored',
     "INSERT INTO stored (id, u) VALUES (1, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), (2, NULL), (3, NULL)",
@@ -54,8 +57,9 @@ try {
     );
   }
   for (const client of clients) for (const ground of grounds) await client.ask(simple(ground));
-  const [mineWrong, rightWrong] = await Promise.all([statesOf(ours, wrong), statesOf(theirs, wrong)]);
-  wrong.forEach((statement, i) => {
+  const mistakes = options.shapes === undefined ? wrong : [];
+  const [mineWrong, rightWrong] = await Promise.all([statesOf(ours, mistakes), statesOf(theirs, mistakes)]);
+  mistakes.forEach((statement, i) => {
     const [mine, right] = [mineWrong[i]!, rightWrong[i]!];
     if (mine === right) return;
     const reason = explainedState(statement, mine, right);
@@ -90,76 +94,3 @@ for (const [key, { count, example }] of faults) console.log(`${count} × ${key}\
 const unexplained = [...faults.values()].reduce((sum, { count }) => sum + count, 0);
 console.log(`${total} cases, ${wrong.length} wrong statements, ${unexplained} unexplained (seed ${options.seed})`);
 process.exitCode = unexplained === 0 ? 0 : 1;
-
-function shown({ error, columns, rows }: Outcome): string {
-  return error ?? `${columns.join()} ${JSON.stringify(rows)}`;
-}
-
-function isSame(a: Outcome, b: Outcome): boolean {
-  return shown(a) === shown(b);
-}
-
-function int16(value: number): Buffer {
-  return Buffer.from([(value >> 8) & 255, value & 255]);
-}
-
-function messagesOf({ sql, parameters, isResultBinary }: Case): Buffer[] {
-  const types = parameters.map(({ type, isStated }) => int32(isStated ? oids[type] : 0));
-  const formats = parameters.map(({ isBinary }) => int16(isBinary ? 1 : 0));
-  const cells = parameters.map((each) => {
-    const bytes = bytesOf(each);
-    return bytes === null ? int32(-1) : Buffer.concat([int32(bytes.length), bytes]);
-  });
-  const bound = [int16(formats.length), ...formats, int16(cells.length), ...cells, int16(1), int16(isResultBinary ? 1 : 0)];
-  return [
-    framed('P', Buffer.concat([Buffer.from(`\0${sql}\0`), int16(types.length), ...types])),
-    framed('B', Buffer.concat([Buffer.from('\0\0'), ...bound])),
-    describe('P'),
-    execute(),
-    sync,
-  ];
-}
-
-async function outcomes(client: RawClient, cases: readonly Case[]): Promise<Outcome[]> {
-  client.socket.write(Buffer.concat(cases.flatMap(messagesOf)));
-  const found: Outcome[] = [];
-  for (const { sql, isResultBinary } of cases) {
-    const replies = await client.until('Z');
-    const error = replies.find(({ type }) => type === 'E');
-    const fields = replies.find(({ type }) => type === 'T');
-    if (error !== undefined || fields === undefined) {
-      const state = error === undefined ? 'nothing' : /\0C([0-9A-Z]{5})\0/.exec(error.body.toString('latin1'))![1]!;
-      found.push({ error: state, columns: [], rows: [] });
-      continue;
-    }
-    const types = typesOf(fields.body);
-    const rows = replies.flatMap(({ type, body }) =>
-      type === 'D' ? [cellsOf(body).map((cell, i) => (cell === null ? null : valueOf(cell, types[i]!, isResultBinary)))] : [],
-    );
-    // Rows that were written come in no order.
-    if (sql.includes('RETURNING')) rows.sort((a, b) => (String(a) < String(b) ? -1 : 1));
-    found.push({ error: null, columns: types.map((oid) => families[oid] ?? String(oid)), rows });
-  }
-  return found;
-}
-
-function typesOf(body: Buffer): number[] {
-  const types: number[] = [];
-  let at = 2;
-  for (let i = 0; i < body.readInt16BE(0); i++) {
-    at = body.indexOf(0, at) + 1;
-    types.push(body.readInt32BE(at + 6));
-    at += 18;
-  }
-  return types;
-}
-
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
