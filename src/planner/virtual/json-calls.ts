@@ -123,6 +123,9 @@ function inObject(
 function change(kind: Change, given: Cell | undefined, path: Cell | undefined, by: Json): string {
   const value = json(given);
   if (!(value instanceof Map) && !Array.isArray(value)) throw invalid('a scalar of json has no path in it');
+  // Where nothing is, nothing is looked for: the path may be no path.
+  const isEmpty = (value instanceof Map ? value.size : value.length) === 0;
+  if (isEmpty && (kind === 'delete' || kind === 'set')) return made(value);
   return made(changed(value, parts(path), kind, by));
 }
 

@@ -27,7 +27,7 @@ import { errorAt } from '../error-location.ts';
 import { namesRead } from '../plans/plan-names.ts';
 import type { Answer, Executed, OutputColumn, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans/plans.ts';
-import type { DefaultTime, Literal, Query } from '../statement.ts';
+import type { DefaultTime, Literal, Location, Query } from '../statement.ts';
 import type {
   Conflict,
   DeleteStatement,
@@ -166,12 +166,7 @@ class Write {
     const told = new Set(keys);
     told.delete(null);
     if (told.size < keys.filter((key) => key !== null).length) {
-      throw errorAt(
-        'REL_INVALID',
-        'ON CONFLICT DO UPDATE meets a key twice: a statement writes each row once',
-        conflict.place,
-        'several-rows',
-      );
+      throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.place);
     }
     const there = new FoundRows(false, this.#rowsMax);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);
@@ -328,23 +323,29 @@ class Write {
     const steps: (PutRows | DeleteRows)[] = [];
     const written = { inserted: 0, updated: 0, deleted: 0 };
     const keys = new Set<string>();
+    const inserted: string[] = [];
     for (const [i, clause] of statement.clauses.entries()) {
       if (clause.do === 'nothing') continue;
       const before = written.inserted + written.updated + written.deleted;
       const found = new FoundRows(false, this.#rowsMax, before);
       const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, found);
       if (found.rows === 0) continue;
-      steps.push(this.#stepOf(clause, found, columns));
+      const step = this.#stepOf(clause, found, columns);
+      steps.push(step);
       written[wrote[clause.do]] += found.rows;
-      if (!clause.matched) continue;
+      if (!clause.matched) {
+        if (step.kind === 'put-rows')
+          inserted.push(...this.#keysOf(step.rows.columns, step.rows.length).filter((key) => key !== null));
+        continue;
+      }
       for (const row of found.numbers()) keys.add(String(found.cell(row, 0)));
       if (keys.size < written.updated + written.deleted)
-        throw errorAt(
-          'REL_INVALID',
-          'MERGE meets a row of the target twice: a statement writes each row once',
-          statement.place,
-          'several-rows',
-        );
+        throw severalRows('MERGE meets a row of the target twice', statement.place);
+    }
+    for (const key of inserted) {
+      if (keys.has(key))
+        throw errorAt('REL_CONFLICT', `the key ${JSON.stringify(key)} is there already, or is inserted twice`, statement.place);
+      keys.add(key);
     }
     const command =
       steps.length === 1 ? steps[0]! : steps.length === 0 ? this.#deletion([]) : ({ kind: 'batch', steps } satisfies Batch);
@@ -556,6 +557,9 @@ function deletes(command: PutRows | DeleteRows | Batch): boolean {
   const steps = command.kind === 'batch' ? command.steps : [command];
   return steps.every(({ kind }) => kind === 'delete-rows');
 }
+
+const severalRows = (what: string, place: Location): ServiceError =>
+  errorAt('REL_INVALID', `${what}: a statement writes each row once`, place, 'several-rows');
 
 type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
 const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;

@@ -114,6 +114,7 @@ test.each([
   ],
   ["SELECT e FROM jsonb_array_elements('[1, 2]') e WHERE e.value > '1'", '2'],
   ["SELECT A.id, e FROM A, jsonb_array_elements(CASE WHEN n = 2 THEN '[7]' ELSE '[]' END::jsonb) e", '4 7'],
+  ["SELECT ('[]'::jsonb #- '{b,c}')::text, jsonb_set('[]', '{b}', '1', FALSE)::text", '[] []'],
   ['SELECT jsonb_object_agg(id, n)::text FROM B', '{"1": 1, "2": 1, "3": 3, "4": null}'],
   ['SELECT row_to_json(B)::text FROM B WHERE id > 2 ORDER BY id', '{"id":3,"n":3} {"id":4,"n":null}'],
   ['SELECT row_to_json(q)::text FROM (SELECT s AS "A b", n + 1 AS m FROM A WHERE id = 4) q', '{"A b":null,"m":3}'],

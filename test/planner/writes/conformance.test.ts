@@ -360,6 +360,8 @@ describe('MERGE', () => {
     expect(
       await refusal(`${merge} AND s.n > 10 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (sku) VALUES (s.sku)`),
     ).toMatch(/^REL_CONFLICT/);
+    const inserts = ['s.n > 50', 's.n = 50'].map((when) => `WHEN NOT MATCHED AND ${when} THEN INSERT (sku) VALUES ('g')`);
+    expect(await refusal(`${merge} ${inserts.join(' ')}`)).toMatch(/^REL_CONFLICT .*"g" is there already, or is inserted twice/);
     expect((await stored()).map(({ n }) => n)).toEqual([7n, 2n, 3n, 4n]);
   });
 
