@@ -29,7 +29,7 @@ export async function shapeDifferences(
         if (right[i]!.error === null) answered++;
         const [a, b] = [shownOf(shape, mine[i]!), shownOf(shape, right[i]!)];
         if (a === b) return;
-        isParted = shape.sql.startsWith('MERGE') && (mine[i]!.error === null) !== (right[i]!.error === null);
+        isParted = shape.sql.startsWith('MERGE') && (a === 'nothing') !== (b === 'nothing');
         if (isExplained(shape, a, b)) return;
         const key = `${name}: ${mine[i]!.error ?? 'rows'} for ${right[i]!.error ?? 'rows'}`;
         const known = faults.get(key);

@@ -17,6 +17,8 @@ export const GRAPH_FORMAT = 1;
 const WIDTH = 16;
 const BUILD_EFFORT = 100;
 const SEED = 100;
+/** Vectors that a search looks at, at most. */
+export const EFFORT_MOST = 4_096;
 
 /** Room in memory for the bytes of a graph, beside those that it takes itself. */
 const BYTES_BESIDE = 1 << 20;
@@ -30,6 +32,7 @@ export interface GraphsOptions {
 export interface NearPart {
   readonly graph: number;
   readonly count: number;
+  /** How many vectors are looked at to begin with. */
   readonly effort: number;
   /** A bit a row of those that count; null: all. */
   readonly visible: Int32Array | null;
@@ -98,9 +101,19 @@ export const graphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
 };
 
 function nearOf({ index }: Graph, vector: number[], { count, effort, visible }: NearPart): Int32Array {
-  index.setEf(effort);
   const isVisible = visible === null ? undefined : (row: number) => ((visible[row >>> 5]! >>> (row & 31)) & 1) === 1;
-  return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors);
+  const find = (looked: number): Int32Array => {
+    index.setEf(looked);
+    return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors).sort();
+  };
+  // Rows that all lie about as far are found by chance: where twice as many looks find others, still more are taken.
+  let found = find(effort);
+  for (let looked = effort * 2; looked <= EFFORT_MOST; looked *= 2) {
+    const more = find(looked);
+    if (more.length === found.length && more.every((row, i) => row === found[i])) break;
+    found = more;
+  }
+  return found;
 }
 
 async function saveGraph({ dims, index }: Graph, memory: string): Promise<GraphReply> {

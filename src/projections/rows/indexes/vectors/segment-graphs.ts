@@ -17,15 +17,15 @@ import {
   graphBytes,
   graphJob,
   type GraphsOptions,
+  EFFORT_MOST,
   type NearPart,
 } from './graph-job.ts';
 
 /** Vectors that are handed over at a time: some milliseconds of work. */
 const ROWS_A_SLICE = 32;
-/** Vectors that are looked at in a graph for each that is wanted, and at least, and at most. */
+/** Vectors that are looked at in a graph for each that is wanted, and at least, to begin with. */
 const EFFORT = 2;
 const EFFORT_LEAST = 40;
-const EFFORT_MOST = 4_096;
 /** Questions after which a graph that none of them asked may leave memory: reading one back takes far longer than any of them. */
 const QUESTIONS_IDLE = 16;
 
