@@ -66,6 +66,27 @@ describe('a job', () => {
     expect([refused.status, refused.json['detail']]).toEqual([status, expect.stringContaining(part)]);
   });
 
+  test('trains weights of what is one thing, and keeps them as a row', async () => {
+    await must('POST', '/types', {
+      name: 'Person',
+      properties: { id: 'string', name: 'string', city: 'string' },
+      primary_key: 'id',
+    });
+    const people = ['Ann Bo', 'Bo Ann', 'Cy Dee'].map((name, i) => ({ id: `p${i}`, name, city: 'Oslo' }));
+    await must('POST', '/ingest?object_type=Person', people);
+    const run = { function: 'TRAIN_IDENTITIES', arguments: ['Person'] };
+    const job = await must('POST', '/jobs', { name: 'train', run });
+    const path = `/jobs/${job['job_id'] as string}`;
+    expect(await must('GET', path)).toMatchObject({ state: 'failed', error: 'REL_UNKNOWN_TYPE' });
+    const model = { name: 'Model', properties: { id: 'string', of_type: 'string', weights: 'json' }, primary_key: 'id' };
+    await must('POST', '/types', { ...model, role: 'identity_model' });
+    expect(await must('POST', `${path}/run`)).toMatchObject({ state: 'done', run_count: 2, total_alerts: 0 });
+    const rows = await must('POST', '/query', { sql: 'SELECT id, of_type FROM Model' });
+    expect(rows['rows']).toEqual([{ id: 'Person', of_type: 'Person' }]);
+    const found = await must('POST', '/query', { sql: "RESOLVE_IDENTITY('p0')" });
+    expect((found['rows'] as { method: string }[])[0]!.method).toContain('Person: Person of ');
+  });
+
   test('judges rules, and raises each alert once however often it runs', async () => {
     await must('POST', '/ingest?object_type=Login', [
       { id: 'a', who: 'x', fails: 9 },

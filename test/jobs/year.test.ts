@@ -59,7 +59,7 @@ class JobWorld {
         perform ??
         (async ({ definition }, { instant }) => {
           this.seen.push({ job: definition.name, instant });
-          return { alerts: null, result: null };
+          return { rows: null, alerts: 0, result: null };
         }),
       performWorkflow: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no workflows here')),
       performRetention: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'nothing is retained here')),
@@ -188,7 +188,7 @@ test('a run that was cut off begins again with the next attempt, and at most fiv
     world.down = false;
     world.start(async () => {
       world.down = true;
-      return { alerts: null, result: null };
+      return { rows: null, alerts: 0, result: null };
     });
     await world.scheduler.tick();
     await world.scheduler.underWay('cut');

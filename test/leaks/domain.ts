@@ -88,6 +88,11 @@ export const domainTypes: Readonly<Record<string, DomainType>> = {
     rows: [{ id: 'n1', case_id: 'k1', text: 'a red boat', author: 'ann' }],
     hidden: ['text', 'author'],
   },
+  IdentityModel: {
+    properties: { of_type: text, weights: 'json' },
+    rows: [{ id: 'm1', of_type: 'Account', weights: { name: { m: 0.9, u: 0.01 } } }],
+    hidden: ['of_type'],
+  },
 };
 
 export const domainDefinitions: readonly object[] = Object.entries(domainTypes).map(([name, { properties }]) => ({

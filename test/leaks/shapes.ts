@@ -486,6 +486,7 @@ const domain: readonly Shape[] = [
   deal('rows of a hidden thing', "SELECT * FROM RESOLVE_IDENTITY('x1', MODE => 'canonical')"),
   deal('rows of a name', "SELECT * FROM RESOLVE_IDENTITY('Bob Tomb')"),
   deal('rows of an identifier that is masked', "SELECT * FROM RESOLVE_IDENTITY('+44 20 7946 0018')"),
+  deal('weights of what is one thing', "SELECT * FROM TRAIN_IDENTITIES(SOURCE => 'Account')"),
   deal('tiers of accounts', 'SELECT * FROM INFLUENCE_TIER()'),
   deal('tier of a hidden account', "SELECT * FROM INFLUENCE_TIER('x1')"),
   deal('sentiment of an account', "SELECT * FROM SENTIMENT_SCORE('a1')"),

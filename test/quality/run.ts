@@ -91,7 +91,7 @@ function sigma(): number {
   return accepted >= 0.99 * rules && fired >= 0.97 * mustFire && falseFires <= 0.001 * mustNotFire ? 0 : 1;
 }
 
-/** The least F1 of each set that was not tuned on; offers have to be above token Jaccard at its best threshold. */
+/** The least F1 of each set that was not tuned on, by built-in weights and by trained ones; offers have to be above token Jaccard at its best threshold. */
 async function identity(seed: number): Promise<number> {
   const least: Readonly<Record<string, number>> = { persons: 0.93, papers: 0.94, restaurants: 0.95 };
   let isReached = true;
@@ -100,11 +100,11 @@ async function identity(seed: number): Promise<number> {
     ['held out', seed + 1_000],
   ] as const) {
     for (const figures of await identityFigures(from, () => systemClock.monotonicMs())) {
-      const { set, rows, precision, recall, f1, jaccardF1, p95Ms } = figures;
-      const text = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}, F1 ${f1.toFixed(3)}`;
+      const { set, rows, precision, recall, f1, trainedF1, jaccardF1, p95Ms } = figures;
+      const text = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}, F1 ${f1.toFixed(3)}, trained ${trainedF1.toFixed(3)}`;
       console.log(`${half}: ${set}, ${rows} rows: ${text}; token Jaccard ${jaccardF1.toFixed(3)}; p95 ${p95Ms.toFixed(1)} ms`);
       if (half === 'held out') {
-        isReached &&= f1 >= (least[set] ?? jaccardF1);
+        isReached &&= Math.min(f1, trainedF1) >= (least[set] ?? jaccardF1);
         console.log(JSON.stringify(figures));
       }
     }

@@ -26,7 +26,10 @@ import { dueAfter, dueAt, lateNs, nextDue } from './schedule.ts';
 
 /** The effects of a run. */
 export interface JobEffect {
-  readonly alerts: PutRows | null;
+  /** Written with the entry that ends the run. */
+  readonly rows: PutRows | null;
+  /** How many of the rows are alerts. */
+  readonly alerts: number;
   readonly result: Json;
 }
 
@@ -459,7 +462,7 @@ export class JobScheduler {
   ): Promise<void> {
     signal.throwIfAborted();
     const request = { action: 'query', purpose: job.definition.purpose, correlationId: run.id, gone: signal } as const;
-    const { alerts, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
+    const { isWritten, result } = await this.#parts.gate.invoke(caller, request, async (invocation) => {
       invocation.describe({ template: 'job ?', literals: [job.id] });
       const effect = await this.#parts.perform(job, {
         invocation,
@@ -470,14 +473,14 @@ export class JobScheduler {
         progress,
       });
       signal.throwIfAborted();
-      const raised = effect.alerts?.rows.length ?? 0;
-      if (raised > 0) {
-        const done: RunRecord = { ...run, state: 'done', alerts: raised, result: effect.result };
-        await invocation.submit({ kind: 'record-run', run: done, alerts: effect.alerts });
+      const isWritten = effect.rows !== null && effect.rows.rows.length > 0;
+      if (isWritten) {
+        const done: RunRecord = { ...run, state: 'done', alerts: effect.alerts, result: effect.result };
+        await invocation.submit({ kind: 'record-run', run: done, alerts: effect.rows });
       }
-      return { alerts: raised, result: effect.result };
+      return { isWritten, result: effect.result };
     });
-    if (alerts === 0) await this.#record({ ...run, state: 'done', result });
+    if (!isWritten) await this.#record({ ...run, state: 'done', result });
   }
 
   async #performSteps(

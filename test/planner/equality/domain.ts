@@ -103,6 +103,7 @@ export function domainQuestions(then: string): readonly string[] {
     "DETECT_IDENTITIES('call +44 20 7946 0018 or write to ann@example.org')",
     "LOOKUP_IDENTITY('+442079460020')",
     "RESOLVE_IDENTITY('p1')",
+    "TRAIN_IDENTITIES('Party')",
     "RESOLVE_IDENTITY('Omar Garnekta', MODE => 'canonical')",
     "BENEFICIAL_OWNERSHIP_CHAIN('p7')",
     "SANCTIONS_SCREEN('Bobby Tomb', THRESHOLD => 0.5)",

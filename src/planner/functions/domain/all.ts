@@ -18,12 +18,14 @@ import { narrativeTrace } from './scorers/narrative-trace.ts';
 import { crossPlatform, personaClusters } from './scorers/persona-clusters.ts';
 import { styleFingerprint } from './scorers/style-fingerprint.ts';
 import { biasScore, sentimentScore, stanceScore } from './scorers/text-scores.ts';
+import { trainIdentities } from './train-identities.ts';
 import { wireReconstruction } from './wire-reconstruction.ts';
 
 export const domainFunctions: readonly TableFunction[] = [
   detectIdentities,
   lookupIdentity,
   resolveIdentity,
+  trainIdentities,
   sanctionsScreen,
   beneficialOwnership,
   geofence,

@@ -18,7 +18,7 @@ import { errorAt } from '../../error-location.ts';
 import type { ArgumentSpec } from '../../calls/argument-spec.ts';
 import type { BoundScope, FunctionScope, Opening, TableFunction } from '../../calls/table-function.ts';
 import { type RoleBatch, type RowsWanted, scanRoles } from './role-rows.ts';
-import { checkRoles, type RoleName, type RoleType, type RoleUse, roleTypes } from './roles.ts';
+import { checkRoles, type RoleName, rolePlayers, type RoleType, type RoleUse, roleTypes } from './roles.ts';
 
 /** An argument; a number may have bounds, both of which it may be. */
 export interface DomainArgument extends ArgumentSpec {
@@ -54,6 +54,8 @@ export interface DomainFunction {
   readonly areAlternatives?: boolean;
   /** The function reads rows of every type, beside those of its roles. */
   readonly everyType?: boolean;
+  /** A role that it reads besides, if some type plays it, whatever SOURCE says. */
+  readonly beside?: RoleName;
   /** Its own columns, between `type` and `score`. */
   readonly columns: readonly PlanColumn[];
   /** Rows stay in the order in which they are given. */
@@ -97,7 +99,7 @@ export function domainFunction(made: DomainFunction): TableFunction {
       return [...commonBefore, ...made.columns, ...commonBehind];
     },
     bind: (scope): Binding => ({
-      types: roleTypes(scope, uses, areAlternatives),
+      types: [...roleTypes(scope, uses, areAlternatives), ...typesBeside(made, scope)],
       source: scope.words.word('SOURCE'),
       words: new Map(
         made.arguments.flatMap((each) =>
@@ -115,14 +117,18 @@ function checkSource({ words, catalog }: BoundScope): void {
   throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.placeOf('SOURCE'));
 }
 
-function typesRead(
-  { roles: uses, areAlternatives = false, everyType = false }: DomainFunction,
-  scope: FunctionScope,
-): readonly string[] {
+function typesRead(made: DomainFunction, scope: FunctionScope): readonly string[] {
+  const { roles: uses, areAlternatives = false, everyType = false } = made;
   const source = scope.words.word('SOURCE');
   if (scope.catalog === null) return source === undefined ? [] : [source];
-  if (everyType) return source === undefined ? scope.catalog.types().map(({ name }) => name) : [source];
-  return [...new Set(roleTypes(scope, uses, areAlternatives).map(({ type }) => type))];
+  if (everyType && source === undefined) return scope.catalog.types().map(({ name }) => name);
+  const beside = typesBeside(made, scope).map(({ type }) => type);
+  const read = everyType ? [source!] : roleTypes(scope, uses, areAlternatives).map(({ type }) => type);
+  return [...new Set([...read, ...beside])];
+}
+
+function typesBeside({ beside }: Pick<DomainFunction, 'beside'>, { catalog }: FunctionScope): readonly RoleType[] {
+  return beside === undefined ? [] : rolePlayers(catalog?.types() ?? [], beside);
 }
 
 /** The parts of a call that don't depend on its values. */

@@ -2,15 +2,14 @@
 import { compareText } from '../../../log/values/value.ts';
 import type { Json } from '../../../log/values/canonical-json.ts';
 import { identifiersIn } from '../../../projections/identity/identifiers.ts';
-import { builtinTypes } from '../../../projections/catalog/builtin-types.ts';
 import type { Steps } from '../../graph/steps.ts';
 import { hasRow, type NamedRow, rowsNamed } from '../../identity/named-rows.ts';
 import { rowId } from '../../identity/judged-clusters.ts';
-import { isClosed } from '../../graph/graph-types.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
-import { comparedColumns, hasIdentity } from './identity/compared-columns.ts';
-import { Collection } from './identity/collection.ts';
+import type { Collection } from './identity/collection.ts';
+import { readCollections } from './identity/collections.ts';
+import { resolveMethod, trainedModels } from './identity/models.ts';
 import { compareWords } from './identity/likelihood.ts';
 import { fusedRow } from './identity/fused-row.ts';
 import { type Cluster, type Link, Linkage, type Member } from './identity/linkage.ts';
@@ -19,7 +18,7 @@ import { textWord, wordsOfName, wordsOfText } from './identity/words.ts';
 export const resolveIdentity: TableFunction = domainFunction({
   name: 'RESOLVE_IDENTITY',
   summary: 'Rows that are one person, company or thing, found by an identifier, a name or an id of one of them.',
-  method: 'fellegi-sunter/2',
+  method: resolveMethod,
   arguments: [
     { name: 'VALUE', kind: 'key', required: true, summary: 'an identifier, a name, or the id of a row' },
     {
@@ -31,6 +30,7 @@ export const resolveIdentity: TableFunction = domainFunction({
   ],
   roles: [],
   everyType: true,
+  beside: 'identity_model',
   columns: [
     { name: 'canonical', type: 'string' },
     { name: 'members', type: 'json' },
@@ -43,20 +43,23 @@ function* resolve(call: DomainCall): Steps<readonly DomainRow[]> {
   const value = call.text('VALUE')!;
   const mode = call.word('MODE') ?? 'CLUSTER';
   const collections = yield* readCollections(call);
+  const { trained, method } = yield* trainedModels(call, collections);
   const seeds = yield* seedsOf(call, value, collections);
   const { snapshot, time } = call.execution;
   const system = time.system === 'all' ? snapshot.instant : time.system;
   const linkage = new Linkage(collections, snapshot.judgements(system), {
     isThere: (row) => hasRow(snapshot, row, time),
     look: (count) => call.look(count),
+    trained,
   });
   const clusters = yield* linkage.clustersOf(seeds.map(({ row }) => row));
   const found = new Map(seeds.map(({ row, by, score }) => [rowId(row), { by, score }]));
   if (mode === 'CLUSTER')
-    return clusters.flatMap(({ members, canonical }) => members.map((each) => rowOf(each, canonical, found)));
+    return clusters.flatMap(({ members, canonical }) => members.map((each) => ({ ...rowOf(each, canonical, found), method })));
   const [best] = clusters.sort((a, b) => foundScore(b, found) - foundScore(a, found) || compareText(a.canonical, b.canonical));
   if (best === undefined) return [];
-  return [canonicalRow(best, found, mode === 'FUSE' ? JSON.stringify(yield* fusedRow(call, best)) : null)];
+  const fields = mode === 'FUSE' ? JSON.stringify(yield* fusedRow(call, best)) : null;
+  return [{ ...canonicalRow(best, found, fields), method }];
 }
 
 type Found = ReadonlyMap<string, { readonly by: string; readonly score: number }>;
@@ -94,27 +97,6 @@ function linkJson({ a, b, score, bits }: Link, from: string): Json {
   const [type = '', key = ''] = (a === from ? b : a).split('\u0000');
   return { to: key, type, score, ...(bits === null ? { by: 'judgement' } : { bits }) };
 }
-
-/** Reads the columns that each type's rows are compared by, kept for as long as they say the same. */
-function* readCollections(call: DomainCall): Steps<Collection[]> {
-  const collections: Collection[] = [];
-  const isNamed = call.types().length === 1;
-  for (const definition of call.types()) {
-    const { name } = definition;
-    if (!isNamed && (builtin.has(name) || !hasIdentity(definition))) continue;
-    const columns = comparedColumns(definition);
-    if (columns.length === 0) continue;
-    try {
-      const what = JSON.stringify(['identities', columns]);
-      collections.push(yield* call.keptOf(what, name, () => Collection.read(call, name, columns)));
-    } catch (error) {
-      if (isNamed || !isClosed(error)) throw error;
-    }
-  }
-  return collections;
-}
-
-const builtin: ReadonlySet<string> = new Set(builtinTypes.map(({ name }) => name));
 
 interface Seed {
   readonly row: NamedRow;

@@ -37,11 +37,12 @@ export type RoleName =
   | 'account'
   | 'post'
   | 'case'
-  | 'case_note';
+  | 'case_note'
+  | 'identity_model';
 
 function role(name: RoleName, defaultType: string, written: string): Role {
   const columns = written.split(' ').map((each): RoleColumn => {
-    const [column, kind = 'text'] = each.replace('!', '').split(':');
+    const [column, kind = 'text'] = each.replaceAll('!', '').split(':');
     return { name: column!, kind: kind as RoleColumnKind, ...(each.includes('!') && { required: true }) };
   });
   return { name, defaultType, columns };
@@ -61,6 +62,7 @@ export const roles: Readonly<Record<RoleName, Role>> = {
   post: role('post', 'Post', 'account! platform text! at:instant object reply_to'),
   case: role('case', 'Case', 'title! status subjects:list'),
   case_note: role('case_note', 'CaseNote', 'case_id! text! author exhibit_id'),
+  identity_model: role('identity_model', 'IdentityModel', 'of_type! weights:list!'),
 };
 
 /** A type that plays a role, and which of its columns stand for those of the role. */

@@ -1,4 +1,4 @@
-/** The work of a job's run: a question, rules, a function or a chore. Rows stay where they are; a run keeps counts. */
+/** The work of a job's run: a question, rules, a function or a chore. Rows stay where they are; a run keeps counts, and weights that it trained. */
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../../errors.ts';
 import { administers } from '../../../governance/authorization/policy.ts';
@@ -13,6 +13,7 @@ import type { Literal } from '../../statement.ts';
 import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
 import { quoted } from '../rules/condition.ts';
 import { matchesAt, raise } from '../rules/query-rules.ts';
+import { modelRows } from './identity-models.ts';
 
 export interface JobWorkDependencies {
   readonly planner: PlannerContract;
@@ -28,7 +29,7 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       if (!administers(caller)) throw new ServiceError('REL_ACL', 'chores are for administrators of the store');
       const chore = Object.hasOwn(chores, task.chore) ? chores[task.chore] : undefined;
       if (chore === undefined) throw new ServiceError('REL_NOT_FOUND', `there is no chore ${JSON.stringify(task.chore)}`);
-      return { alerts: null, result: await chore(signal) };
+      return { rows: null, alerts: 0, result: await chore(signal) };
     }
     if (task.rules !== undefined) {
       const snapshot = invocation.snapshot();
@@ -43,12 +44,14 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       }
       const raised = await raise(question, found, instant, true);
       const matches = found.reduce((sum, each) => sum + each.matches.length, 0);
-      const alerts = raised.all.length === 0 ? null : putAlerts(raised.type, raised.all, raised.counted, work.run);
-      return { alerts, result: { matches } };
+      const alerts = raised.all.length;
+      const rows = alerts === 0 ? null : putAlerts(raised.type, raised.all, raised.counted, work.run);
+      return { rows, alerts, result: { matches } };
     }
     const asked = questionOf(task);
     const answer = await planner.query(invocation, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });
-    return { alerts: null, result: { rows: answer.rowCount } };
+    const rows = task.function?.toUpperCase() === 'TRAIN_IDENTITIES' ? modelRows(invocation, answer) : null;
+    return { rows, alerts: 0, result: { rows: answer.rowCount } };
   };
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../../../src/governance/caller.ts';
 import type { RuleDefinition } from '../../../../src/projections/rules/rule.ts';
 import { analyst, TestRandom, TestStore } from '../../../harness.ts';
+import { persons } from '../../../quality/identity-sets.ts';
 
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
 const person = {
@@ -206,3 +207,68 @@ test.each([1, 2, 3, 4])(
     await store.close();
   },
 );
+
+describe('trained weights', () => {
+  let store: TestStore;
+  const acme: Caller = { ...analyst, path: 'acme', tenant: 'acme' };
+  const globex: Caller = { ...analyst, path: 'globex', tenant: 'globex' };
+  const train = async (caller: Caller) =>
+    (await store.rows("TRAIN_IDENTITIES('Person')", caller)).map(({ weights }) => String(weights));
+  const modelFor = (weights: unknown) => [{ id: 'people', of_type: 'Person', weights: JSON.stringify(weights) }];
+
+  beforeAll(async () => {
+    store = await TestStore.open('2024-01-01');
+    await store.register('IdentityModel', { id: 'string', of_type: 'string', weights: 'json' }, 'id');
+    await store.register('Person', person, 'id');
+    const { rows } = persons(1);
+    const text = (cell: string | number | null | undefined): string | null =>
+      cell === undefined || cell === null ? null : String(cell);
+    await store.put(
+      'Person',
+      rows.slice(0, 240).map(({ row }, i) => ({
+        id: `p${i}`,
+        first_name: text(row['given_name']),
+        last_name: text(row['surname']),
+        dob: text(row['date_of_birth']),
+        phone: null,
+        city: text(row['suburb']),
+      })),
+      acme,
+    );
+  });
+  afterAll(() => store.close());
+
+  test('say how often columns agree, the same of the same rows, and hold no value', async () => {
+    const [weights] = (await train(acme)) as [string];
+    expect(await train(acme)).toEqual([weights]);
+    const found = JSON.parse(weights) as Record<string, { m: number; u: number }>;
+    expect(Object.keys(found)).toEqual(['name', 'birth', 'identifier phone', 'city']);
+    for (const group of ['name', 'birth', 'city']) {
+      expect(found[group]!.m).toBeGreaterThan(0.6);
+      expect(found[group]!.u).toBeLessThan(0.1);
+    }
+    expect(await train(globex)).toEqual([]);
+  });
+
+  test('the newest model at the instant that is asked about weighs, and that of another tenant moves nobody', async () => {
+    const ask = (caller: Caller, more = '') => store.rows(`RESOLVE_IDENTITY('p1')${more}`, caller);
+    const before = await ask(acme);
+    expect(before[0]!['method']).toBe('fellegi-sunter/3');
+    // By these, people of two names are as likely one as not.
+    const careless = { name: { m: 0.5, u: 0.499 }, birth: { m: 0.5, u: 0.499 }, city: { m: 0.5, u: 0.499 } };
+    store.clock.set('2024-02-01');
+    await store.put('IdentityModel', modelFor(careless), globex);
+    expect(await ask(acme)).toEqual(before);
+    await store.put('IdentityModel', modelFor(JSON.parse((await train(acme))[0]!)), acme);
+    const trained = await ask(acme);
+    expect(String(trained[0]!['method'])).toMatch(/^fellegi-sunter\/3 \(Person: people of 2024-02-01T00:00:00\.\d{9}Z\)$/);
+    store.clock.set('2024-03-01');
+    await store.put('IdentityModel', modelFor(careless), acme);
+    expect(String((await ask(acme))[0]!['method'])).toContain('2024-03-01');
+    expect(await ask(acme, " AS OF SYSTEM TIME '2024-02-15'")).toEqual(trained);
+    expect(await ask(acme, " AS OF SYSTEM TIME '2024-01-15'")).toEqual(before);
+    // A model that is none is no model.
+    await store.put('IdentityModel', modelFor({ name: { m: 2, u: 0 } }), acme);
+    expect((await ask(acme))[0]!['method']).toBe('fellegi-sunter/3');
+  });
+});

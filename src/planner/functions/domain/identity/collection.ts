@@ -137,6 +137,11 @@ export class Collection {
     return at === undefined ? undefined : this.entities[at];
   }
 
+  /** The place of a row of it, in the order in which they were read. */
+  numberOf({ nodeId }: Entity): number {
+    return this.#byNode.get(nodeId)!;
+  }
+
   /**
    * Rows that share keys which few enough rows have here and in the collection that the keys are of; those alone whose shared keys
    * together say enough for a look. The same whichever of two rows is asked about.

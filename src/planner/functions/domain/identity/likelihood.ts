@@ -1,6 +1,6 @@
 /**
  * How likely two rows are one thing, after Fellegi and Sunter: each group of columns that both have speaks for it or against it, in bits;
- * what is rare speaks louder. Weights are built in. Pure.
+ * what is rare speaks louder. Weights are built in, or trained (`trained-weights.ts`). Pure.
  */
 import { type Collection, type Entity, type Feature, longText } from './collection.ts';
 import { likenessOf, type Word } from './words.ts';
@@ -69,11 +69,33 @@ function weighingOf(collection: Collection): Weighing {
   return made;
 }
 
-/** `a` and `b` are rows of these collections; null where they are not to be linked, which is mostly told before all is compared. */
-export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collection): Likelihood | null {
+/** Changes that training makes to the bits of the groups of a collection, by their places; built-in weights need none. */
+export interface Trained {
+  /** Bits against are multiplied by it. */
+  readonly against: readonly number[];
+  /** Bits that are added where a group speaks for two rows: below zero, as far as it does not always agree. */
+  readonly agreement: readonly number[];
+}
+
+function trainedBits(bits: number, i: number, trained: Trained | null): number {
+  if (trained === null) return bits;
+  return bits < 0 ? bits * trained.against[i]! : bits === 0 ? 0 : Math.max(0, bits + trained.agreement[i]!);
+}
+
+/**
+ * `a` and `b` are rows of these collections; null where they are not to be linked, which is mostly told before all is compared.
+ * `trained` is of both.
+ */
+export function likelihoodOf(
+  a: Entity,
+  of: Collection,
+  b: Entity,
+  other: Collection,
+  trained: Trained | null = null,
+): Likelihood | null {
   const { groups } = of;
   const { words, areContext, most } = weighingOf(of);
-  const before = -Math.max(of.priorBits, other.priorBits) - marginBits;
+  const before = bitsBefore(of, other);
   const said: (number | null)[] = [];
   // Bits if all words that are not compared yet agree.
   let plain = before;
@@ -84,7 +106,13 @@ export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collec
     said.push(null);
     if (!left || !right) continue;
     const isOpen = left.kind === 'words' && right.kind === 'words';
-    const bits = isOpen ? most[i]! : valuesSpeak(groups[i]!, left, right, (text) => rarityOf(of, i, other, j, text));
+    const bits = isOpen
+      ? most[i]!
+      : trainedBits(
+          valuesSpeak(groups[i]!, left, right, (text) => rarityOf(of, i, other, j, text)),
+          i,
+          trained,
+        );
     if (!isOpen) said[i] = bits;
     if (areContext[i] && bits > 0) context += bits;
     else plain += bits;
@@ -94,7 +122,8 @@ export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collec
     const j = placeIn(other, of, i);
     const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
     if (left?.kind !== 'words' || right?.kind !== 'words') continue;
-    const bits = wordsSpeak(groups[i]!, left.words, right.words, (text) => rarityOf(of, i, other, j, text));
+    const rarity = (text: string): number => rarityOf(of, i, other, j, text);
+    const bits = trainedBits(wordsSpeak(groups[i]!, left.words, right.words, rarity), i, trained);
     said[i] = bits;
     if (areContext[i]) context -= most[i]!;
     else plain -= most[i]!;
@@ -103,6 +132,43 @@ export function likelihoodOf(a: Entity, of: Collection, b: Entity, other: Collec
     if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
   }
   return inTheirOrder(groups, said, areContext, before);
+}
+
+function bitsBefore(of: Collection, other: Collection): number {
+  return -Math.max(of.priorBits, other.priorBits) - marginBits;
+}
+
+/** Bits that each group says of two rows of a collection by built-in weights; null where one of them has none. */
+export function bitsOf(a: Entity, b: Entity, of: Collection): readonly (number | null)[] {
+  return of.groups.map((group, i) => {
+    const [left, right] = [a.features[i], b.features[i]];
+    if (!left || !right) return null;
+    const rarity = (text: string): number => of.bits(i, text);
+    return left.kind === 'words' && right.kind === 'words'
+      ? wordsSpeak(group, left.words, right.words, rarity)
+      : valuesSpeak(group, left, right, rarity);
+  });
+}
+
+/** The chance, 0 to 1, that two rows with these bits are one. */
+export function chanceOf(said: readonly (number | null)[], of: Collection, trained: Trained): number {
+  const { areContext } = weighingOf(of);
+  let sum = bitsBefore(of, of);
+  let context = 0;
+  for (const [i, each] of said.entries()) {
+    const bits = each === null ? 0 : trainedBits(each, i, trained);
+    if (bits > 0 && areContext[i]) context += bits;
+    else sum += bits;
+  }
+  return 1 / (1 + 2 ** -(sum + Math.min(contextMost, context)));
+}
+
+/** Bits against of a group where nothing agrees, as they are built in; 0: it never speaks against. */
+export function againstBits(group: Collection['groups'][number]): number {
+  if (group.comparison === 'date') return group.name === 'birth' ? 8 : 3;
+  if (group.comparison === 'identifier') return 1.5;
+  if (group.comparison === 'number') return 2.5;
+  return group.comparison === 'reference' ? 0 : weightOf(group).against;
 }
 
 /** Sums run in the order of the groups, so that they are rounded in one way. */

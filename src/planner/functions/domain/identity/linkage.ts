@@ -10,7 +10,7 @@ import type { Steps } from '../../../graph/steps.ts';
 import { Clusters, newestOfPairs, rowId } from '../../../identity/judged-clusters.ts';
 import type { NamedRow } from '../../../identity/named-rows.ts';
 import type { Collection, Entity } from './collection.ts';
-import { likelihoodOf } from './likelihood.ts';
+import { likelihoodOf, type Trained } from './likelihood.ts';
 
 /** Two rows that are one thing. */
 export interface Link {
@@ -47,16 +47,27 @@ export class Linkage {
   /** Whether a row that is in no collection is there for the caller. */
   readonly #isThere: (row: NamedRow) => boolean;
   readonly #look: (count: number) => void;
+  readonly #trained: ReadonlyMap<Collection, Trained>;
   #pairs = 0;
 
   constructor(
     collections: readonly Collection[],
     judgements: readonly Judgement[],
-    { isThere, look }: { isThere: (row: NamedRow) => boolean; look: (count: number) => void },
+    {
+      isThere,
+      look,
+      trained,
+    }: {
+      isThere: (row: NamedRow) => boolean;
+      look: (count: number) => void;
+      /** By collection; one that is missing is weighed by built-in weights, and so are rows of two types. */
+      trained: ReadonlyMap<Collection, Trained>;
+    },
   ) {
     this.#collections = new Map(collections.map((each) => [each.type, each]));
     this.#isThere = isThere;
     this.#look = look;
+    this.#trained = trained;
     for (const each of newestOfPairs(judgements)) {
       for (const row of [each.a, each.b]) {
         const known = this.#judged.get(rowId(row));
@@ -126,6 +137,7 @@ export class Linkage {
     const keys = own.keysOf(entity);
     const found: Link[] = [];
     for (const other of this.#collections.values()) {
+      const trained = other === own ? (this.#trained.get(own) ?? null) : null;
       for (const candidate of other.withKeys(keys, own)) {
         if (candidate === entity) continue;
         if (++this.#pairs % pairsAtOnce === 0) {
@@ -134,7 +146,9 @@ export class Linkage {
         }
         // The smaller id first: sums run in one order, whichever of the two is asked about.
         const isFirst = (compareText(entity.type, candidate.type) || compareText(entity.nodeId, candidate.nodeId)) < 0;
-        const likelihood = isFirst ? likelihoodOf(entity, own, candidate, other) : likelihoodOf(candidate, other, entity, own);
+        const likelihood = isFirst
+          ? likelihoodOf(entity, own, candidate, other, trained)
+          : likelihoodOf(candidate, other, entity, own, trained);
         if (likelihood === null) continue;
         const id = rowId({ type: candidate.type, key: candidate.nodeId });
         const link = { a: isFirst ? rowId(row) : id, b: isFirst ? id : rowId(row), ...likelihood };
