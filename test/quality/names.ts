@@ -2,11 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { finishSteps } from '../finish-steps.ts';
 import { featuresOf } from '../../src/planner/functions/domain/names/name-features.ts';
+import * as fuzzball from 'fuzzball';
 import { NameIndex } from '../../src/planner/functions/domain/names/name-index.ts';
 import { matchNames, plainJaccard } from '../../src/planner/functions/domain/names/name-score.ts';
 import { TestRandom } from '../harness.ts';
 
 const threshold = 0.75;
+/** Questions of the list that fuzzball is asked, too: it compares each of 20,000 names. */
+const askedBeside = 100;
 
 export interface PairFigures {
   readonly pairs: number;
@@ -50,6 +53,10 @@ export interface ListFigures {
   readonly recallAt1: number;
   /** Other names that reach the threshold, a question. */
   readonly others: number;
+  /** The share of `askedBeside` questions whose name reaches the threshold, other names a question, and those that token_set_ratio finds with as many. */
+  readonly reached: number;
+  readonly othersAtReached: number;
+  readonly fuzzballOthers: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
 }
@@ -68,6 +75,7 @@ export function listFigures(seed: number, now: () => number): ListFigures {
   const index = new NameIndex();
   names.forEach((name, i) => index.add(i, name));
   const times: number[] = [];
+  const beside = { reached: 0, others: 0, bests: [] as number[], ratios: [] as Uint32Array[] };
   let found = 0;
   let others = 0;
   const asked = 1_000;
@@ -79,11 +87,41 @@ export function listFigures(seed: number, now: () => number): ListFigures {
     times.push(now() - begun);
     const best = Math.max(...hits.map(({ match }) => match.score));
     if (hits.some(({ owner, match }) => names[owner] === names[wanted] && match.score === best)) found++;
-    others += hits.filter(({ owner }) => names[owner] !== names[wanted]).length;
+    const wrong = hits.filter(({ owner }) => names[owner] !== names[wanted]).length;
+    others += wrong;
+    if (i >= askedBeside) continue;
+    if (hits.some(({ owner }) => names[owner] === names[wanted])) beside.reached++;
+    beside.others += wrong;
+    // How many others have each ratio of 0 to 100.
+    const ratios = new Uint32Array(101);
+    for (const other of names) if (other !== names[wanted]) ratios[ratioOf(name, other)]!++;
+    beside.bests.push(ratioOf(name, names[wanted]!));
+    beside.ratios.push(ratios);
   }
+  // The least ratio at which it reaches as many.
+  const least = beside.bests.sort((a, b) => b - a)[Math.max(0, beside.reached - 1)]!;
+  const fuzzballOthers = beside.ratios.reduce((sum, ratios) => sum + ratios.subarray(least).reduce((a, b) => a + b, 0), 0);
   times.sort((a, b) => a - b);
   const quantile = (share: number): number => times[Math.floor(share * times.length)]!;
-  return { names: names.length, recallAt1: found / asked, others: others / asked, p50Ms: quantile(0.5), p95Ms: quantile(0.95) };
+  const share = (count: number): number => count / askedBeside;
+  const figures = {
+    reached: share(beside.reached),
+    othersAtReached: share(beside.others),
+    fuzzballOthers: share(fuzzballOthers),
+  };
+  return {
+    names: names.length,
+    recallAt1: found / asked,
+    others: others / asked,
+    ...figures,
+    p50Ms: quantile(0.5),
+    p95Ms: quantile(0.95),
+  };
+}
+
+/** The names of the list are lower-case words: only the one that is asked about has to be brought to that. */
+function ratioOf(name: string, other: string): number {
+  return fuzzball.token_set_ratio(name.toLowerCase(), other.toLowerCase(), { full_process: false });
 }
 
 /** Another order, a letter that is missing or turned in a word of three letters or more, capitals, or another way to write a sound. */
