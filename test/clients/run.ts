@@ -97,7 +97,7 @@ try {
       const { status, stdout, stderr } = spawnSync('bash', ['-eu', file], {
         cwd: directory,
         encoding: 'utf8',
-        timeout: (seconds ?? 60) * 1_000,
+        timeout: (seconds ?? 300) * 1_000,
         env,
       });
       const good = status === 0 && prints.test(stdout);
