@@ -226,7 +226,7 @@ test('of the runs that are due no more are begun than may run at a time, the lon
   world.start(async ({ definition }) => {
     begun.push(definition.name);
     await gate;
-    return { alerts: null, result: null };
+    return { rows: null, alerts: 0, result: null };
   });
   await world.scheduler.tick();
   await world.scheduler.tick();
