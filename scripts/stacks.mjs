@@ -25,7 +25,8 @@ function inSources(place, url, line, column) {
 
 /** The stack as V8 writes it, with other places. */
 Error.prepareStackTrace = (error, sites) => {
-  const stack = [`${error}`, ...sites.map((site) => `    at ${site.toString()}`)].join('\n');
+  // oxlint-disable-next-line typescript/no-base-to-string -- V8's places write themselves
+  const stack = [`${error}`, ...sites.map((site) => `    at ${site}`)].join('\n');
   try {
     return stack.replaceAll(/(file:\S+?\.js):(\d+):(\d+)/g, inSources);
   } catch {
