@@ -45,6 +45,7 @@ const makers: Readonly<Record<string, readonly [number, ...(keyof typeof ways)[]
   'doors/verbs/rows.ts': [1, 'sent'],
   'doors/verbs/session.ts': [1, 'own'],
   'doors/workflows/run.ts': [1, 'sent'],
+  'planner/standing/jobs/identity-models.ts': [1, 'own'],
   'planner/standing/rules/alerts.ts': [1, 'sent'],
   'planner/writes/graph-write.ts': [1, 'sent'],
   'planner/writes/score-write.ts': [1, 'own'],

@@ -35,6 +35,8 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
       return column < node.groups ? [column] : [];
     case 'distinct':
       return [column];
+    case 'spread':
+      return column < node.width ? [column] : [];
     // Rows that are left out leave the order of the others as it is.
     case 'number':
       return node.whole !== true && column < node.input.columns.length ? [column] : [];
