@@ -55,11 +55,18 @@ const known = new Set([
 export class ValueBudget {
   #left: number = bounds.values;
   #regexLeft: number = bounds.regexLength;
+  #encodedLeft: number = bounds.encodedLength;
 
   spendRegex(path: string, characters: number): void {
     this.#regexLeft -= characters;
     if (this.#regexLeft >= 0) return;
     throw new Refusal(path, `regular expressions of a rule have at most ${bounds.regexLength} characters`, 'REL_TOO_LARGE');
+  }
+
+  spendEncoded(path: string, characters: number): void {
+    this.#encodedLeft -= characters;
+    if (this.#encodedLeft >= 0) return;
+    throw new Refusal(path, `at most ${bounds.encodedLength} characters of a rule are encoded`, 'REL_TOO_LARGE');
   }
 
   spend(path: string, values: number): void {
@@ -224,6 +231,11 @@ class Item {
       if (pieces.some(({ kind }) => kind !== 'text')) throw this.#refuse(`${modifier} has no form for wildcards`);
       return pieces.map((piece) => (piece.kind === 'text' ? piece.text : '')).join('');
     });
+    const { path, budget } = this.#context;
+    // One encoding behind another multiplies the values, and lengthens each of them.
+    const copies = modifier === 'base64offset' ? 3 : 1;
+    budget.spend(path, (copies - 1) * texts.length);
+    budget.spendEncoded(path, copies * texts.reduce((sum, { length }) => sum + length, 0));
     const encoded = texts.flatMap((text) =>
       modifier === 'base64' ? [encodeBase64(text, isBytes)] : encodeBase64Offsets(text, isBytes),
     );

@@ -34,6 +34,8 @@ export const bounds = {
   regexLength: 4_096,
   /** Values of one rule, after placeholders and encodings have multiplied them. */
   values: 20_000,
+  /** Characters that base64 and base64offset encode in one rule, those that they encode again included. */
+  encodedLength: 2 << 20,
   /** Characters of one value. */
   valueLength: 8_192,
   conditionLength: 16_384,

@@ -102,6 +102,14 @@ test('what cannot be judged is refused by its name and place', () => {
     [rule('s: [null]\ncondition: s'), 'REL_INVALID detection.s: null is the value of a field'],
     [`${rule('s: {f: a}\ncondition: s')}x: ${'['.repeat(99)}`, 'REL_TOO_LARGE : YAML nests at most 64 times'],
     [item(`f: [${'a,'.repeat(20_001)}]`), 'REL_TOO_LARGE : a rule has at most 20000 lexemes of YAML'],
+    [
+      item(`f${'|base64offset'.repeat(19)}: a`),
+      `REL_TOO_LARGE detection.s.f${'|base64offset'.repeat(19)}: a rule has at most 20000 values`,
+    ],
+    [
+      item(`f${'|base64'.repeat(39)}: 'http://'`),
+      `REL_TOO_LARGE detection.s.f${'|base64'.repeat(39)}: at most 2097152 characters`,
+    ],
     [`title: ${'x'.repeat(300_000)}`, 'REL_TOO_LARGE : a rule has at most 262144 bytes'],
     ['a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c]', 'REL_PARSE : YAML: Excessive alias'],
     ['title: t\nfilter: {}\nlogsource: {}', 'REL_INVALID filter: filters of Sigma 2.1'],
