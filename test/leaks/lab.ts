@@ -94,9 +94,16 @@ class StepClock implements Clock {
 /** A xorshift that begins anew at every step of the clock. */
 class StepRandom implements Random {
   #state = 1;
+  #first = 1;
 
   beginAt(step: number): void {
-    this.#state = (Math.imul(step + 1, 0x9e3779b1) ^ 0x5bd1e995) | 1;
+    this.#first = (Math.imul(step + 1, 0x9e3779b1) ^ 0x5bd1e995) | 1;
+    this.beginAgain();
+  }
+
+  /** As if nothing had been drawn in this step. */
+  beginAgain(): void {
+    this.#state = this.#first;
   }
 
   fill<T extends Uint8Array>(target: T): T {
@@ -198,6 +205,8 @@ export class Lab {
     const ids = { drawn: 0 };
     const next = service.ids.next.bind(service.ids);
     service.ids.next = () => {
+      // Nonces are drawn many at once too: a world with other entries than the other one may draw them in this step.
+      if (ids.drawn % idsInADraw === 0) random.beginAgain();
       ids.drawn++;
       return next();
     };
@@ -261,9 +270,10 @@ export class Lab {
     await run(this);
     await settled();
     assert(this.#step <= ends, 'a slot is long enough for what happens in it');
-    this.#alignIds();
     this.#passTo(ends);
+    // What the end wakes may draw ids, too.
     await settled();
+    this.#alignIds();
   }
 
   #alignIds(): void {
