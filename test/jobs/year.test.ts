@@ -71,9 +71,9 @@ class JobWorld {
     }));
   }
 
-  submit(command: Command): void {
+  submit(command: Command, path: string | null = null): void {
     if (this.down) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
-    const { position, context } = { position: this.#position, context: contextOf() };
+    const { position, context } = { position: this.#position, context: contextOf(path) };
     const next = { position, time: this.now + BigInt(position) };
     const decision =
       command.kind === 'put-job'
@@ -90,13 +90,9 @@ class JobWorld {
     }
   }
 
-  make(definition: Partial<JobDefinition> & Pick<JobDefinition, 'name'>): void {
-    this.submit({
-      kind: 'put-job',
-      id: definition.name,
-      definition: { ...plain, ...definition },
-      owner: { credential: 'none', token: null },
-    });
+  make(definition: Partial<JobDefinition> & Pick<JobDefinition, 'name'>, path: string | null = null): void {
+    const owner = { credential: 'none', token: null } as const;
+    this.submit({ kind: 'put-job', id: definition.name, definition: { ...plain, ...definition }, owner }, path);
   }
 
   async until(iso: string): Promise<void> {
@@ -128,11 +124,11 @@ const plain: Omit<JobDefinition, 'name'> = {
   purpose: null,
 };
 
-function contextOf() {
+function contextOf(path: string | null) {
   const entry = {
     branch: 'main',
-    tenant: null,
-    path: null,
+    tenant: path,
+    path,
     principal: 'ann',
     door: 'test',
     purpose: null,
@@ -239,4 +235,31 @@ test('of the runs that are due no more are begun than may run at a time, the lon
   go();
   await world.scheduler.settle();
   expect(begun).toEqual(['a', 'b', 'd']);
+});
+
+test('rules of a path are judged one after the other, and wait for those of no other path', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  for (const [name, path] of [
+    ['a', 'acme'],
+    ['b', 'acme'],
+    ['c', 'globex'],
+  ] as const)
+    world.make({ name, interval_secs: 3_600, run: { rules: [] } }, path);
+  world.now = nsOf('2026-01-01T01:30:00Z');
+  let go: () => void = () => undefined;
+  const slow = new Promise<void>((resolve) => (go = resolve));
+  const ended: string[] = [];
+  world.start(async ({ definition: { name } }) => {
+    if (name === 'a') await slow;
+    ended.push(name);
+    return { rows: null, alerts: 0, result: null };
+  });
+  await world.scheduler.tick();
+  await world.scheduler.tick();
+  await world.scheduler.begin('b');
+  await world.scheduler.underWay('c');
+  expect([ended, world.jobs.job('b')!.open?.state]).toEqual([['c'], 'running']);
+  go();
+  await world.scheduler.settle();
+  expect(ended).toEqual(['c', 'a', 'b']);
 });

@@ -135,8 +135,8 @@ export class JobScheduler {
   readonly #running = new Map<string, Promise<void>>();
   /** Nanosecond before which a job is not begun again: its run could not be put on record. */
   readonly #rests = new Map<string, bigint>();
-  /** The last run that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
-  #judging: Promise<unknown> = Promise.resolve();
+  /** The last run of a path that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
+  readonly #judging = new Map<string | null, Promise<unknown>>();
   #epoch: number | null = null;
   /** The last look, where it found nothing that is due. */
   #seen: { readonly epoch: number; readonly next: bigint | null } | null = null;
@@ -211,6 +211,8 @@ export class JobScheduler {
     for (const job of jobs.all()) {
       const from = this.#beginsAt(job);
       if (from !== null && from <= now) {
+        // It would take a place only to wait there; the end of the other is looked at.
+        if (this.#isJudged(job)) continue;
         const at = due.findLastIndex((other) => other.from <= from) + 1;
         if (at < places) due.splice(at, 0, { id: job.id, from });
         if (at >= places || due.length > places) passed++;
@@ -220,12 +222,24 @@ export class JobScheduler {
     }
     for (const id of this.#timed.keys()) if (jobs.job(id) === undefined) this.#timed.delete(id);
     for (const { id } of due) {
+      const job = jobs.job(id);
+      if (job !== undefined && this.#isJudged(job)) continue;
       const later = await this.#consider(id, now, turn);
       if (later !== null && (next === null || later < next)) next = later;
     }
     if (due.length === 0) this.#seen = { epoch, next };
     // Runs that are passed over leave their places to others.
     return passed > 0 && this.#running.size < parallelMax ? now : next;
+  }
+
+  /** Whether a job judges rules, and another one of its path does so now. */
+  #isJudged({ definition, path }: JobRecord): boolean {
+    if (definition.run.rules === undefined) return false;
+    for (const id of this.#running.keys()) {
+      const other = this.#parts.jobs.job(id);
+      if (other?.path === path && other.definition.run.rules !== undefined) return true;
+    }
+    return false;
   }
 
   /** Begins what is due of one job now, whatever else waits: somebody asks for it. */
@@ -446,8 +460,14 @@ export class JobScheduler {
       return this.#record({ ...run, state: 'done', result });
     }
     if (job.definition.run.rules === undefined) return this.#performOne(job, run, caller, signal, progress);
-    const mine = this.#judging.then(() => this.#performOne(job, run, caller, signal, progress));
-    this.#judging = mine.catch(() => undefined);
+    const before = this.#judging.get(job.path) ?? Promise.resolve();
+    const mine = before.then(() => this.#performOne(job, run, caller, signal, progress));
+    const over: Promise<void> = mine
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#judging.get(job.path) === over) this.#judging.delete(job.path);
+      });
+    this.#judging.set(job.path, over);
     // One that is cancelled while it waits ends now.
     const ended = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
     await Promise.race([mine, ended]);
