@@ -5,6 +5,8 @@ export interface LoadOptions {
   readonly port: number;
   readonly connections: number;
   readonly seconds: number;
+  /** It goes on until it has sent so many; absent: it ends with its time. */
+  readonly requestsMin?: number;
   /** The bytes of request number n. */
   readonly request: (n: number) => Buffer;
   /** Between a reply and the next request of its connection; none unless said otherwise. */
@@ -27,7 +29,7 @@ export function post(path: string, headers: Readonly<Record<string, string>>, bo
 }
 
 export async function load(options: LoadOptions): Promise<LoadResult> {
-  const { connections, request, pauseMs = 0 } = options;
+  const { connections, request, requestsMin = 0, pauseMs = 0 } = options;
   const latencies: number[] = [];
   let sent = 0;
   let firstReply = '';
@@ -37,7 +39,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
     Array.from({ length: connections }, async () => {
       const connection = await Connection.open(options.port);
       try {
-        while (performance.now() < until) {
+        while (performance.now() < until || sent < requestsMin) {
           const at = performance.now();
           const reply = await connection.roundTrip(request(sent++));
           latencies.push(performance.now() - at);

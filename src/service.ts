@@ -44,8 +44,10 @@ import { inlineWorker, spareCores, type StartWorker, threadWorker } from './log/
 import { unfinishedRestore } from './log/backup/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { modelsOf } from './models/http-models.ts';
+import type { PlannerContract } from './planner/planner-contract.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
+import { TurnsBehind } from './planner/run/turns-behind.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { alertPaused, performJobs } from './planner/standing/jobs/perform.ts';
@@ -201,6 +203,7 @@ export class Service {
       recipes,
       bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
+      onRequest: opened.onRequest,
     });
     this.backups = new Backups({
       ...parts,
@@ -224,6 +227,10 @@ export class Service {
     });
     // Standing queries call the planner, and the planner's statements read standing queries.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
+    // Nobody waits for the answers of jobs as callers do for theirs.
+    const behindOthers: PlannerContract = {
+      query: (invocation, request) => this.planner.query(invocation, { ...request, behindOthers: opened.behindOthers }),
+    };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
     this.views = new MaterializedViews({
       gate: this.gate,
@@ -275,12 +282,12 @@ export class Service {
       jobs: projections.jobs,
       beginning,
       absentCaller: (owner) => this.authenticator.absentCaller(owner),
-      perform: performJobs({ planner, chores: this.#chores() }),
+      perform: performJobs({ planner: behindOthers, chores: this.#chores() }),
       performWorkflow: (job, work) => {
         performing ??= import('./doors/workflows/run.ts').then(({ performWorkflows }) => performWorkflows(workflowParts));
         return performing.then((perform) => perform(job, work));
       },
-      performRetention: performRetention({ gate: this.gate, planner, foundMax: 100_000 }),
+      performRetention: performRetention({ gate: this.gate, planner: behindOthers, foundMax: 100_000 }),
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: parts.say,
@@ -363,7 +370,9 @@ export class Service {
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
       const blobs = await Blobs.open({ disk, random, directory, keyring });
-      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
+      const behind = new TurnsBehind(clock, turnsOf('chores'));
+      const ofJobs = { behindOthers: parts.yieldTurn ?? (() => behind.next()), onRequest: () => behind.noteRequest() };
+      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries'), ...ofJobs };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -518,6 +527,10 @@ interface Ground {
   readonly turnsOf: TurnsOf;
   readonly workers: WorkerKeeper;
   readonly crowded: () => boolean;
+  /** Turns of jobs. */
+  readonly behindOthers: () => Promise<void>;
+  /** A caller asks for something. */
+  readonly onRequest: () => void;
 }
 
 interface Rooms {

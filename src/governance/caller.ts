@@ -27,6 +27,9 @@ export interface Caller {
   readonly sharedFrom: string | null;
 }
 
+/** Named in access records of what runs without a request. */
+export const absentDoor = 'internal';
+
 /** A caller that no tenant, role or purpose narrows: the start of credentials that are not registry tokens. */
 export function tenantlessCaller(principal: string, credential: Exclude<Caller['credential'], 'token'>, door: string): Caller {
   return {

@@ -123,6 +123,8 @@ export interface GateDependencies {
   readonly transactions?: Partial<TransactionsBounds>;
   /** One line for the operator: the storage warning. */
   readonly warn: (line: string) => void;
+  /** Called where a caller asks for something: not for work that nobody waits for. */
+  readonly onRequest?: () => void;
   /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */
   readonly defer?: (task: () => void) => void;
 }

@@ -21,7 +21,7 @@ import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
 import { MaskHash } from './authorization/renderings.ts';
 import { RowBits } from './authorization/row-bits.ts';
-import type { Caller } from './caller.ts';
+import { absentDoor, type Caller } from './caller.ts';
 import { Committer } from './writing/committer.ts';
 import { Contention } from './contention.ts';
 import { WaitingLine } from './waiting-line.ts';
@@ -122,6 +122,7 @@ export class Gate implements GateContract {
   ): Promise<T> {
     const invocation = new GatedInvocation(core, caller, request);
     this.#active++;
+    if (caller.door !== absentDoor) core.parts.onRequest?.();
     try {
       let ending: Ending<T>;
       try {

@@ -52,6 +52,8 @@ export interface QuestionOptions {
   readonly session?: CatalogueSession | undefined;
   /** Refuses statements other than queries (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
+  /** Gives others a turn after slices that are short, since nobody waits for the answer; it runs until its signal ends it. */
+  readonly behindOthers?: (() => Promise<void>) | undefined;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }

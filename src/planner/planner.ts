@@ -78,6 +78,8 @@ export const passes: readonly Pass[] = [
 const shortText = 4_096;
 /** Work of one statement between two turns of others, where it can be cut. */
 const sliceMs = 1.5;
+/** The same for a question behind others: whoever asks meanwhile waits for it. */
+const sliceBehindMs = 0.5;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
 /** The most bytes of all that functions keep of rows for the next question. */
@@ -311,7 +313,9 @@ export class Planner implements PlannerDoor {
       if (question.mode === 'plan') return this.#explainer.explain(plan, execution, startedMs, { question, run: null });
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const result = await this.#run({
+      const { behindOthers } = request;
+      const scheduler = behindOthers === undefined ? this.#scheduler : { yield: behindOthers };
+      const result = await this.#run(scheduler, {
         plan,
         kernels: cached.kernels,
         execution,
@@ -321,7 +325,7 @@ export class Planner implements PlannerDoor {
         taker: takerOf(question, cached, request),
       });
       const provenance = plan.withProvenance
-        ? await provenanceOf(plan, result.batches, execution, { clock: this.#clock, scheduler: this.#scheduler })
+        ? await provenanceOf(plan, result.batches, execution, { clock: this.#clock, scheduler })
         : null;
       // The run may have seen some rows that are erased by now, and not others: it runs again, while its time lasts.
       if (erasedMeanwhile()) {
@@ -362,12 +366,15 @@ export class Planner implements PlannerDoor {
     }
   }
 
-  async #run(request: RunRequest): Promise<Result> {
+  async #run(scheduler: Scheduler, request: RunRequest): Promise<Result> {
     const clock = this.#clock;
-    const { timeoutMs, resultRowsMax } = this.#limits;
+    const { resultRowsMax } = this.#limits;
     const { longWork } = request.execution;
+    const isBehind = scheduler !== this.#scheduler;
+    const timeoutMs = isBehind ? Number.POSITIVE_INFINITY : this.#limits.timeoutMs;
+    const slice = isBehind ? sliceBehindMs : sliceMs;
     try {
-      const result = await run({ clock, scheduler: this.#scheduler, timeoutMs, resultRowsMax }, request);
+      const result = await run({ clock, scheduler, timeoutMs, resultRowsMax, sliceMs: slice }, request);
       await longWork?.over();
       return result;
     } catch (error) {

@@ -1,6 +1,7 @@
 /** Who waits goes on one after the other, one in each round of the event loop; kinds of work take turns. */
 import { expect, test } from 'vitest';
 import { TurnQueue, type WorkKind } from '../../src/planner/run/turn-queue.ts';
+import { TurnsBehind } from '../../src/planner/run/turns-behind.ts';
 
 class Rounds {
   #tasks: (() => void)[] = [];
@@ -112,4 +113,28 @@ test('tells what waits', async () => {
   await rounds.pass();
   await turn;
   expect(queue.waits('queries')).toBe(false);
+});
+
+test('work behind callers rests eight times its slice while they ask, and not at all otherwise', async () => {
+  let nowMs = 1_000;
+  const rests: number[] = [];
+  const sleep = async (ms: number): Promise<void> => {
+    rests.push(ms);
+    nowMs += ms;
+  };
+  const turns = new TurnsBehind({ monotonicMs: () => nowMs, sleep }, () => Promise.resolve());
+  const slice = (ms: number): Promise<void> => {
+    nowMs += ms;
+    return turns.next();
+  };
+  await turns.next();
+  await slice(2);
+  turns.noteRequest();
+  await slice(2);
+  // The last request is old, and then another one comes at the end of a slice that has waited for something.
+  await slice(100);
+  nowMs += 100;
+  turns.noteRequest();
+  await slice(0);
+  expect(rests).toEqual([16, 50]);
 });

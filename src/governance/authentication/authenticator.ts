@@ -10,7 +10,7 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { type Caller, covers, tenantlessCaller } from '../caller.ts';
+import { absentDoor, type Caller, covers, tenantlessCaller } from '../caller.ts';
 import { checkStanding } from '../tenancy/tenant-standing.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { accessKeyId, keyPairOf, secretKeyOf } from './access-keys.ts';
@@ -258,9 +258,6 @@ export class Authenticator {
 export interface AbsentOwner extends Pick<Caller, 'principal' | 'credential' | 'path' | 'branch'> {
   readonly token: string | null;
 }
-
-/** Named in access records of what runs without a request. */
-const absentDoor = 'internal';
 
 const lostRights = (why: string): ServiceError => new ServiceError('REL_ACL', `the owner has lost its rights: ${why}`);
 

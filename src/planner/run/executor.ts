@@ -67,6 +67,8 @@ export interface ExecutorOptions {
   readonly scheduler: Scheduler;
   readonly timeoutMs: number;
   readonly resultRowsMax: number;
+  /** Longest stretch without a turn for others. */
+  readonly sliceMs: number;
 }
 
 export interface Result {
@@ -75,9 +77,7 @@ export interface Result {
   readonly facets: Facets | null;
 }
 
-/** Longest stretch without a turn for others. */
-const sliceMs = 1.5;
-/** The same before it first waits for its turn: several may begin in one round of the event loop. */
+/** The longest stretch before it first waits for its turn: several may begin in one round of the event loop. */
 const firstSliceMs = 0.5;
 const outputRows = 8_192;
 /** How often a query that waits for an index looks whether anybody still waits for it. */
@@ -246,7 +246,7 @@ class Driver {
     checkSignal(request.signal);
     const now = options.clock.monotonicMs();
     checkTime(now, request, options);
-    this.#sliceStart = now - (sliceMs - firstSliceMs);
+    this.#sliceStart = now - (options.sliceMs - firstSliceMs);
   }
 
   /** Takes batches until there are none, or until one is enough; null where it finished without giving others a turn. */
@@ -343,7 +343,7 @@ class Driver {
     const { until } = this.#request.execution.wait;
     if (until !== null) return this.#await(until);
     const now = this.#options.clock.monotonicMs();
-    if (now - this.#sliceStart < sliceMs) return null;
+    if (now - this.#sliceStart < this.#options.sliceMs) return null;
     checkTime(now, this.#request, this.#options);
     return this.#yield();
   }
