@@ -10,11 +10,13 @@
  *   npm run quality -- identity [--seed 1]                generated persons, papers, restaurants, offers, as labelled rows
  *   npm run quality -- scorers [--seed 1]                 planted bots, groups and personas among as many that look alike, and
  *                                                       300 sentences beside VADER by itself
+ *   npm run quality -- references [--seed 1] [--bases 100] functions of the domain beside slow ones that are written from their rules
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../src/clock.ts';
+import { compareWorlds } from '../planner/functions/references/compare.ts';
 import { collectionIn, dataFolder } from './collection.ts';
 import { identityFigures } from './identity.ts';
 import { measured } from './measure.ts';
@@ -27,11 +29,12 @@ import { sigmaFigures } from './sigma.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { data: { type: 'string' }, seed: { type: 'string', default: '1' } },
+  options: { data: { type: 'string' }, seed: { type: 'string', default: '1' }, bases: { type: 'string', default: '100' } },
 });
 const name = positionals[0] ?? 'cranfield';
 if (name === 'memory') process.exit(await memory(Number(options.seed)));
 if (name === 'identity') process.exit(await identity(Number(options.seed)));
+if (name === 'references') process.exit(await references(Number(options.seed), Number(options.bases)));
 if (name === 'scorers') process.exit(await scorers(Number(options.seed)));
 if (name === 'names') process.exit(names(Number(options.seed)));
 if (name === 'sigma') process.exit(sigma());
@@ -127,6 +130,15 @@ async function scorers(seed: number): Promise<number> {
   console.log(`sentiment: ${sentiment.own} of ${sentiment.sentences} sentences right, VADER by itself ${sentiment.vader}`);
   console.log(JSON.stringify({ heldOut, sentiment }));
   return heldOut.every(({ auc }) => auc >= aucMin) && sentiment.own >= sentiment.vader ? 0 : 1;
+}
+
+/** Every answer is that of the reference, and no function was without rows. */
+async function references(seed: number, bases: number): Promise<number> {
+  const { differences, questions } = await compareWorlds(seed, bases);
+  for (const difference of differences) console.log(difference);
+  for (const [of, { asked, rows }] of questions) console.log(`${of}: ${asked} questions, ${rows} rows`);
+  console.log(JSON.stringify({ seed, bases, differences: differences.length }));
+  return differences.length === 0 && [...questions.values()].every(({ rows }) => rows > 0) ? 0 : 1;
 }
 
 /** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */

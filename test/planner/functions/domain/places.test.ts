@@ -1,7 +1,6 @@
 /** GEOFENCE, ANPR_TRACE, DISPATCH_PRIORITY, CRIME_PATTERN_CLUSTER. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishSteps } from '../../../finish-steps.ts';
-import { clusterIncidents, type Incident } from '../../../../src/planner/functions/domain/crime-clusters.ts';
 import { metresBetween, PlaceIndex } from '../../../../src/planner/functions/domain/places.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
 
@@ -37,34 +36,6 @@ test('the index finds what comparing with every point finds: poles, antimeridian
       ).toEqual(expected);
     }
   }
-});
-
-test('clusters are those of the textbook: cores that reach each other, and their rims', () => {
-  const bytes = new TestRandom(11).fill(new Uint8Array(600));
-  const incidents = Array.from({ length: 60 }, (_, i): Incident => {
-    const [x, y, day] = [bytes[3 * i]! % 40, bytes[3 * i + 1]! % 40, bytes[3 * i + 2]! % 40];
-    const at = BigInt(day) * 86_400_000_000_000n;
-    const words = new Set(i % 3 === 0 ? ['window', 'night'] : i % 3 === 1 ? ['window'] : []);
-    return { id: String(i).padStart(2, '0'), type: 'Incident', lat: x / 1_000, lon: y / 1_000, at, words, systemFrom: null };
-  });
-  const options = { metres: 600, days: 10, pointsMin: 3, similarity: 0.6 };
-  const { clusterOf, isCore } = finishSteps(clusterIncidents(incidents, options, () => undefined));
-  const isNear = (i: number, j: number): boolean => {
-    const [one, other] = [incidents[i]!, incidents[j]!];
-    const shared = [...one.words].filter((word) => other.words.has(word)).length;
-    const isAlike =
-      one.words.size === 0 || other.words.size === 0 || shared / (one.words.size + other.words.size - shared) >= 0.6;
-    const days = Math.abs(Number(one.at - other.at)) / 86_400e9;
-    return i === j || (isAlike && days <= 10 && metresBetween(one.lat, one.lon, other.lat, other.lon) <= 600);
-  };
-  const all = [...incidents.keys()];
-  const cores = all.filter((i) => all.filter((j) => isNear(i, j)).length >= 3);
-  expect(all.filter((i) => isCore[i] === 1)).toEqual(cores);
-  expect(cores.length).toBeGreaterThan(5);
-  // Two cores that are near are in one cluster; what is near no core is in none.
-  for (const i of cores) for (const j of cores) if (isNear(i, j)) expect(clusterOf[i]).toBe(clusterOf[j]);
-  for (const i of all) expect(clusterOf[i]! >= 0).toBe(cores.some((j) => isNear(i, j)));
-  for (const i of all) if (clusterOf[i]! >= 0) expect(clusterOf.indexOf(clusterOf[i]!)).toBe(clusterOf[i]);
 });
 
 let store: TestStore;

@@ -1,8 +1,8 @@
-/** RESOLVE_IDENTITY: clusters against naive ones of the same links, judgements and their undoing, rows that nobody sees, fusion by rules. */
+/** RESOLVE_IDENTITY: clusters, judgements and their undoing, rows that nobody sees, fusion by rules, trained weights. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../../../src/governance/caller.ts';
 import type { RuleDefinition } from '../../../../src/projections/rules/rule.ts';
-import { analyst, TestRandom, TestStore } from '../../../harness.ts';
+import { analyst, TestStore } from '../../../harness.ts';
 import { persons } from '../../../quality/identity-sets.ts';
 
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
@@ -142,71 +142,6 @@ test('a household is not one person: all parts of an address say together that r
   expect(clusters).toEqual([['a', 'd'], ['b'], ['c'], ['a', 'd']]);
   await store.close();
 });
-
-/** Rows of few words, so that many are alike; judgements at random, and clusters worked out of the links by hand. */
-test.each([1, 2, 3, 4])(
-  'random rows %i: clusters are those of the links in the order of their scores, less what judgements part',
-  async (seed) => {
-    const bytes = new TestRandom(seed * 97).fill(new Uint8Array(4_096));
-    let next = 0;
-    const below = (sides: number): number => bytes[next++ % bytes.length]! % sides;
-    const of = <T>(all: readonly T[]): T => all[below(all.length)]!;
-    const store = await TestStore.open('2024-01-01');
-    await store.register('Person', person, 'id');
-    const ids = Array.from({ length: 14 }, (_, i) => `r${String(i).padStart(2, '0')}`);
-    for (const id of ids) {
-      const [first_name, last_name] = [of(['Robert', 'Bob', 'Anna', 'Anne']), of(['Smith', 'Smyth', 'Lindqvist'])];
-      await store.put('Person', [
-        {
-          id,
-          first_name,
-          last_name,
-          dob: of(['1970-01-31', '1992-07-03', null]),
-          phone: of([null, '+442079460018']),
-          city: of(['Graz', 'Leeds']),
-        },
-      ]);
-    }
-    interface Link {
-      readonly a: string;
-      readonly b: string;
-      readonly score: number;
-    }
-    const links = new Map<string, Link>();
-    for (const id of ids) {
-      for (const { nodeId, evidence } of await store.rows(`RESOLVE_IDENTITY('${id}')`)) {
-        for (const { to, score } of (JSON.parse(String(evidence)) as { links: { to: string; score: number }[] }).links) {
-          const [a, b] = [String(nodeId), to].sort() as [string, string];
-          links.set(`${a} ${b}`, { a, b, score });
-        }
-      }
-    }
-    const judged: { a: string; b: string; isOne: boolean }[] = [];
-    for (let i = 0; i < 8; i++) {
-      const [a, b, isOne] = [of(ids), of(ids), below(2) === 0];
-      if (a === b) continue;
-      try {
-        await store.rows(`${isOne ? 'FUSE' : 'SPLIT'}_IDENTITIES('${a}', '${b}')`);
-      } catch {
-        continue;
-      }
-      const same = judged.findIndex((each) => [each.a, each.b].sort().join() === [a, b].sort().join());
-      if (same >= 0) judged.splice(same, 1);
-      judged.push({ a, b, isOne });
-    }
-    const group = new Map(ids.map((id) => [id, new Set([id])]));
-    const join = (a: string, b: string): void => {
-      const both = new Set([...group.get(a)!, ...group.get(b)!]);
-      const isParted = judged.some((each) => !each.isOne && both.has(each.a) && both.has(each.b));
-      if (!isParted) for (const id of both) group.set(id, both);
-    };
-    for (const { a, b, isOne } of judged) if (isOne) join(a, b);
-    const order = [...links.values()].sort((x, y) => y.score - x.score || (`${x.a} ${x.b}` < `${y.a} ${y.b}` ? -1 : 1));
-    for (const { a, b } of order) join(a, b);
-    for (const id of ids) expect(await membersOf(store, id)).toEqual([...group.get(id)!].sort());
-    await store.close();
-  },
-);
 
 describe('trained weights', () => {
   let store: TestStore;

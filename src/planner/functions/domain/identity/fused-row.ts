@@ -5,6 +5,7 @@
 import { ServiceError } from '../../../../errors.ts';
 import { type EnrichRule, enrichRules } from '../../../../governance/rules/visible-rules.ts';
 import { canonicalJson, type Json } from '../../../../log/values/canonical-json.ts';
+import { compareText } from '../../../../log/values/value.ts';
 import type { Steps } from '../../../graph/steps.ts';
 import type { DomainCall } from '../domain-function.ts';
 import type { Cluster, Member } from './linkage.ts';
@@ -45,7 +46,7 @@ export function* fusedRow(call: DomainCall, { members }: Cluster): Steps<Readonl
   }
   for (const [field, values] of fields) {
     if (field in fused || rules.some((rule) => rule.field === field)) continue;
-    if (new Set(values.map(({ value }) => canonicalJson(value))).size === 1) fused[field] = fieldOf(values[0]!, null);
+    if (new Set(values.map(({ value }) => canonicalJson(value))).size === 1) fused[field] = fieldOf(byKey(values)[0]!, null);
   }
   return fused;
 }
@@ -80,9 +81,8 @@ function* readFields(call: DomainCall, type: string, members: readonly Member[],
   );
 }
 
-/** Ties go to the smaller key. */
 function choose({ keep }: EnrichRule, values: readonly FieldValue[], call: DomainCall): FieldValue | null {
-  const [first, ...rest] = [...values].sort((a, b) => (a.member.key < b.member.key ? -1 : a.member.key > b.member.key ? 1 : 0));
+  const [first, ...rest] = byKey(values);
   if (first === undefined) return null;
   const best = (isBetter: (a: FieldValue, b: FieldValue) => boolean): FieldValue =>
     rest.reduce((chosen, each) => (isBetter(each, chosen) ? each : chosen), first);
@@ -99,6 +99,11 @@ function choose({ keep }: EnrichRule, values: readonly FieldValue[], call: Domai
     default:
       return [first, ...rest].find((each) => sourceOf(each, call) === keep.source) ?? null;
   }
+}
+
+/** Ties go to the smaller key. */
+function byKey(values: readonly FieldValue[]): FieldValue[] {
+  return values.toSorted((a, b) => compareText(a.member.key, b.member.key));
 }
 
 function lengthOf(value: Json): number {

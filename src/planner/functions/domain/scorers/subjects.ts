@@ -129,7 +129,7 @@ export function* accountsOf(call: DomainCall, id?: string): Steps<readonly Accou
           name: batch.text('name', row),
           bio: batch.text('bio', row),
           createdAt: batch.instant('created_at', row),
-          followers: batch.number('followers', row),
+          followers: countOf(batch.number('followers', row)),
           systemFrom: batch.systemFrom(row),
         });
       }
@@ -138,6 +138,11 @@ export function* accountsOf(call: DomainCall, id?: string): Steps<readonly Accou
     id === undefined ? undefined : { column: '_pk', texts: [id] },
   );
   return yield* sortItemsInSteps(accounts, (a, b) => compareText(a.id, b.id) || compareText(a.type, b.type));
+}
+
+/** Less than none is no count. */
+function countOf(value: number | null): number | null {
+  return value !== null && value >= 0 ? value : null;
 }
 
 export interface AccountWithPosts {
