@@ -324,29 +324,47 @@ class DomainOperator extends PiecesOperator {
     const { columns: own, method } = this.#made;
     const columns = [
       columnOf('string', rows, (row) => row.nodeId),
-      columnOf('string', rows, (row) => row.type),
+      rows.every(({ type }) => type !== null && type === rows[0]!.type)
+        ? repeated(rows[0]!.type!, rows.length)
+        : columnOf('string', rows, (row) => row.type),
       ...own.map(({ type }, i) => columnOf(type, rows, (row) => row.cells[i] ?? null)),
       columnOf('number', rows, (row) => row.score),
-      columnOf('string', rows, (row) => row.method ?? method),
-      columnOf('json', rows, evidenceTexts()),
+      rows.some((row) => row.method !== undefined)
+        ? columnOf('string', rows, (row) => row.method ?? method)
+        : repeated(method, rows.length),
+      evidenceOf(rows),
     ];
     return { columns, selection: null, first: 0, count: rows.length };
   }
 }
 
 /** Rows that share their evidence share its text. */
-function evidenceTexts(): (row: DomainRow) => string {
+function evidenceOf(rows: readonly DomainRow[]): Vector {
+  const first = rows[0]?.evidence ?? null;
+  if (rows.every(({ evidence }) => evidence === first)) return repeated(canonicalJson(first), rows.length);
   let [last, text]: [Json, string] = [null, 'null'];
-  return ({ evidence }) => {
+  return columnOf('json', rows, ({ evidence }) => {
     if (evidence !== last) [last, text] = [evidence, canonicalJson(evidence)];
     return text;
-  };
+  });
 }
 
 function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (row: DomainRow) => Cell): Vector {
   const builder = new VectorBuilder(type, Math.max(1, rows.length));
   for (const row of rows) builder.append(cell(row));
   return builder.build();
+}
+
+/** One text so many times. */
+function repeated(text: string, count: number): Vector {
+  const bytes = Buffer.from(text);
+  const heap = new Uint8Array(bytes.length * count);
+  const offsets = new Uint32Array(count + 1);
+  for (let i = 0; i < count; i++) {
+    heap.set(bytes, i * bytes.length);
+    offsets[i + 1] = (i + 1) * bytes.length;
+  }
+  return { kind: 'text', offsets, heap, nulls: null };
 }
 
 /** Best score first, rows without one last; then by node, and by system_from. */

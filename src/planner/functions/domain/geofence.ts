@@ -1,5 +1,5 @@
 /** GEOFENCE: what is within a distance of a place. Source: specification, "SQL dialect", the table of operators. */
-import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
+import { sortInSteps, type Steps } from '../../graph/steps.ts';
 import { compareText } from '../../../log/values/value.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
@@ -31,31 +31,39 @@ interface Placed {
   readonly types: readonly string[];
   readonly typeOf: Uint16Array;
   readonly nodes: readonly (string | null)[];
-  readonly versions: BigInt64Array;
-  readonly lats: Float64Array;
-  readonly lons: Float64Array;
   readonly index: PlaceIndex;
 }
 
 function* within(call: DomainCall): Steps<readonly DomainRow[]> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
-  const { types, typeOf, nodes, versions, lats, lons, index } = yield* call.kept('places', placed, () => readPlaces(call));
-  const found: { readonly point: number; readonly distance: number }[] = [];
-  call.look(yield* index.within(lat, lon, radius, (point, distance) => found.push({ point, distance })));
-  call.hold(found.length * 256);
-  const inOrder = yield* sortItemsInSteps(
-    found,
-    (a, b) => a.distance - b.distance || compareNodes(nodes[a.point]!, nodes[b.point]!) || a.point - b.point,
+  const { types, typeOf, nodes, index } = yield* call.kept('places', placed, () => readPlaces(call));
+  const points: number[] = [];
+  const distances: number[] = [];
+  const cells: (readonly number[])[] = [];
+  const looked = yield* index.within(lat, lon, radius, (point, distance, north, east) => {
+    points.push(point);
+    distances.push(distance);
+    cells.push([north, east, distance]);
+  });
+  call.look(looked);
+  call.hold(points.length * 256);
+  const inOrder = yield* sortInSteps(
+    Int32Array.from(points.keys()),
+    (a, b) => distances[a]! - distances[b]! || compareNodes(nodes[points[a]!]!, nodes[points[b]!]!) || points[a]! - points[b]!,
   );
   const evidence = { radius_m: radius };
-  return inOrder.map(({ point, distance }) => ({
-    nodeId: nodes[point]!,
-    type: types[typeOf[point]!]!,
-    cells: [lats[point]!, lons[point]!, distance],
-    score: radius === 0 ? 1 : 1 - distance / radius,
-    evidence,
-    systemFrom: versions[point]!,
-  }));
+  const rows: DomainRow[] = [];
+  for (const found of inOrder) {
+    const [point, distance] = [points[found]!, distances[found]!];
+    rows.push({
+      nodeId: nodes[point]!,
+      type: types[typeOf[point]!]!,
+      cells: cells[found]!,
+      score: radius === 0 ? 1 : 1 - distance / radius,
+      evidence,
+    });
+  }
+  return rows;
 }
 
 function compareNodes(left: string | null, right: string | null): number {
@@ -69,7 +77,6 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
   const types: string[] = [];
   const typeOf: number[] = [];
   const nodes: (string | null)[] = [];
-  const versions: bigint[] = [];
   const lats: number[] = [];
   const lons: number[] = [];
   for (const role of placed) {
@@ -80,23 +87,13 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
         if (!isPlace(lat, lon)) continue;
         typeOf.push(types.length - 1);
         nodes.push(batch.nodeId(row));
-        versions.push(batch.systemFrom(row) ?? 0n);
         lats.push(lat!);
         lons.push(lon!);
       }
       call.hold(nodes.length * bytesPerPlace);
     });
   }
-  const [sorted, across] = [Float64Array.from(lats), Float64Array.from(lons)];
-  const index = yield* PlaceIndex.of(sorted, across);
-  const value: Placed = {
-    types,
-    typeOf: Uint16Array.from(typeOf),
-    nodes,
-    versions: BigInt64Array.from(versions),
-    lats: sorted,
-    lons: across,
-    index,
-  };
+  const index = yield* PlaceIndex.of(Float64Array.from(lats), Float64Array.from(lons));
+  const value: Placed = { types, typeOf: Uint16Array.from(typeOf), nodes, index };
   return { value, bytes: nodes.length * bytesPerPlace };
 }

@@ -17,6 +17,9 @@ export function isPlace(lat: number | null, lon: number | null): boolean {
   return lat !== null && lon !== null && Math.abs(lat) <= 90 && Math.abs(lon) <= 180;
 }
 
+/** Is given a point's number, its distance in metres, and where it is: beside its neighbours it is read without jumps. */
+type Take = (point: number, distance: number, lat: number, lon: number) => void;
+
 /** For one turn. */
 const pointsAtOnce = 1 << 14;
 
@@ -65,8 +68,8 @@ export class PlaceIndex {
     return this.#lats.byteLength + this.#lons.byteLength + this.#order.byteLength + this.#begins.byteLength;
   }
 
-  /** Hands every point within so many metres, the rim included, to `take`, with its distance. Gives how many were looked at. */
-  *within(lat: number, lon: number, metres: number, take: (point: number, distance: number) => void): Steps<number> {
+  /** Hands every point within so many metres, the rim included, to `take`. Gives how many were looked at. */
+  *within(lat: number, lon: number, metres: number, take: Take): Steps<number> {
     // A little more than the radius: the rim must not be lost to rounding.
     const angle = Math.min(Math.PI, (metres / radius) * (1 + 1e-9) + 1e-12);
     const [south, north] = [lat - angle / radians, lat + angle / radians];
@@ -86,7 +89,7 @@ export class PlaceIndex {
         for (let i = this.#first(band, west); i < this.#begins[band + 1]! && this.#lons[i]! <= east; i++) {
           looked++;
           const distance = metresBetween(lat, lon, this.#lats[i]!, this.#lons[i]!);
-          if (distance <= metres) take(this.#order[i]!, distance);
+          if (distance <= metres) take(this.#order[i]!, distance, this.#lats[i]!, this.#lons[i]!);
         }
       }
     }
