@@ -4,7 +4,7 @@ import { tell } from '../runner/tell.ts';
 import { whole } from '../runner/turn.ts';
 import { fuzz, loadTarget, targetNames } from './fuzz.ts';
 
-const inputs = whole ? 3_000 : 800;
+const inputs = whole ? 3_000 : 300;
 tell(`${inputs} inputs of each target, seed ${seedBase} (npm run fuzz -- --all --n 1e6 --seed ${seedBase})`);
 
 test.each(targetNames())('%s: no input of a short run breaks it', async (name) => {

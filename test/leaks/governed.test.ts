@@ -20,8 +20,8 @@ test('under policies, masks, agreements and tenants they do too', async () => {
     'a tenant that was made anew',
     'the admin secret',
   ];
-  await matrix.compare('governed', together(differences)[0]!, named(...inTurn(adversaries, 2)));
+  await matrix.compare('governed', together(differences)[0]!, named(...inTurn(adversaries, 3)));
   expect(matrix.reds).toEqual([]);
   expect(matrix.figures.cells).toBeGreaterThan(1_000);
-  tell(`${matrix.figures.cells} cells, every other adversary and an eighth of the shapes for each, in turn (npm run leaks)`);
+  tell(`${matrix.figures.cells} cells, every third adversary and a sixteenth of the shapes for each, in turn (npm run leaks)`);
 });

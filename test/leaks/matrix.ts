@@ -357,9 +357,9 @@ async function warm(stage: Stage, asked: readonly Shape[]): Promise<void> {
   }
 }
 
-/** Each is asked by every eighth adversary, and by the others under the next seeds. */
+/** Each is asked by one adversary in sixteen, and by the others under the next seeds. */
 const takes = ({ everything, only }: Extent, name: string, index: number): boolean =>
-  only?.has(name) ?? (everything || hasTurn(index, 8));
+  only?.has(name) ?? (everything || hasTurn(index, 16));
 
 const takesShape = (extent: Extent, adversary: Adversary, index: number): boolean =>
   takes(extent, shapes[index]!.name, index + adversaries.indexOf(adversary));

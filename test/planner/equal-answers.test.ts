@@ -22,8 +22,8 @@ import { type Layout, type LayoutName, largeSegments, layoutNames, openLayout, s
 import { type World, worldOf } from './generator/world.ts';
 
 /** Two worlds, one small and one large, which move with the commit. */
-const statementsMin = Number(process.env['EQUAL_STATEMENTS'] ?? (whole ? 240 : 120));
-const perWorld = 60;
+const statementsMin = Number(process.env['EQUAL_STATEMENTS'] ?? (whole ? 240 : 50));
+const perWorld = whole ? 60 : 25;
 
 test(`${statementsMin} random statements over random histories, in every layout`, { timeout: 900_000 }, async () => {
   const found: string[] = [];

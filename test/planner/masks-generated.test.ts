@@ -11,14 +11,18 @@ import type { Cell } from '../../src/log/values/value.ts';
 import { type RowBlock, type RowReader, shownOf } from '../../src/projections/access-paths.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { analyst, rowsOf, type TestStore } from '../harness.ts';
+import { seedBase } from '../runner/seed.ts';
+import { whole } from '../runner/turn.ts';
 import { Choices } from './generator/random.ts';
 import { ourText } from './generator/render.ts';
 import { everyFeature, StatementGenerator } from './generator/statements.ts';
 import { nodesOf, type QueryNode } from './generator/tree.ts';
 import { openWorld, worldOf } from './generator/world.ts';
 
-const statements = Number(process.env['ANNALS_RUNS'] ?? 600);
-const perWorld = 150;
+const statements = Number(process.env['ANNALS_RUNS'] ?? (whole ? 600 : 200));
+const perWorld = whole ? 150 : 50;
+/** Whose first world moves with the commit. */
+const firstWorld = 90_000 + (seedBase % 100_000);
 
 type Masks = ReadonlyMap<string, ReadonlyMap<string, MaskKind>>;
 
@@ -118,7 +122,7 @@ describe('a table with masked columns', () => {
   test(`answers as if they held nothing: ${statements} statements`, { timeout: 120_000 }, async () => {
     const seen = { answered: 0, refused: 0, stars: 0, rows: 0 };
     for (let number = 0; number * perWorld < statements; number++) {
-      const world = worldOf(number + 90_000);
+      const world = worldOf(number + firstWorld);
       const store = await openWorld(world);
       const choices = new Choices(number, 0x3a5c);
       const masks: Masks = new Map(
@@ -163,9 +167,9 @@ describe('a table with masked columns', () => {
         await store.close();
       }
     }
-    expect(seen.answered).toBeGreaterThan(statements / 5);
-    expect(seen.refused).toBeGreaterThan(statements / 10);
-    expect(seen.stars).toBeGreaterThan(statements / 10);
+    expect(seen.answered).toBeGreaterThan(statements / 8);
+    expect(seen.refused).toBeGreaterThan(statements / 40);
+    expect(seen.stars).toBeGreaterThan(statements / 40);
     expect(seen.rows).toBeGreaterThan(statements);
   });
 });

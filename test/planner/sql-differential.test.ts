@@ -11,7 +11,7 @@ import type { Row, TestStore } from '../harness.ts';
 import { asOf, instants, openRandomTable, predicate } from './random-table.ts';
 import { whole } from '../runner/turn.ts';
 
-const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 150 : 50)) };
+const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 150 : 20)) };
 const day = 86_400_000_000_000n;
 
 let store: TestStore;

@@ -14,7 +14,7 @@ import { ourExpression } from './generator/render.ts';
 import { everyFeature, oneTable, StatementGenerator } from './generator/statements.ts';
 import { worldOf } from './generator/world.ts';
 
-const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 600));
+const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 240));
 const seed = seedBase + 1;
 
 describe('answers agree with each other', () => {
@@ -23,13 +23,13 @@ describe('answers agree with each other', () => {
     tell(`${report.checks} checks, seed ${seed} (npm run sqloracle -- --seed ${seed})`);
     expect(report.findings).toEqual([]);
     expect(report.checks).toBe(checks);
-    expect(report.capped).toBeLessThan(checks / 300);
+    expect(report.capped).toBeLessThan(Math.max(3, checks / 300));
     expect([...report.byOracle.keys()].toSorted()).toEqual(
       oraclesFor(everyFeature)
         .map(({ name }) => name)
         .toSorted(),
     );
-    expect(report.shapes.size).toBeGreaterThan(whole ? 150 : 40);
+    expect(report.shapes.size).toBeGreaterThan(whole ? 150 : 25);
   });
 
   test('each row comes out through the door once: where a predicate holds, where it does not, or where it is unknown', async () => {

@@ -13,7 +13,7 @@ import { analyst, type Row, rowsOf, type TestStore } from '../harness.ts';
 import { asOf, multiset, openRandomTable, predicate, shown } from './random-table.ts';
 import { whole } from '../runner/turn.ts';
 
-const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 120 : 40)) };
+const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 120 : 16)) };
 
 let store: TestStore;
 let instants: bigint[];

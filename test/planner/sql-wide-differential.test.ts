@@ -8,8 +8,9 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Cell } from '../../src/log/values/value.ts';
 import { rowsOf, TestStore } from '../harness.ts';
+import { whole } from '../runner/turn.ts';
 
-const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? 250) };
+const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? (whole ? 250 : 80)) };
 
 let store: TestStore;
 let duckdb: DuckDBConnection;

@@ -11,7 +11,7 @@ import { differential } from './generator/differential.ts';
 import { expectedFeatures } from './generator/features.ts';
 import { everyFeature, wideFeatures } from './generator/statements.ts';
 
-const statements = Number(process.env['SQL_DIFF_STATEMENTS'] ?? (whole ? 20_000 : 2_000));
+const statements = Number(process.env['SQL_DIFF_STATEMENTS'] ?? (whole ? 20_000 : 800));
 const seed = seedBase + 1;
 
 describe('SQLite answers the same', () => {
@@ -19,12 +19,20 @@ describe('SQLite answers the same', () => {
     ['of the specified dialect', everyFeature],
     ['of what is written around it', wideFeatures],
   ])(`${statements / 2} random statements %s`, async (_, features) => {
-    const report = await differential({ seed, statements: statements / 2, features, stopAfter: 3 });
+    const expected = expectedFeatures(features);
+    const report = await differential({
+      seed,
+      statements: statements / 2,
+      features,
+      perWorld: whole ? 500 : 100,
+      expected,
+      stopAfter: 3,
+    });
     tell(`${report.statements} statements, seed ${seed} (npm run sql:diff -- --seed ${seed})`);
     expect(report.mismatches).toEqual([]);
-    expect(report.statements).toBe(statements / 2);
-    expect(expectedFeatures(features).filter((feature) => !report.features.has(feature))).toEqual([]);
+    expect(report.statements).toBeGreaterThanOrEqual(statements / 2);
+    expect(expected.filter((feature) => !report.features.has(feature))).toEqual([]);
     expect(report.rowsCompared).toBeGreaterThan(statements / 2);
-    expect(report.shapes.size).toBeGreaterThan(whole ? 400 : 200);
+    expect(report.shapes.size).toBeGreaterThan(whole ? 400 : 80);
   });
 });

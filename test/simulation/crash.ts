@@ -43,6 +43,8 @@ export interface CrashOptions {
   readonly only?: string;
   /** Random images of each crash point. */
   readonly imagesPerPoint?: number;
+  /** Crash points and steps of a life, by number, that are gone through; otherwise all. */
+  readonly takes?: (index: number) => boolean;
 }
 
 /** Kept states that an opening may go on from. */
@@ -88,21 +90,25 @@ export class CrashSimulation {
   async #runAll(scenario: Scenario, statesMax: number): Promise<void> {
     const { seed } = scenario;
     const enough = (): boolean => this.states >= statesMax || this.failures.length > 0;
+    const takes = this.#options.takes ?? ((): boolean => true);
     const life = await live(scenario, this.#options.openLog);
     this.#judgeLife(life, 'life');
     this.#mark(life);
     for (const [i, point] of life.points.entries()) {
       if (enough()) return;
+      if (!takes(i)) continue;
       await this.#crash(life, point, `crash.${i}`, this.#options.imagesPerPoint ?? 6);
     }
     for (const step of life.steps) {
       if (enough()) return;
+      if (!takes(step.index)) continue;
       for (const [name, fault] of faultsOf(step, scenario.seed))
         await this.#fail(scenario, step, fault, `fault.${step.index}.${name}`);
       if (step.kind === 'write') await this.#misdirect(scenario, step, `misdirected.${step.index}`);
     }
     const random = new Seeded(seed + 3);
-    for (let i = 0; i < 6 && !enough(); i++) await this.#withoutRoom(scenario, life, new Seeded(seed + 1_000 * i), `room.${i}`);
+    for (let i = 0; i < 6 && !enough(); i++)
+      if (takes(i)) await this.#withoutRoom(scenario, life, new Seeded(seed + 1_000 * i), `room.${i}`);
     for (let i = 0; i < 3 && !enough(); i++) await this.#powerOff(scenario, random.below(life.steps.length), `off.${i}`);
     // Names that are not durable yet are what a restarted process trusts too easily.
     const named = life.points.filter(({ disk }) => disk.nameChanges.length > 0);

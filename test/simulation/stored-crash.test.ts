@@ -4,13 +4,14 @@
  */
 import { describe, expect, it } from 'vitest';
 import { Checkpoint } from '../../src/projections/checkpoint.ts';
+import { whole } from '../runner/turn.ts';
 import { StoredSimulation } from './stored-crash.ts';
 
-const statesMin = Number(process.env['SIMULATION_STORED_STATES'] ?? 250);
+const statesMin = Number(process.env['SIMULATION_STORED_STATES'] ?? (whole ? 250 : 130));
 
 describe('a store that goes on from derived files', () => {
   it('is what its log says, however they were left', { timeout: 900_000 }, async () => {
-    const simulation = new StoredSimulation({ statesMax: statesMin, crashesPerSeed: 40 });
+    const simulation = new StoredSimulation({ statesMax: statesMin, crashesPerSeed: whole ? 40 : 15 });
     for (let seed = 1; !simulation.enough; seed++) await simulation.run(seed);
     expect(simulation.failures).toEqual([]);
     const { unreadable, ...marks } = simulation.marks;

@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { seedBase } from '../runner/seed.ts';
 import { tell } from '../runner/tell.ts';
+import { hasTurn, whole } from '../runner/turn.ts';
 import { FaultyDisk } from './faulty-disk.ts';
 import { rename, rewritten } from './forgery.ts';
 import { Seeded } from './seeded.ts';
@@ -36,12 +37,12 @@ describe('a closed log', () => {
   });
 
   it('shows every single bit that was turned, and where', { timeout: 600_000 }, async () => {
-    const figures = await flipEveryBit(log, { sample: { of: 40, first: seedBase } });
+    const figures = await flipEveryBit(log, { sample: { of: whole ? 40 : 80, first: seedBase } });
     tell(`every bit turned; the whole log verified for ${figures.whole} of ${figures.bits} (npm run tamper)`);
     expect(figures.missed).toEqual([]);
     expect(figures.misplaced).toEqual([]);
     expect(figures.bits).toBeGreaterThan(65_536);
-    expect(figures.whole).toBeGreaterThan(figures.bits / 42);
+    expect(figures.whole).toBeGreaterThan(figures.bits / (whole ? 42 : 84));
   });
 
   it('shows a bit of each frame where bodies are opened too, here and beside', async () => {
@@ -59,15 +60,16 @@ describe('a closed log', () => {
 
   it('shows cuts, removals, repetitions, swaps, splices and rollbacks', { timeout: 600_000 }, async () => {
     const missed: string[] = [];
-    let tried = 0;
+    let [tried, cuts] = [0, 0];
     for (const { name, image, held, tailOnly } of tamperings(log, other, later)) {
+      if (name.includes('cut to') && !hasTurn(cuts++, 4)) continue;
       tried++;
       const report = await check(image, log, { keys: false, held: held ?? [] });
       if (tailOnly) expect(report.notes.join()).toContain(`${name.slice(0, name.indexOf(':'))}@`);
       else if (report.ok) missed.push(name);
     }
     expect(missed).toEqual([]);
-    expect(tried).toBeGreaterThan(8192);
+    expect(tried).toBeGreaterThan(whole ? 8192 : 2048);
   });
 
   it('is not opened when it was tampered with', async () => {

@@ -11,7 +11,7 @@ import { columns, randomRows } from '../executor/random-expressions.ts';
 import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });
-const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 400 : 130));
+const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 400 : 50));
 
 function storeOf(rows: readonly Row[], more: Partial<FakeType> = {}): FakeStore {
   const dictionaries = { color: 'shared', shade: 'per segment' } as const;

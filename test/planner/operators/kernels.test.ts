@@ -19,7 +19,7 @@ import {
 import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });
-const runs = { numRuns: Number(process.env['ANNALS_RUNS'] ?? (whole ? 1_500 : 400)) };
+const runs = { numRuns: Number(process.env['ANNALS_RUNS'] ?? (whole ? 1_500 : 150)) };
 
 function storeOf({ rows, segmentRows, blockRows }: { rows: readonly Row[]; segmentRows: number; blockRows: number }): FakeStore {
   const dictionaries = { color: 'shared', shade: 'per segment' } as const;

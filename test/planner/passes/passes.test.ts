@@ -13,7 +13,7 @@ import { tell } from '../../runner/tell.ts';
 import { whole } from '../../runner/turn.ts';
 import { FakeStore, type Row, tuplesOf } from '../fake-snapshot.ts';
 
-const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 300 : 35));
+const numRuns = Number(process.env['ANNALS_RUNS'] ?? (whole ? 300 : 14));
 const [simplify, ...others] = passes;
 const subsets = Array.from({ length: 2 ** others.length }, (_, bits) => [simplify!, ...others.filter((_, i) => bits & (1 << i))]);
 const always = subsets.filter(({ length }) => length <= 2 || length >= passes.length - 1);
