@@ -410,6 +410,8 @@ export type Expression =
   | {
       readonly kind: 'literal';
       readonly slot: number;
+      /** So many values of one type, the first of them in the slot: in a long list of IN alone. Absent: one. */
+      readonly count?: number;
       readonly typed?: StatedType;
       readonly place: Location;
     }

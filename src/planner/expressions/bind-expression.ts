@@ -332,8 +332,27 @@ class ExpressionBinder {
       this.bind(expression.operand);
       return { kind: 'constant', cell: false, type: 'boolean' };
     }
-    const [operand, items] = this.#alike(this.bind(expression.operand), expression.items, '=', expression.place);
-    return { kind: 'in', operand, items, type: 'boolean' };
+    const operand = this.bind(expression.operand);
+    const values = this.#joined(expression.items, operand);
+    const [alike, items] = this.#alike(operand, values, '=', expression.place);
+    for (const [i, value] of values.entries()) {
+      if (value.kind !== 'literal' || value.count === undefined) continue;
+      items[i] = { kind: 'literals', first: items[i]!, slot: value.slot, count: value.count, type: items[i]!.type };
+    }
+    return { kind: 'in', operand: alike, items, type: 'boolean' };
+  }
+
+  /** Values that are all converted as the first of them stay one item. */
+  #joined(items: readonly Expression[], { type }: Bound): readonly Expression[] {
+    const literals: readonly Literal[] = this.#context.environment.literals;
+    const isNumber = type === 'integer' || type === 'number';
+    const stays = (value: Literal): boolean => (typeof value === 'string' ? type === 'string' : isNumber);
+    if (!items.some((item) => item.kind === 'literal' && item.count !== undefined && !stays(literals[item.slot]!))) return items;
+    return items.flatMap((item) => {
+      if (item.kind !== 'literal' || item.count === undefined) return [item];
+      const { slot, place } = item;
+      return Array.from({ length: item.count }, (_, i): Expression => ({ kind: 'literal', slot: slot + i, place }));
+    });
   }
 
   /** Its values as json; the first of a map are its names. */

@@ -33,6 +33,8 @@ export type Bound =
       readonly type: ValueType;
       readonly place: Location;
     }
+  /** An item of IN: as many values as it counts, each written and converted as `first` is, in the slots from its own on. */
+  | { readonly kind: 'literals'; readonly first: Bound; readonly slot: number; readonly count: number; readonly type: ValueType }
   /** A constant that no literal of the statement gives. */
   | { readonly kind: 'constant'; readonly cell: bigint | boolean | string | number | null; readonly type: ValueType }
   | { readonly kind: 'now'; readonly type: 'timestamp' }
@@ -116,6 +118,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
   switch (bound.kind) {
     case 'column':
     case 'literal':
+    case 'literals':
     case 'constant':
     case 'now':
     case 'outer':
@@ -175,6 +178,7 @@ export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
   switch (bound.kind) {
     case 'column':
     case 'literal':
+    case 'literals':
     case 'constant':
     case 'now':
     case 'outer':
@@ -229,6 +233,30 @@ export function columnsIn(bound: Bound, into = new Set<number>()): Set<number> {
   return into;
 }
 
+/** Few items, and items that depend on the row, are compared one by one. */
+export function isConstantSet(bound: Bound): boolean {
+  if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
+  let is = constantSets.get(bound);
+  if (is === undefined)
+    constantSets.set(bound, (is = bound.items.every(({ kind }) => kind === 'parameter' || kind === 'literals')));
+  return is;
+}
+
+/** A list is asked for each text of a dictionary. */
+const constantSets = new WeakMap<Bound, boolean>();
+
+/** How many values the items of a list are. */
+export function countValues(items: readonly Bound[]): number {
+  return items.reduce((sum, item) => sum + (item.kind === 'literals' ? item.count : 1), 0);
+}
+
+/** The bound form of one of the values. */
+export function literalAt({ first, slot }: Extract<Bound, { kind: 'literals' }>, index: number): Bound {
+  const moved = (bound: Bound): Bound =>
+    bound.kind === 'literal' && bound.slot === slot ? { ...bound, slot: bound.slot + index } : mapChildren(bound, moved);
+  return index === 0 ? first : moved(first);
+}
+
 export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => Bound): Bound {
   return bound.kind === 'column' ? replace(bound) : mapChildren(bound, (child) => replaceColumns(child, replace));
 }
@@ -275,6 +303,8 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
     if (a.slot !== b.slot) guards.push([a.slot, b.slot]);
     return true;
   }
+  // Only a list that is named a second time is the same.
+  if (a.kind === 'literals') return b.kind === 'literals' && a.slot === b.slot && a.count === b.count;
   if (a.kind === 'in-set' && b.kind === 'in-set' && a.set !== b.set) return false;
   if (a.kind === 'constant' && b.kind === 'constant') return a.cell === b.cell;
   if (a.kind === 'function' && b.kind === 'function' && a.name !== b.name) return false;

@@ -8,7 +8,7 @@ import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/values/value
 import { intervalNanoseconds } from './interval.ts';
 import { errorAt } from '../error-location.ts';
 import type { Literal, Location } from '../statement.ts';
-import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
+import { type ArithmeticOp, type Bound, type CompareOp, isConstantSet } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
 import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import type { SearchRules } from './text-rules.ts';
@@ -25,6 +25,8 @@ export interface Environment {
   /** The rules by which texts are searched. */
   readonly rules: () => SearchRules;
   readonly catalogue: () => Catalogue;
+  /** The values of a long list. */
+  readonly valuesOf: (list: Bound) => Pick<CellSet, 'has' | 'hasNull'>;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
   /** Results of the other subqueries. */
@@ -54,6 +56,8 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return env.parameters[bound.index]!;
     case 'subquery':
       return env.results[bound.index]!;
+    case 'literals':
+      throw new AssertionError('values of a list are asked for one by one');
     case 'outer':
       throw new AssertionError('queries that name others are joins by now');
     case 'compare': {
@@ -89,6 +93,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
     case 'in': {
       const operand = evaluate(bound.operand, env);
       if (operand === null) return null;
+      if (isConstantSet(bound)) {
+        const values = env.valuesOf(bound);
+        return values.has(operand) ? true : values.hasNull ? null : false;
+      }
       let unknown = false;
       for (const item of bound.items) {
         const value = evaluate(item, env);

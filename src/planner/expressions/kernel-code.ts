@@ -3,11 +3,10 @@
  * and fixed words only; values of the caller are passed as arguments.
  */
 import { AssertionError } from '../../errors.ts';
-import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
+import { type Bound, type BoundColumn, columnsIn, type CompareOp, isConstantSet, mayRaise } from './bound-expression.ts';
 import {
   both,
   cellOf,
-  isConstantSet,
   resultsOf,
   compareWords,
   isTextual,

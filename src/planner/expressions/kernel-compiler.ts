@@ -10,9 +10,8 @@
  * - A predicate over one dictionary column is a table lookup: the text is judged once per code.
  */
 import type { Vector } from '../../log/values/columns.ts';
-import { type Bound, childrenOf, columnsIn } from './bound-expression.ts';
+import { type Bound, childrenOf, columnsIn, isConstantSet } from './bound-expression.ts';
 import { KernelCode } from './kernel-code.ts';
-import { isConstantSet } from './kernel-text.ts';
 import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
 

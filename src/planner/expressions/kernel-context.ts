@@ -8,7 +8,7 @@ import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
 import { SearchRules } from './text-rules.ts';
 import type { Literal, Location } from '../statement.ts';
-import { type Bound, childrenOf } from './bound-expression.ts';
+import { type Bound, childrenOf, literalAt } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import type { Catalogue } from './functions/scalar-function.ts';
 import { LookupField } from './lookup-table.ts';
@@ -43,6 +43,7 @@ export class ConstantSet {
   #numbers: Set<number> | null = null;
   #bigs: Set<bigint> | null = null;
   #texts: TextInterner | null = null;
+  #strings: Set<Cell> | null = null;
 
   constructor(cells: readonly Cell[]) {
     this.#cells = cells;
@@ -72,6 +73,12 @@ export class ConstantSet {
       else if (typeof cell === 'number' && Number.isInteger(cell)) bigs.add(BigInt(cell));
     }
     return (this.#bigs = bigs);
+  }
+
+  has(cell: Cell): boolean {
+    if (typeof cell === 'number') return this.numbers.has(cell);
+    if (typeof cell === 'bigint') return this.bigs.has(cell);
+    return (this.#strings ??= new Set(this.#cells)).has(cell);
   }
 
   get texts(): TextInterner {
@@ -175,6 +182,18 @@ export class KernelContext {
     return this.#evaluate(bound, null, this.#cells);
   }
 
+  /** Each value of a list. */
+  constants(items: readonly Bound[]): Cell[] {
+    const cells: Cell[] = [];
+    for (const item of items) {
+      if (item.kind !== 'literals') cells.push(this.constant(item));
+      else if (item.first.kind === 'literal' && item.first.as === 'value')
+        for (let i = 0; i < item.count; i++) cells.push(this.#request.literals[item.slot + i]!);
+      else for (let i = 0; i < item.count; i++) cells.push(this.constant(literalAt(item, i)));
+    }
+    return cells;
+  }
+
   /** `site` is a predicate over one column; `rows` is how many rows will ask, so that a few don't pay for a large table. */
   truthTable(site: Bound, dictionary: Dictionary, rows: number): TruthTable {
     let tables = this.#tables?.get(site);
@@ -217,11 +236,13 @@ export class KernelContext {
     );
   }
 
+  readonly #valuesOf = (list: Bound): ConstantSet => this.constantSet(list);
+
   constantSet(site: Bound): ConstantSet {
     let set = this.#sets?.get(site);
     if (!set) {
       assert(site.kind === 'in', 'sets belong to IN lists');
-      (this.#sets ??= new Map()).set(site, (set = new ConstantSet(site.items.map((item) => this.constant(item)))));
+      (this.#sets ??= new Map()).set(site, (set = new ConstantSet(this.constants(site.items))));
     }
     return set;
   }
@@ -277,7 +298,18 @@ export class KernelContext {
     const { literals, placeOf, instant } = this.#request;
     const [sets, results] = [this.#subquerySets, this.#results];
     const catalogue = (): Catalogue => this.catalogue;
-    return evaluate(bound, { catalogue, literals, placeOf, instant, rules: this.#rulesOf, parameters, sets, results, cell });
+    return evaluate(bound, {
+      catalogue,
+      valuesOf: this.#valuesOf,
+      literals,
+      placeOf,
+      instant,
+      rules: this.#rulesOf,
+      parameters,
+      sets,
+      results,
+      cell,
+    });
   }
 }
 

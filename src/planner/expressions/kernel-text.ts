@@ -78,12 +78,6 @@ export function cellOf({ code, rep }: Value): string {
   return rep === 'int' ? `BigInt(${code})` : rep === 'bool' ? `(${code} === 1)` : code;
 }
 
-/** Few items, and items that depend on the row, are compared one by one. */
-export function isConstantSet(bound: Bound): boolean {
-  if (bound.kind !== 'in' || bound.items.length <= 8 || bound.operand.type === 'boolean') return false;
-  return bound.items.every(({ kind }) => kind === 'parameter');
-}
-
 /** One side of a comparison: a number-like value, or text as bytes (heap, start, end) and as a string. */
 export interface Operand {
   readonly bound: Bound;

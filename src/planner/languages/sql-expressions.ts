@@ -300,22 +300,19 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
   const items: Expression[] = [];
   if (cursor.accept(')')) return { kind: 'in-list', operand, items, negated, place };
   do {
-    // A list of a hundred thousand values is read without going through every level of the grammar for each.
-    const after = cursor.key(1);
-    const alone = cursor.token.kind === 'literal' && (after === ',' || after === ')');
-    if (alone && items.length >= placedMax) {
-      const { slot, typed } = cursor.next();
-      items.push({ kind: 'literal', slot, place, ...(typed && { typed }) });
-    } else items.push(alone ? readOperand(cursor) : readExpression(cursor));
+    const { count } = cursor.token;
+    if (count === undefined) {
+      items.push(readExpression(cursor));
+      continue;
+    }
+    const { place: first } = cursor;
+    items.push({ kind: 'literal', slot: cursor.next().slot, count, place: first });
   } while (cursor.accept(','));
   cursor.expect(')');
   if (!isRow(operand)) return { kind: 'in-list', operand, items, negated, place };
   const anyEqual = equalRows(cursor, operand, items, place);
   return negated ? { kind: 'not', operand: anyEqual, place } : anyEqual;
 }
-
-/** Values of a longer list have the place of IN. */
-const placedMax = 1_000;
 
 const phonetics: ReadonlySet<string> = new Set(['SOUNDEX', 'METAPHONE', 'COLOGNE']);
 

@@ -22,6 +22,8 @@ export interface Token {
   readonly reserved: boolean;
   /** Index into the parameters, -1 where it is no literal. */
   readonly slot: number;
+  /** So many values of one type, the first of them in the slot: items of a long list of IN. Absent: one. */
+  readonly count?: number;
   /** Offset into the text. */
   readonly start: number;
 }
@@ -31,6 +33,9 @@ const tokensMax = 250_000;
 /** Names and operators of one statement. Values are not counted: a list of them is bound and tested as one set. */
 const namesMax = 16_384;
 const tokensPerStep = 2_048;
+const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
+/** Values of a list of IN behind these are one token, and have one place. */
+const placedMax = 1_000;
 const nameCharactersMax = 128;
 
 /** Words that can be names only in quotes. Every other keyword means something only where the grammar expects it. */
@@ -110,7 +115,7 @@ export class LexedStatement {
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
   placeOf(slot: number): Location {
-    const token = this.tokens.find((each) => each.slot === slot);
+    const token = this.tokens.find((each) => each.slot <= slot && slot < each.slot + (each.count ?? 1));
     return this.placeAt(token?.start ?? 0);
   }
 }
@@ -156,11 +161,15 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   let nextBackslash = -1;
   let at = 0;
   let words = 0;
+  // Values behind `IN (` that nothing but commas parts; -1 elsewhere.
+  let listed = -1;
+  // Tokens that became part of another one.
+  let joined = 0;
   let pauseAt = tokensPerStep;
   const length = text.length;
 
   while (at < length) {
-    if (tokens.length >= pauseAt) {
+    if (tokens.length + joined >= pauseAt) {
       pauseAt += tokensPerStep;
       yield;
     }
@@ -171,7 +180,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       continue;
     }
     const start = at;
-    if (tokens.length === tokensMax) fail(start, `the statement has more than ${tokensMax} tokens`);
+    if (tokens.length + joined === tokensMax) fail(start, `the statement has more than ${tokensMax} tokens`);
 
     if (kind === classLetter || kind === classOther) {
       at = nameEnd(start);
@@ -539,12 +548,38 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     if (symbol === '') fail(start, `unexpected character ${printable(text, start)}`);
     at += symbol.length;
     if (symbol !== ',' && symbol !== '(' && symbol !== ')') countWord(start);
+    if (symbol === '(') listed = tokens.at(-1)?.key === 'IN' ? 0 : -1;
+    else if (symbol === ',' && listed >= 0) countListed();
     tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
     const tight = symbol === '.' || symbol === ',' || symbol === ')' || symbol === ']' || symbol === ';';
     const call = symbol === '(' && afterOperand;
     template += apart && !tight && !call ? ' ' + symbol : symbol;
     apart = symbol !== '(' && symbol !== '.' && symbol !== '[';
     afterOperand = symbol === ')' || symbol === ']' || symbol === '}';
+  }
+
+  /** A value of a list is read whole. Behind many it joins the one before it: a hundred thousand must not be as many tokens, nodes and parameters. */
+  function countListed(): void {
+    const value = tokens.at(-1)!;
+    const between = tokens.at(-2)!.key;
+    const isAlone = value.kind === 'literal' && (between === ',' || between === '(');
+    listed = isAlone ? listed + 1 : -1;
+    if (listed <= placedMax || !joinable.has(value.text) || value.typed) return;
+    const last = tokens.length - 3;
+    const before = tokens[last]!;
+    const { count = 1 } = before;
+    if (before.text !== value.text || before.slot + count !== value.slot) return;
+    tokens.length = last;
+    tokens.push({
+      kind: 'literal',
+      key: '',
+      text: before.text,
+      reserved: true,
+      slot: before.slot,
+      start: before.start,
+      count: count + 1,
+    });
+    joined += 2;
   }
 
   /** End of the name that starts here; `from` itself where none does. */

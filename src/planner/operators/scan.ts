@@ -230,8 +230,8 @@ const knownNames = new WeakMap<ScanNode, readonly string[]>();
 /** Texts of the keys, each once. */
 function keysOf(bound: NonNullable<ScanNode['keys']>, execution: Execution): string[] {
   const keys: string[] = [];
-  for (const key of bound) {
-    const text = keyText(execution.kernels.constant(key));
+  for (const cell of execution.kernels.constants(bound)) {
+    const text = keyText(cell);
     if (text !== null) keys.push(text);
   }
   return keys.length > 1 ? [...new Set(keys)] : keys;

@@ -2,7 +2,7 @@
  * Tells the scan what the filter above it implies: keys to look up instead of reading the type, and bounds by which
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
-import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
+import { type Bound, columnsIn, countValues } from '../expressions/bound-expression.ts';
 import { nowhere } from '../error-location.ts';
 import {
   type FilterNode,
@@ -73,7 +73,7 @@ function narrowScan(scan: ScanNode, filter: FilterNode): ScanNode {
     if ([...columnsIn(conjunct)].some((index) => scan.masked.has(scan.columns[index]!.name))) continue;
     // The shortest list of keys wins; the others are still tested by the filter.
     const found = scan.masked.has('_pk') ? null : keysOf(conjunct, scan);
-    if (found && (keys === null || found.length < keys.length)) keys = found;
+    if (found && (keys === null || countValues(found) < countValues(keys))) keys = found;
     zones.push(...zonesOf(conjunct).map((zone) => onKey(zone, scan)));
   }
   return { ...scan, keys, zones };
@@ -84,7 +84,8 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
   const isKey = (bound: Bound): boolean =>
     bound.kind === 'column' &&
     (bound.name === '_pk' || (bound.name === scan.primaryKey && (bound.type === 'string' || bound.type === 'integer')));
-  const fits = (key: Bound, value: Bound): boolean => value.kind === 'parameter' && key.type === value.type;
+  const fits = (key: Bound, value: Bound): boolean =>
+    (value.kind === 'parameter' || value.kind === 'literals') && key.type === value.type;
   if (conjunct.kind === 'compare' && conjunct.op === '=') {
     const { left, right } = conjunct;
     if (isKey(left) && fits(left, right)) return [right];

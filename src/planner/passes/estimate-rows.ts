@@ -178,7 +178,7 @@ function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): numb
         sketch &&
         Math.min(
           1 - sketch.absentShare,
-          bound.items.reduce((sum, item) => sum + equal(sketch, item), 0),
+          bound.items.reduce((sum, item) => sum + equal(sketch, item) * (item.kind === 'literals' ? item.count : 1), 0),
         )
       );
     }

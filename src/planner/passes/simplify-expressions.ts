@@ -26,6 +26,7 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
   // A branch of a CASE that no row takes must not fail: expressions that can fail are left to the rows that take it.
   const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
     if (bound.kind === 'literal') return parameter(bound);
+    if (bound.kind === 'literals') return bound;
     const facts = factsOf(bound);
     if ((facts & (variable | (inCase ? raising : 0))) === 0) return parameter(bound);
     const simplified = mapChildren(bound, (child) =>

@@ -368,6 +368,8 @@ function text(bound: Bound, columns: readonly PlanColumn[], execution: Execution
       return `(${textOf(bound.operand)} is null)`;
     case 'between':
       return `(${textOf(bound.operand)} between ${textOf(bound.low)} and ${textOf(bound.high)})`;
+    case 'literals':
+      return `${bound.count} values`;
     case 'in':
       return `(${textOf(bound.operand)} in (${bound.items.map(textOf).join(', ')}))`;
     case 'in-set':

@@ -11,7 +11,7 @@ import { shownOf } from '../../projections/access-paths.ts';
 import { bindQuery } from '../binding/binder.ts';
 import type { RankingRule } from '../binding/ranking.ts';
 import type { PlanKernels } from '../run/executor.ts';
-import { guardHolds } from '../expressions/bound-expression.ts';
+import { countValues, guardHolds } from '../expressions/bound-expression.ts';
 import { isClosedType } from '../graph/graph-types.ts';
 import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from '../logical-plan.ts';
 import { associateJoins } from '../passes/associate-joins.ts';
@@ -242,7 +242,7 @@ export class Plans {
   ): Generator<undefined, ReadyPlan, undefined> {
     const estimates = new Map<string, number>();
     const estimate = (scan: ScanNode): number => {
-      if (scan.keys) return scan.keys.length;
+      if (scan.keys) return countValues(scan.keys);
       let rows = estimates.get(scan.type);
       if (rows === undefined) estimates.set(scan.type, (rows = rowsOf(snapshot, scan.type)));
       return rows;

@@ -64,6 +64,9 @@ describe('a comparison in a layout', () => {
           results: [],
           rules: () => new SearchRules(noSearchConfig, 'none', null),
           catalogue: () => ({ isCatalogue: true }),
+          valuesOf: () => {
+            throw new Error('no list is compared here');
+          },
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });
