@@ -2,6 +2,7 @@
 import { ConfigError } from '../errors.ts';
 import { exitCode } from './exit.ts';
 import { request } from './remote.ts';
+import { withoutTrailing } from '../trailing.ts';
 
 export interface ConsoleOptions {
   readonly url: string;
@@ -10,7 +11,7 @@ export interface ConsoleOptions {
 export async function consoleCommand(options: ConsoleOptions): Promise<number> {
   const admin = process.env['SERVICE_ADMIN_TOKEN'];
   if (!admin) throw new ConfigError('annals console needs the admin credential in SERVICE_ADMIN_TOKEN');
-  const url = options.url.replace(/\/+$/, '');
+  const url = withoutTrailing(options.url, '/');
   const remote = { url, headers: { authorization: `Bearer ${admin}` } };
   const { code } = (await request(remote, 'POST', '/admin/console/codes', ['code'], '{}')) as { code: string };
   process.stdout.write(`${url}/admin/console#code=${code}\n`);

@@ -5,6 +5,7 @@ import { type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseExactJson } from '../doors/frame/read-exact-json.ts';
 import { RemoteError } from './exit.ts';
+import { withoutTrailing } from '../trailing.ts';
 
 export interface RemoteOptions {
   readonly url?: string | undefined;
@@ -24,7 +25,7 @@ export function remoteOf(options: RemoteOptions, env: NodeJS.ProcessEnv): Remote
   if (!/^https?:\/\//.test(url)) throw new ConfigError(`--url: ${JSON.stringify(url)} must start with http:// or https://`);
   const token = options.token ?? env['ANNALS_TOKEN'];
   return {
-    url: url.replace(/\/+$/, ''),
+    url: withoutTrailing(url, '/'),
     headers: {
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(options.organization ? { 'x-organization-id': options.organization } : {}),

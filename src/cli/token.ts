@@ -6,6 +6,7 @@ import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
 import { operator, withService, type DirectoryOptions } from './local.ts';
 import { request } from './remote.ts';
+import { withoutTrailing } from '../trailing.ts';
 
 export interface MintOptions extends DirectoryOptions {
   readonly url?: string;
@@ -32,7 +33,7 @@ export async function mintTokenCommand(options: MintOptions, version: string): P
       purposes: options.tokenPurpose,
       expires_in_secs: expiresInSecs,
     };
-    const remote = { url: options.url.replace(/\/+$/, ''), headers: { authorization: `Bearer ${admin}` } };
+    const remote = { url: withoutTrailing(options.url, '/'), headers: { authorization: `Bearer ${admin}` } };
     const minted = (await request(remote, 'POST', '/admin/tokens', ['token'], JSON.stringify(body))) as { token: string };
     process.stdout.write(`${minted.token}\n`);
     return exitCode.ok;

@@ -29,7 +29,7 @@ export function translatorOf(settings: Settings): Translator | null {
   };
 }
 
-const fence = /^```(?:sql)?\s*([\s\S]*?)\s*```$/i;
+const fence = /^```(?:sql)?([\s\S]*)```$/i;
 
 function statementIn(answer: unknown): string {
   const choices = (answer as { choices?: unknown } | null)?.choices;
@@ -37,5 +37,5 @@ function statementIn(answer: unknown): string {
   const content = (first as { message?: { content?: unknown } } | undefined)?.message?.content;
   if (typeof content !== 'string' || content.trim() === '') throw new Error('an answer without a statement');
   const text = content.trim();
-  return (fence.exec(text)?.[1] ?? text).replace(/;\s*$/, '');
+  return (fence.exec(text)?.[1] ?? text).trim().replace(/;$/, '');
 }

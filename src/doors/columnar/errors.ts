@@ -2,6 +2,7 @@
 import { type ErrorReason, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { serverVersion } from './types.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 /** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */
 const names: Readonly<Record<number, string>> = {
@@ -92,6 +93,6 @@ export function columnarError(error: ServiceError): ColumnarError {
   const number =
     error instanceof ColumnarRefusal ? error.number : ((reason === undefined ? undefined : byReason[reason]) ?? columnar);
   const name = names[number] ?? 'UNKNOWN_EXCEPTION';
-  const message = error.message.replace(/[.\n]+$/, '');
+  const message = withoutTrailing(error.message, '.\n');
   return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version ${serverVersion})` };
 }

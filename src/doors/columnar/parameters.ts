@@ -34,7 +34,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
     return number;
   }
   if (/^Float(32|64)$/.test(type)) {
-    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value)) throw wrong();
+    if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(value)) throw wrong();
     return Number(value);
   }
   if (type === 'Bool') {

@@ -216,7 +216,7 @@ class StatementReader {
   }
 
   #parameter(text: string): string {
-    const match = /^\s*(\w+)\s*:\s*(.+?)\s*$/s.exec(text);
+    const match = /^(\w+)\s*:\s*(\S.*)$/s.exec(text.trim());
     if (match === null)
       throw refusedAs('syntax', new ServiceError('REL_PARSE', `{${text.slice(0, 100)}} is no parameter: write {name:Type}`));
     const [, name, type] = match as unknown as [string, string, string];

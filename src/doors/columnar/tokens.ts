@@ -19,7 +19,7 @@ export class Unended extends ServiceError {}
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0', a: '\x07', v: '\v' };
 const wordStart = /[A-Za-z_\u0080-\uffff]/;
 const word = /[\w$\u0080-\uffff]*/y;
-const number = /(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)/iy;
+const number = /(?:0x[0-9a-f]+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)/iy;
 const blank = /\s+/y;
 /** Bytes of UTF-8, of which several may be one character. */
 const hexBytes = /(?:\\x[0-9a-f]{2})+/iy;

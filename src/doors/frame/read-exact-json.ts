@@ -24,7 +24,7 @@ export function parseExactJson(text: string, numbers = numbersIn(text)): unknown
 }
 
 function numbersIn(text: string): NumbersIn {
-  return { areLong: /\d{16}/.test(text), areHuge: /[eE]\+?\d{3}|\d{309}/.test(text) };
+  return { areLong: /\d{16}/.test(text), areHuge: /[eE]\+?\d{3}|(?<!\d)\d{309}/.test(text) };
 }
 
 function refuseInfinite(value: unknown): void {

@@ -2,6 +2,7 @@
  * Numbers as INCRBYFLOAT adds them: with the 64 bits of mantissa that Redis has on x86, written with at most 17 digits behind the
  * point. Exact: bits and digits come out of whole numbers. Pure.
  */
+import { withoutTrailing } from '../../trailing.ts';
 
 /** A whole number of at most 64 bits, times a power of two; null: infinite. */
 export type LongDouble = { readonly mantissa: bigint; readonly exponent: number } | number;
@@ -78,7 +79,7 @@ export function plainText({ mantissa, exponent }: Exclude<LongDouble, number>): 
   const scaled =
     exponent >= 0 ? (magnitude << BigInt(exponent)) * scale : divideToEven(magnitude * scale, 1n << BigInt(-exponent));
   const digits = scaled.toString().padStart(fractionDigits + 1, '0');
-  const fraction = digits.slice(-fractionDigits).replace(/0+$/, '');
+  const fraction = withoutTrailing(digits.slice(-fractionDigits), '0');
   const text = `${digits.slice(0, -fractionDigits)}${fraction === '' ? '' : `.${fraction}`}`;
   return mantissa < 0n && text !== '0' ? `-${text}` : text;
 }

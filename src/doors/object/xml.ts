@@ -51,10 +51,12 @@ export interface Listed {
  */
 export function xmlMembers(text: string, root: string, listed: Listed): Readonly<Record<string, unknown>> {
   if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw refusals.malformedXml('a document type is not taken');
+  // Tags can be counted in one pass, whatever stands in them, where none holds the beginning of another.
+  if (/<[^>]*</.test(text)) throw refusals.malformedXml('it is not well-formed');
   let depth = 0;
   let elements = 0;
   let count = 0;
-  for (const [tag, name] of text.matchAll(/<\/?([A-Za-z][^\s/>]*)[^>]*>/g)) {
+  for (const [tag, name] of text.matchAll(/<\/?([A-Za-z][^\s/<>]*)(?:[\s/][^<>]*)?>/g)) {
     const isEnd = tag.startsWith('</');
     depth += isEnd ? -1 : tag.endsWith('/>') ? 0 : 1;
     if (depth > nestingMax) throw refusals.malformedXml('it is nested too deeply');

@@ -14,13 +14,17 @@ export interface Advisory {
 }
 
 const call =
-  /^\s*SELECT\s+(?:pg_catalog\.)?(pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?|pg_advisory_unlock(?:_shared|_all)?)\s*\(([^()]*)\)(?:\s+(?:AS\s+)?("[^"]+"|[a-z_]\w*))?\s*;?\s*$/i;
+  /^\s*SELECT\s+(?:pg_catalog\.)?(pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?|pg_advisory_unlock(?:_shared|_all)?)\s*\(([^()]*)\)/i;
+const named = /^(?:\s+AS)?\s+("[^"]+"|[a-z_]\w*)$/i;
 const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
 
 /** Parses a call of an advisory lock; null where the text is none. */
 export function advisoryOf(text: string): Advisory | null {
   const found = call.exec(text);
   if (found === null) return null;
+  const rest = text.slice(found[0].length).trimEnd().replace(/;$/, '').trimEnd();
+  const column = rest === '' ? undefined : named.exec(rest)?.[1];
+  if (rest !== '' && column === undefined) return null;
   const name = found[1]!.toLowerCase();
   const written = found[2]!.trim() === '' ? [] : found[2]!.split(',');
   const isAll = name.endsWith('_all');
@@ -32,7 +36,6 @@ export function advisoryOf(text: string): Advisory | null {
   });
   if (isAll ? given.length > 0 : given.length !== 1 && given.length !== 2)
     throw new ServiceError('REL_PARSE', `no ${name} takes ${given.length} arguments`, { reason: 'no-such-function' });
-  const column = found[3];
   return {
     name,
     act: isAll ? 'free-all' : name.includes('unlock') ? 'free' : name.includes('try') ? 'try' : 'take',

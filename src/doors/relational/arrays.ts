@@ -225,7 +225,7 @@ function textElements(text: string, counted: (elements: number) => void): (Buffe
   if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   if (body.trim() === '') return [];
   const elements: (Buffer | null)[] = [];
-  const pattern = /\s*(?:"((?:[^"\\]|\\[^])*)"|([^,{}"]*))\s*(,|$)/gy;
+  const pattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|([^,{}"]*))(,|$)/gy;
   for (let match = pattern.exec(body); match; match = pattern.exec(body)) {
     const [, quoted, plain = ''] = match;
     counted(elements.length + 1);

@@ -5,6 +5,7 @@ import { type ColumnType, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
 import { utf8 } from '../frame/utf8.ts';
 import { microsecondsTo2000, parameterType } from '../../planner/virtual/wire-types.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */
 export interface Bound {
@@ -214,7 +215,7 @@ function sizedInteger(text: string, bits: number): bigint {
 
 /** A decimal is taken where a double holds it: its shortest text has the same digits. */
 function number(text: string, exactly: boolean): number | bigint {
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Misfit('is no number');
+  if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Misfit('is no number');
   const value = finite(Number(text));
   if (exactly && digitsOf(text) !== digitsOf(String(value)))
     throw new Misfit('has more digits than a number holds: send it as text', 'out-of-range');
@@ -223,9 +224,9 @@ function number(text: string, exactly: boolean): number | bigint {
 
 /** Digits and exponent, without what says nothing. */
 function digitsOf(text: string): string {
-  const [, sign, whole, fraction = '', exponent = '0'] = /^([+-]?)(\d*)\.?(\d*)?(?:e([+-]?\d+))?$/i.exec(text)!;
+  const [, sign, whole, fraction = '', exponent = '0'] = /^([+-]?)(\d*)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text)!;
   const digits = (whole! + fraction).replace(/^0+/, '');
-  const trimmed = digits.replace(/0+$/, '');
+  const trimmed = withoutTrailing(digits, '0');
   if (trimmed === '') return '0';
   return `${sign === '-' ? '-' : ''}${trimmed}e${Number(exponent) - fraction.length + (digits.length - trimmed.length)}`;
 }

@@ -39,7 +39,7 @@ export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat
   const begin = new TextDecoder('latin1').decode(bytes.subarray(0, 1_024));
   if (begin.startsWith('%PDF-')) return 'pdf';
   if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(afterComments(begin))) return 'html';
-  const ending = /\.([a-z]+)(?:[?#].*)?$/i.exec(name ?? '')?.[1]?.toLowerCase();
+  const ending = /\.([a-z]+)$/i.exec(name?.split(/[?#]/, 1)[0] ?? '')?.[1]?.toLowerCase();
   if (ending === 'md' || ending === 'markdown') return 'markdown';
   return ending === 'html' || ending === 'htm' || ending === 'xhtml' ? 'html' : 'text';
 }

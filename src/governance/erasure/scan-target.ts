@@ -81,10 +81,9 @@ export class CommitmentTarget implements ScanTarget {
 
   /** As a quoted text, or as a word. */
   isIn(text: string): boolean {
-    const quoted = [...text.matchAll(/'((?:[^']|'')*)'|"((?:[^"\\]|\\.)*)"/g)].map(([, single, double]) =>
-      single === undefined ? (double ?? '') : single.replaceAll("''", "'"),
-    );
-    return [...new Set([text, ...quoted, ...text.split(/[\s,;:()'"]+/)])].some((part) => part !== '' && this.is(part));
+    const single = Array.from(text.matchAll(/'((?:[^']|'')*)'/g), ([, inner]) => inner!.replaceAll("''", "'"));
+    const double = Array.from(text.matchAll(/"((?:[^"\\]|\\[^])*)(?:"|\\?$)/g), ([, inner]) => inner!);
+    return [...new Set([text, ...single, ...double, ...text.split(/[\s,;:()'"]+/)])].some((part) => part !== '' && this.is(part));
   }
 
   column(of: 'string' | 'json'): (vector: TextVector) => (row: number) => boolean {
@@ -121,5 +120,5 @@ function readerOf(test: (text: string) => boolean): (vector: TextVector) => (row
 
 /** Texts that stand in a JSON text, names of members among them. */
 function textsIn(json: string): readonly string[] {
-  return Array.from(json.matchAll(/"(?:[^"\\]|\\.)*"/g), ([token]) => JSON.parse(token) as string);
+  return Array.from(json.matchAll(/"(?:[^"\\]|\\[^])*(?:"|\\?$)/g), ([token]) => JSON.parse(token) as string);
 }

@@ -14,6 +14,7 @@
 import { ServiceError } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { tokenSpans, tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 export const matchModes = [
   'ANY',
@@ -240,7 +241,7 @@ class Parser {
   /** Words of the dialect hold several terms where letters meet digits or capitals. */
   #word(word: string): Word[] {
     const [leading, trailing] = [word.startsWith('*'), word.length > 1 && word.endsWith('*')];
-    const plain = word.replace(/^\*+|\*+$/g, '');
+    const plain = withoutTrailing(word, '*').replace(/^\*+/, '');
     const { spans } = tokenSpans(plain);
     const [begin, end] = [spans[0]?.start, spans.at(-1)?.end];
     let at = 0;

@@ -1,5 +1,6 @@
 /** Nanosecond instants as bigint, ISO-8601 text, half-open intervals. Source: specification, "SQL dialect" rule 2. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 /** i64 max: still true, or still believed. There is no null. */
 export const FOREVER = 9_223_372_036_854_775_807n;
@@ -160,7 +161,7 @@ export function formatZonedInstant(ns: bigint, digits: number): string {
   if (ns === FOREVER) return 'infinity';
   const fraction = ((ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
   const head = new Date(Number((ns - fraction) / 1_000_000n)).toISOString().slice(0, 19).replace('T', ' ');
-  const shown = fraction.toString().padStart(9, '0').slice(0, digits).replace(/0+$/, '');
+  const shown = withoutTrailing(fraction.toString().padStart(9, '0').slice(0, digits), '0');
   return `${head}${shown === '' ? '' : `.${shown}`}+00`;
 }
 

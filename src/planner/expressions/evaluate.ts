@@ -312,10 +312,13 @@ function typedInstant(text: string): string {
 
 /** Parses the instant of AS OF: +00 is Z; for another offset the error gives the UTC form. */
 function parseBasis(text: string): bigint {
-  const form = typedInstant(text).replace(/(?<=T.*)[+-]00(:?00)?$/, 'Z');
-  const offset = /^(.*T.*)([+-])(\d{2}):?(\d{2})$/.exec(form);
-  if (offset === null) return parseInstant(form);
-  const [, local, sign, hours, minutes] = offset;
+  const form = typedInstant(text);
+  const offset = /([+-])(\d{2})(?::?(\d{2}))?$/.exec(form);
+  const local = offset && form.slice(0, offset.index);
+  if (offset === null || !local!.includes('T')) return parseInstant(form);
+  const [, sign, hours, minutes] = offset;
+  if (Number(hours) === 0 && Number(minutes ?? 0) === 0) return parseInstant(`${local!}Z`);
+  if (minutes === undefined) return parseInstant(form);
   const away = BigInt(Number(hours) * 60 + Number(minutes)) * 60_000_000_000n;
   const utc = parseInstant(`${local!}Z`) - (sign === '+' ? away : -away);
   throw new ServiceError('REL_INVALID', `timestamps are UTC: write ${formatInstant(utc)} for this offset`);

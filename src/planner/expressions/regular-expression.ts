@@ -54,7 +54,7 @@ function stepsOf(pattern: string, anyCase: boolean): number {
 function stepsOfClass(text: string, anyCase: boolean): number {
   let steps = 1 + classSteps * (text.match(/\\[pP]/g)?.length ?? 0);
   if (anyCase)
-    for (const [, from, to] of text.matchAll(/(\\x\{[^}]*\}|\\x..|\\?[^])-(\\x\{[^}]*\}|\\x..|\\?[^])/gu))
+    for (const [, from, to] of text.matchAll(/(\\x\{[^{}]*\}|\\x..|\\?[^])-(\\x\{[^{}]*\}|\\x..|\\?[^])/gu))
       steps += Math.max(0, characterOf(to!) - characterOf(from!)) / foldedPerStep;
   return steps;
 }

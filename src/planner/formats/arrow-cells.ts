@@ -12,6 +12,7 @@ import type { ArrowField } from './arrow-messages.ts';
 import { malformedError } from './flat-table.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 /** Called for each row with a cell that its column does not take. */
 export type Refuse = (row: number, detail: string) => void;
@@ -260,7 +261,7 @@ function sameDigits(unscaled: bigint, scale: number): boolean {
   if (unscaled === 0n) return true;
   const [digits, exponent] = Number(`${unscaled}e${-scale}`).toExponential().replace('.', '').split('e') as [string, string];
   const given = String(unscaled);
-  const trimmed = given.replace(/0+$/, '');
+  const trimmed = withoutTrailing(given, '0');
   const fractionDigits = digits.replace('-', '').length - 1;
   return digits === trimmed && Number(exponent) - fractionDigits === given.length - trimmed.length - scale;
 }

@@ -184,7 +184,7 @@ function behind({ text }: Question, opens: RegExp): readonly string[] | null {
 
 /** The thing that is counted; null where the question asks for no number. */
 function countedOf(text: string): string | null {
-  const found = /^(?:.*?\b)?(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) (.*)$/i.exec(text);
+  const found = /\b(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) ([^]*)$/i.exec(text);
   if (found === null) return null;
   const behindIt =
     / (?:are there|are (?:known|stored|recorded)|do (?:we|you|i) (?:have|know)|exist)(?: in total| altogether| overall)?$/i;

@@ -343,10 +343,9 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   function continueString(): string {
     let more = '';
     for (;;) {
-      goesOn.lastIndex = at;
-      const gap = goesOn.exec(text);
-      if (gap === null) return more;
-      at = goesOn.lastIndex - 1;
+      const next = continuedAt(text, at);
+      if (next < 0) return more;
+      at = next;
       more += stringUpTo(quote, "'", 'string');
     }
   }
@@ -645,8 +644,21 @@ export function letterOf(value: Literal, refuse: (message: string) => never): st
   }
 }
 
-/** A line break with spaces and comments of a line around it, then a quote. */
-const goesOn = /(?:[^\S\n]|--[^\n]*)*\n(?:\s|--[^\n]*\n)*'/y;
+/** Where the next part of a text opens, behind a line break with spaces and comments of a line around it; -1 where none does. */
+function continuedAt(text: string, from: number): number {
+  let broken = false;
+  for (let at = from; ; at++) {
+    const code = text.charCodeAt(at);
+    if (code === minus && text.charCodeAt(at + 1) === minus) {
+      at = text.indexOf('\n', at);
+      if (at < 0) return -1;
+      broken = true;
+    } else if (code === newline) broken = true;
+    else if (!(code < 128) || classOf[code] !== classSpace) return broken && code === quote ? at : -1;
+  }
+}
+
+const newline = 0x0a;
 const escaped = /'((?:[^'\\]|\\[^]|'')*)'/y;
 const escapes = /''|\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^])/g;
 const letterEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };

@@ -12,6 +12,7 @@ import { checkLength, type Evaluator, invalid, type Signature, text } from '../e
 import { type Cost, spend } from '../expressions/work.ts';
 import type { SeenCatalogue } from './rows.ts';
 import { elementOf, elementsOf, isReference, type Names, textOf } from './types.ts';
+import { withoutTrailing } from '../../trailing.ts';
 
 /** Reading counts its own work; this is that of writing. */
 const cost: Cost = { call: 1_000, character: 20 };
@@ -191,7 +192,7 @@ interface JsonCall {
 
 const byName = new Map<string, JsonCall[]>();
 for (const [usage, evaluate] of Object.entries(table)) {
-  const [, name, given, yields] = /^(.+)\((.+)\) (\w+)$/.exec(usage)!;
+  const [, name, given, yields] = /^([^(]+)\(([^)]+)\) (\w+)$/.exec(usage)!;
   const wires = given!.split(', ');
   const all = wires.map((wire) => wire.replace('?', ''));
   for (let n = wires.filter((wire) => !wire.endsWith('?')).length; n <= all.length; n++) {
@@ -277,7 +278,7 @@ function instantText(instant: bigint, wire: string): string {
   const [day, clock = ''] = formatInstant(instant).replace('Z', '').split('T');
   if (wire === 'date') return day!;
   const [seconds, fraction = ''] = clock.split('.');
-  const digits = fraction.slice(0, 6).replace(/0+$/, '');
+  const digits = withoutTrailing(fraction.slice(0, 6), '0');
   return `${day!}T${seconds!}${digits === '' ? '' : `.${digits}`}${wire === 'timestamptz' ? '+00:00' : ''}`;
 }
 

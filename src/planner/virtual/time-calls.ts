@@ -159,7 +159,7 @@ interface TimeCall {
 
 const byName = new Map<string, TimeCall[]>();
 for (const [usage, evaluate] of Object.entries(table)) {
-  const [, name, given, yields, nulls] = /^(.+)\((.+)\) (\w+)( null)?$/.exec(usage)!;
+  const [, name, given, yields, nulls] = /^([^(]+)\(([^)]+)\) (\w+)( null)?$/.exec(usage)!;
   const takes = given!.split(', ');
   const raises = true;
   const type = typeOf(yields!);

@@ -262,18 +262,28 @@ function arrayOf(text: string, type: string, names: Names): Value[] {
   return elementsOf(text, type).map((one) => (one === null ? null : cast(one)));
 }
 
+/** Without the blanks around it, but for one at the end that a backslash takes as it is. */
+function withoutBlanks(element: string): string {
+  const from = element.trimStart();
+  const trimmed = from.trimEnd();
+  let backslashes = 0;
+  while (trimmed.at(-1 - backslashes) === '\\') backslashes++;
+  return backslashes % 2 === 1 ? from.slice(0, trimmed.length + 1) : trimmed;
+}
+
 export function elementsOf(text: string, type: string): (string | null)[] {
   const inner = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
   if (inner === undefined || /^\s*\{/.test(inner)) throw misfit(text, type);
   if (inner.trim() === '') return [];
   const elements: (string | null)[] = [];
-  const pattern = /\s*(?:"((?:[^"\\]|\\[^])*)"|((?:[^,"\\{}]|\\[^])*?))\s*(,|$)/y;
+  const pattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|((?:[^,"\\{}]|\\[^])*))(,|$)/y;
   for (;;) {
     const found = pattern.exec(inner);
     if (found === null) throw misfit(text, type);
-    const [, quoted, plain, end] = found;
+    const [, quoted, between = '', end] = found;
+    const plain = withoutBlanks(between);
     if (quoted === undefined && plain === '') throw misfit(text, type);
-    const bare = (quoted ?? plain!).replaceAll(/\\([^])/g, '$1');
+    const bare = (quoted ?? plain).replaceAll(/\\([^])/g, '$1');
     elements.push(quoted === undefined && bare.toUpperCase() === 'NULL' ? null : bare);
     if (end === '') return elements;
   }

@@ -41,7 +41,8 @@ const behind = `(?![${letter}])`;
 const patterns: readonly Pattern[] = [
   {
     kind: 'email',
-    pattern: /[a-z0-9!#$%&'*+/=?^_`{|}~-][a-z0-9!#$%&'*+/=?^_`{|}~.-]{0,63}@[\p{L}\p{N}][\p{L}\p{N}.-]{1,252}[\p{L}\p{N}]/giu,
+    pattern:
+      /(?<![a-z0-9!#$%&'*+/=?^_`{|}~-])[a-z0-9!#$%&'*+/=?^_`{|}~-][a-z0-9!#$%&'*+/=?^_`{|}~.-]{0,63}@[\p{L}\p{N}][\p{L}\p{N}.-]{1,252}[\p{L}\p{N}]/giu,
   },
   {
     kind: 'iban',
@@ -129,7 +130,7 @@ export function* detectIdentifiers(text: string, region?: string): Generator<und
 /** Groups of digits that stand apart, each run of them that may be one number, longest first. */
 function* phonesIn(text: string): Generator<readonly [number, string], void, void> {
   for (const { 0: all, index } of text.matchAll(digitsOfPhones)) {
-    const groups = [...all.matchAll(/[+(]*\d+\)?/g)];
+    const groups = [...all.matchAll(/(?<![+(])[+(]*\d+\)?/g)];
     for (let first = 0; first < groups.length && first < 12; first++) {
       for (let last = Math.min(groups.length, first + 8); last > first; last--) {
         const [begin, end] = [groups[first]!, groups[last - 1]!];

@@ -95,7 +95,7 @@ type Form = (text: string, region?: string) => string | null;
 
 const forms: Readonly<Record<IdentifierKind, Form>> = {
   phone: (text, region) => {
-    if (!/^\+?[\d\s()./-]{5,30}(?:\s*(?:x|ext\.?)\s*\d{1,7})?$/i.test(text)) return null;
+    if (!/^\+?[\d\s()./-]{5,30}(?:\s{0,3}(?:x|ext\.?)\s{0,3}\d{1,7})?$/i.test(text)) return null;
     const { parsePhoneNumberFromString } = phones();
     const parsed = parsePhoneNumberFromString(text.replace(/^00(?=[1-9])/, '+'), countryOf(region));
     return parsed?.isValid() ? parsed.number : null;
@@ -120,7 +120,7 @@ const forms: Readonly<Record<IdentifierKind, Form>> = {
     return /^\d{15}$/.test(form) && !/^3[47]|^0{15}/.test(form) && isLuhn(form) ? form : null;
   },
   ip: (text) => {
-    if (!/^[\da-f.:]{3,45}$/i.test(text)) return null;
+    if (!/^[\da-f.:]{2,45}$/i.test(text)) return null;
     if (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text)) return isFourBytes(text) ? text : null;
     const { IPv6 } = addresses();
     if (!text.includes(':') || !IPv6.isValid(text)) return null;

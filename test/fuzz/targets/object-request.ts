@@ -107,6 +107,7 @@ export function seeds(): Uint8Array[] {
     'if-none-match: "a", W/"b"',
   );
   const list = head('GET /b?list-type=2&prefix=a%2F&delimiter=%2F&max-keys=3&continuation-token=YQ&encoding-type=url');
+  const open = '<Delete'.repeat(30);
   const xml = '<Delete xmlns="x"><Quiet>true</Quiet><Object><Key>a&amp;b</Key></Object></Delete>';
   const parts = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part></CompleteMultipartUpload>`;
   const copy = head(
@@ -120,7 +121,7 @@ export function seeds(): Uint8Array[] {
   );
   const plain = '4\r\nabcd\r\n5\r\nefghi\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n';
   return [byHeader, byUrl, list, copy, head('PUT /b/k', 'x-amz-meta-a: ü', 'content-encoding: gzip,aws-chunked')].flatMap(
-    (each) => [xml, parts, plain, signedChunks()].map((body) => Buffer.from(`${each}\n\n${body}`, 'latin1')),
+    (each) => [xml, parts, open, plain, signedChunks()].map((body) => Buffer.from(`${each}\n\n${body}`, 'latin1')),
   );
 }
 

@@ -45,7 +45,7 @@ const ingestQuery = z.object({
   method: z.string().optional().describe('ingest by default'),
   confidence: z
     .string()
-    .regex(/^[0-9]*[.]?[0-9]+$/)
+    .regex(/^(?:[0-9]+(?:[.][0-9]+)?|[.][0-9]+)$/)
     .optional()
     .describe('0 to 1; 1 by default'),
   derived_from: z.string().optional().describe('16 or 64 hex digits: the row that these were derived from'),

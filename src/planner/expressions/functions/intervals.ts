@@ -6,6 +6,7 @@ import { ServiceError } from '../../../errors.ts';
 import { I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { monthsLater } from './instants.ts';
 import { invalid, outOfRange, type Signature, text } from './scalar-function.ts';
+import { withoutTrailing } from '../../../trailing.ts';
 
 export interface Interval {
   readonly months: number;
@@ -136,9 +137,9 @@ function isoInterval(text: string, sum: Sum): Interval {
   const found = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(text);
   if (found === null) throw malformed();
   const [, minus, days = '', times = ''] = found;
-  for (const [, number, letter] of days.matchAll(/([+-]?[\d.]+)([a-z])/g))
+  for (const [, number, letter] of days.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
     sum.add(Number(number), ...units[letter === 'm' ? 'mon' : letter!]!);
-  for (const [, number, letter] of times.matchAll(/([+-]?[\d.]+)([a-z])/g)) sum.add(Number(number), ...units[letter!]!);
+  for (const [, number, letter] of times.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g)) sum.add(Number(number), ...units[letter!]!);
   return minus === '-' ? negated(sum.total) : sum.total;
 }
 
@@ -157,9 +158,7 @@ export function formatInterval({ months, days, microseconds }: Interval): string
     const minus = microseconds < 0n;
     const all = minus ? -microseconds : microseconds;
     const two = (n: bigint): string => String(n).padStart(2, '0');
-    const fraction = String(all % second)
-      .padStart(6, '0')
-      .replace(/0+$/, '');
+    const fraction = withoutTrailing(String(all % second).padStart(6, '0'), '0');
     const sign = minus ? '-' : before ? '+' : '';
     const clock = `${two(all / hour)}:${two((all / minute) % 60n)}:${two((all / second) % 60n)}`;
     parts.push(`${sign}${clock}${fraction === '' ? '' : `.${fraction}`}`);

@@ -2,6 +2,7 @@
  * JSON as jsonb has it: members by name, of two by one name the last, in the order of the lengths of their names in bytes; numbers
  * keep all of their digits. What is made here is written as PostgreSQL writes jsonb.
  */
+import { withoutTrailing } from '../../../trailing.ts';
 import { spend } from '../work.ts';
 import { elements, member } from './json.ts';
 import { checkLength, invalid, outOfRange } from './scalar-function.ts';
@@ -197,7 +198,7 @@ export function isSameJson(a: Json, b: Json): boolean {
 }
 
 /** 1.50 and 1.5 are one value. */
-const valueOf = ({ text }: JsonNumber): string => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
+const valueOf = ({ text }: JsonNumber): string => (text.includes('.') ? withoutTrailing(withoutTrailing(text, '0'), '.') : text);
 
 /** `a @> b`: all of b stands in a. An array holds a scalar of its own, but only at the top. */
 export function containsJson(a: Json, b: Json): boolean {

@@ -69,7 +69,7 @@ function compilePattern(pattern: string, flags: string): Compiled {
 /** The longest run of plain characters outside of brackets and alternatives; none of them may be optional. */
 function literalOf(pattern: string): string {
   if (/[|\\()[\]]/.test(pattern)) return '';
-  const runs = pattern.replace(/.[*?{]/gsu, '\0').split(/[\0.^$+}]|\{[^}]*\}/u);
+  const runs = pattern.replace(/.[*?{]/gsu, '\0').split(/[\0.^$+}]|\{[^{}]*\}/u);
   return runs.reduce((longest, run) => (run.length > longest.length ? run : longest), '');
 }
 

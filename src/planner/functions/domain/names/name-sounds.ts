@@ -19,7 +19,7 @@ const respellings: readonly (readonly [RegExp, string])[] = [
   [/^ye/, 'e'],
   [/^yu/, 'u'],
   [/^y(?=[^aeiou])/, 'i'],
-  [/[iey]+[yji]+/g, 'i'],
+  [/(?<![iey])[iey]+[yji]+/g, 'i'],
   [/ie|ee|ea/g, 'i'],
   [/ou|oo|uu/g, 'u'],
   [/ae|oe/g, 'e'],

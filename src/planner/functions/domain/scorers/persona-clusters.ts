@@ -8,6 +8,7 @@ import { jaccard, matchNames } from '../names/name-score.ts';
 import { groupsOf } from './coordinated-amplification.ts';
 import { type Style, styleLikeness, styleOf } from './signals.ts';
 import { type Account, accountsWithPosts, type AccountWithPosts, type Post, postsMin, wordsOf } from './subjects.ts';
+import { withoutTrailing } from '../../../../trailing.ts';
 
 export const personaClusters: TableFunction = domainFunction({
   name: 'PERSONA_CLUSTER_DETECT',
@@ -160,12 +161,15 @@ function signalsOf(one: WithPosts, other: WithPosts): Record<Signal, number | nu
   };
 }
 
-const links = /(?:https?:\/\/)?[\w.-]+\.(?:com|org|net|io|me|dev|co|info|[a-z]{2})(?:\/\S*)?|[\w.+-]+@[\w.-]+/gi;
+const links =
+  /(?:https?:\/\/)?(?<![\w.-])[\w.-]+\.(?:com|org|net|io|me|dev|co|info|[a-z]{2})(?:\/\S*)?|(?<![\w.+-])[\w.+-]+@[\w.-]+/gi;
+
+const digits = '0123456789';
 
 /** The same, but for digits at the end, or one that the other begins with. */
 function handleLikeness(left: string, right: string): number {
   if (left === right) return 1;
-  const [bare, otherBare] = [left.replace(/\d+$/, ''), right.replace(/\d+$/, '')];
+  const [bare, otherBare] = [withoutTrailing(left, digits), withoutTrailing(right, digits)];
   if (bare.length >= 4 && bare === otherBare) return 0.8;
   return left.startsWith(right) || right.startsWith(left) ? 0.5 : 0;
 }

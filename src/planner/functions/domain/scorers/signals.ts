@@ -67,7 +67,7 @@ export function profileOf({ handle, name, bio, followers }: Account): number {
   const parts = [
     name !== null && name.trim() !== '' ? 1 : 0,
     bio !== null && wordsOf(bio).length >= 3 ? 1 : bio ? 0.5 : 0,
-    handle !== null && !/\d{5,}$/.test(handle) ? 1 : 0,
+    handle !== null && !/\d{5}$/.test(handle) ? 1 : 0,
     followers === null ? 0.5 : Math.min(1, Math.log10(1 + followers) / 2),
   ];
   return parts.reduce((sum, part) => sum + part, 0) / parts.length;
