@@ -7,7 +7,7 @@ import { evaluate } from '../src/planner/expressions/evaluate.ts';
 import { lexStatement } from '../src/planner/languages/sql-lexer.ts';
 import { elementsOf } from '../src/planner/virtual/types.ts';
 import { canonicalIdentifier } from '../src/projections/identity/identifiers.ts';
-import { withoutTrailing } from '../src/trailing.ts';
+import { withoutTrailing } from '../src/log/values/trailing.ts';
 
 const many = 300_000;
 const blanks = ' '.repeat(many);

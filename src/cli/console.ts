@@ -2,7 +2,7 @@
 import { ConfigError } from '../errors.ts';
 import { exitCode } from './exit.ts';
 import { request } from './remote.ts';
-import { withoutTrailing } from '../trailing.ts';
+import { withoutTrailing } from '../log/values/trailing.ts';
 
 export interface ConsoleOptions {
   readonly url: string;

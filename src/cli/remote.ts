@@ -5,7 +5,7 @@ import { type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseExactJson } from '../doors/frame/read-exact-json.ts';
 import { RemoteError } from './exit.ts';
-import { withoutTrailing } from '../trailing.ts';
+import { withoutTrailing } from '../log/values/trailing.ts';
 
 export interface RemoteOptions {
   readonly url?: string | undefined;

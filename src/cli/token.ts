@@ -6,7 +6,7 @@ import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
 import { operator, withService, type DirectoryOptions } from './local.ts';
 import { request } from './remote.ts';
-import { withoutTrailing } from '../trailing.ts';
+import { withoutTrailing } from '../log/values/trailing.ts';
 
 export interface MintOptions extends DirectoryOptions {
   readonly url?: string;

@@ -14,7 +14,7 @@
 import { ServiceError } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { tokenSpans, tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
-import { withoutTrailing } from '../../trailing.ts';
+import { withoutTrailing } from '../../log/values/trailing.ts';
 
 export const matchModes = [
   'ANY',

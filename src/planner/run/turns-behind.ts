@@ -6,7 +6,7 @@ import type { Clock } from '../../clock.ts';
 
 /** A rest takes so many times the slice before it. */
 const restShare = 8;
-/** Of a slice that took longer, which may have waited for something, so much counts. */
+/** A slice that took longer may have waited for something: no more of it counts. */
 const countedMsMax = 10;
 /** Callers ask while the last request is no older. */
 const askingMs = 50;
