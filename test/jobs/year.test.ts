@@ -20,6 +20,10 @@ class JobWorld {
   readonly jobs = new Jobs();
   now: bigint;
   down = false;
+  /** What each look at the time takes, and turns that others had. */
+  lookMs = 0;
+  turns = 0;
+  #ms = 0;
   readonly seen: { readonly job: string; readonly instant: bigint }[] = [];
   scheduler: JobScheduler;
   #position = 0;
@@ -33,7 +37,7 @@ class JobWorld {
   start(perform?: JobSchedulerDependencies['perform']): JobScheduler {
     const clock: Clock = {
       now: () => this.now,
-      monotonicMs: () => Number(this.now / 1_000_000n),
+      monotonicMs: () => (this.#ms += this.lookMs),
       sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve(), { once: true })),
     };
     const ids = { next: () => String(++this.#id).padStart(8, '0') };
@@ -66,7 +70,9 @@ class JobWorld {
       workflowOf: () => null,
       alertOf: () => expect.unreachable('no job is paused'),
       warn: (line) => expect.unreachable(line),
-      yieldTurn: () => Promise.resolve(),
+      yieldTurn: async () => {
+        this.turns++;
+      },
       parallelMax: 2,
     }));
   }
@@ -210,6 +216,14 @@ test('ten thousand waiting jobs cost a tick no look at their schedules', async (
   const records = [...world.jobs.all()];
   expect(await world.scheduler.tick()).toBe(nsOf('2026-01-01T03:00:00Z'));
   expect([...world.jobs.all()].every((job, i) => job === records[i])).toBe(true);
+});
+
+test('a look at jobs gives others their turn wherever its slice is over', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  for (let i = 0; i < 10; i++) world.make({ name: `j${i}`, cron: '0 4 * * *' });
+  world.lookMs = 2;
+  await world.scheduler.tick();
+  expect(world.turns).toBe(20);
 });
 
 test('of the runs that are due no more are begun than may run at a time, the longest due first', async () => {

@@ -122,8 +122,6 @@ interface Timed {
 const tickMsMax = 30_000;
 const restNs = 10_000_000_000n;
 const sliceMs = 1.5;
-/** Jobs between two looks at the time: the clock of a zone may take some tens of microseconds. */
-const lookedBetween = 8;
 const instantOf = (text: string | null | undefined): bigint | null => (text === null || text === undefined ? null : BigInt(text));
 const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
@@ -204,7 +202,7 @@ export class JobScheduler {
     const { epoch } = jobs;
     this.#epoch = epoch;
     const turn = this.#slices();
-    let [next, looked, passed]: [bigint | null, number, number] = [null, 0, 0];
+    let [next, passed]: [bigint | null, number] = [null, 0];
     const places = parallelMax - this.#running.size;
     /** The longest due, as many as there are places. */
     const due: { readonly id: string; readonly from: bigint }[] = [];
@@ -218,10 +216,16 @@ export class JobScheduler {
         if (at >= places || due.length > places) passed++;
         due.length = Math.min(due.length, places);
       } else if (from !== null && (next === null || from < next)) next = from;
-      if (++looked % lookedBetween === 0 && turn.isOver()) await turn.next();
+      // The clock of a zone may take a millisecond where it is asked for the first time.
+      if (turn.isOver()) await turn.next();
     }
-    for (const id of this.#timed.keys()) if (jobs.job(id) === undefined) this.#timed.delete(id);
+    for (const id of this.#timed.keys()) {
+      if (jobs.job(id) === undefined) this.#timed.delete(id);
+      if (turn.isOver()) await turn.next();
+    }
     for (const { id } of due) {
+      // The beginning of a run is work of its own.
+      await turn.next();
       const job = jobs.job(id);
       if (job !== undefined && this.#isJudged(job)) continue;
       const later = await this.#consider(id, now, turn);
