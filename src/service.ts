@@ -20,12 +20,12 @@ import { EmbeddingDesk } from './governance/embedding/embedding-desk.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
-import { tenantlessCaller } from './governance/caller.ts';
+import { type Caller, tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
 import { JobScheduler, type PerformWorkflow } from './governance/jobs/scheduler.ts';
 import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
-import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
+import { type BegunAgain, JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
@@ -408,6 +408,30 @@ export class Service {
     };
   }
 
+  /** Null: only its request can begin it. */
+  #begunAgain({ run: { id, work }, path }: WorkRecord): BegunAgain | null {
+    const { kind, about, principal } = work;
+    const perform = async ({ signal, progress }: JobWork): Promise<Json> => {
+      const followed = { signal, onProgress: progress };
+      if (kind === 'backup') return { backup: (await this.backups.create(followed)).backup };
+      if (kind === 'reindex') return { indexes: (await this.projections.rows.renewIndexes(about, followed))?.indexes ?? 0 };
+      return { segments: (await this.columns?.compact(followed))?.segments ?? 0 };
+    };
+    if (kind !== 'backup' && kind !== 'reindex' && kind !== 'compaction') return null;
+    const credential = work.credential as Caller['credential'];
+    return {
+      run: perform,
+      within: async (act) => {
+        const caller = this.authenticator.absentCaller({ principal, credential, token: null, path, branch: 'main' });
+        const request = { action: 'administer', purpose: null, correlationId: id } as const;
+        return this.gate.invoke(caller, request, (invocation) => {
+          invocation.describe({ template: `${kind} again` });
+          return act(caller);
+        });
+      },
+    };
+  }
+
   async #enterKeys(): Promise<void> {
     const { rows } = this.projections;
     const total = rows.entering;
@@ -452,7 +476,7 @@ export class Service {
     erasing.run(signal).catch(sayFailed);
     redacting.run(signal).catch(sayFailed);
     this.embeddings.run(signal).catch(sayFailed);
-    this.jobs.endCutOff().catch(sayFailed);
+    this.jobs.takeUp((work) => this.#begunAgain(work)).catch(sayFailed);
     this.scheduler.run(signal).catch(sayFailed);
     this.intervalRules.run(signal).catch(sayFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);

@@ -188,7 +188,7 @@ describe('a job', () => {
   });
 });
 
-test('long work that was asked for is on record: it outlasts a start, and what that cut off has failed', async () => {
+test('long work that was asked for is on record: it outlasts a start, and what that cut off is begun again or has failed', async () => {
   const disk = new MemoryDisk();
   const settings = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/store' };
   const first = await StoreWorld.open(settings, { disk });
@@ -200,7 +200,13 @@ test('long work that was asked for is on record: it outlasts a start, and what t
     { ...ended, kind: 'ingest', onDrain: 'wait', run: () => new Promise(() => undefined) },
     ann,
   );
-  await vi.waitFor(() => expect([...first.service.projections.jobs.works()]).toHaveLength(2));
+  const ops = tenantlessCaller('ops', 'admin', 'http');
+  const { ended: never } = first.service.jobs.start(
+    { ...ended, kind: 'compaction', onDrain: 'wait', run: () => new Promise<number>(() => undefined) },
+    ops,
+  );
+  void never;
+  await vi.waitFor(() => expect([...first.service.projections.jobs.works()]).toHaveLength(3));
   await first.close();
 
   const second = await StoreWorld.open(settings, { disk });
@@ -214,6 +220,13 @@ test('long work that was asked for is on record: it outlasts a start, and what t
     ]),
   );
   expect([...service.projections.jobs.works()][0]!.run).toMatchObject({ result: { rows: 3 }, work: { kind: 'graph' } });
+  await vi.waitFor(() =>
+    expect([...service.projections.jobs.works()].at(-1)!.run).toMatchObject({
+      state: 'done',
+      attempt: 2,
+      result: { segments: 0 },
+    }),
+  );
   expect(() => service.jobs.cancel(view.id, ann)).toThrow('it is done');
   for (const other of [
     { ...ann, principal: 'bob' },
@@ -222,6 +235,6 @@ test('long work that was asked for is on record: it outlasts a start, and what t
     expect(seenBy(other)).toEqual([]);
     expect(() => service.jobs.find(view.id, other)).toThrow('no such job');
   }
-  expect(seenBy(tenantlessCaller('ops', 'admin', 'http'))).toHaveLength(2);
+  expect(seenBy(ops)).toHaveLength(3);
   await second.close();
 });

@@ -2,13 +2,14 @@
  * Long work that callers started, in one list: the caller, the progress, and a way to cancel it. A job runs within an invocation
  * of its own, which its starter has entered, so that it is admitted, recorded and waited for as any other; here are only its
  * turn, its progress and its cancellation. Progress is memory; the beginning and the end of work that somebody asked for are entries, so
- * that a start knows them: work that it finds begun was cut off. Nothing of any row is in the list.
+ * that a start knows them: work that it finds begun was cut off, and is begun again where that takes nothing but its record. Nothing of any
+ * row is in the list.
  *
  *   queued -> running -> done | failed | cancelled
  */
 import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
-import type { RunRecord, Work, WorkRecord } from '../../projections/jobs/job.ts';
+import { attemptsMax, type RunRecord, type Work, type WorkRecord } from '../../projections/jobs/job.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
@@ -64,6 +65,8 @@ export interface JobLane {
 export interface JobSpec<T> {
   /** A new one where it has none. */
   readonly id?: string;
+  /** The first one unless said otherwise. */
+  readonly attempt?: number;
   readonly kind: JobKind;
   readonly about?: string;
   readonly unit: JobUnit;
@@ -83,8 +86,10 @@ export interface StartedJob<T> {
 
 /** Kinds that are on record elsewhere, or that every start does again by itself. */
 const unrecorded: ReadonlySet<JobKind> = new Set(['scheduled', 'rebuild', 'embedding']);
-/** The reason of work that an end of the process cut off: its request is gone, and asks again. */
+/** The reason of work that an end of the process cut off and that nothing but its request can begin: it is gone, and asks again. */
 const cutOff = 'cut_off';
+/** Work that is begun again is on record as queued, and takes its turn. */
+const againLane: JobLane = { runningMax: 1 };
 
 /** Jobs that have ended can be asked for while there are not more of them. */
 const endedMax = 2_000;
@@ -93,8 +98,16 @@ interface Job {
   /** The only part that leaves this file. */
   readonly view: { -readonly [K in keyof JobView]: JobView[K] };
   readonly caller: Pick<Caller, 'credential' | 'tenant' | 'principal' | 'path'>;
+  readonly attempt: number;
   readonly ending: AbortController;
   readonly onDrain: 'wait' | 'cancel';
+}
+
+/** How work that was cut off is begun again. */
+export interface BegunAgain {
+  /** Rejects with REL_ACL where whoever asked for it has lost the right to. */
+  within(act: (caller: Caller) => Promise<Json>): Promise<unknown>;
+  run(work: JobWork): Promise<Json>;
 }
 
 interface Waiting {
@@ -133,7 +146,7 @@ export class JobRunner {
   /** Throws REL_UNAVAILABLE while the store drains. Within the caller's invocation, which must last as long as the job. */
   start<T>(spec: JobSpec<T>, { credential, tenant, principal, path }: Caller): StartedJob<T> {
     if (this.#draining) throw draining();
-    const { kind, about = null, unit, onDrain } = spec;
+    const { kind, about = null, unit, onDrain, attempt = 1 } = spec;
     const view: Job['view'] = {
       id: spec.id ?? this.#parts.newId(),
       kind,
@@ -150,7 +163,8 @@ export class JobRunner {
       code: null,
       result: null,
     };
-    const job: Job = { view, caller: { credential, tenant, principal, path }, ending: new AbortController(), onDrain };
+    const caller = { credential, tenant, principal, path };
+    const job: Job = { view, caller, attempt, ending: new AbortController(), onDrain };
     this.#jobs.set(view.id, job);
     return { view, ended: this.#run(spec, job) };
   }
@@ -169,13 +183,42 @@ export class JobRunner {
     return [...earlier, ...own].reverse();
   }
 
-  /** Work that an earlier process has begun and not ended has failed. */
-  async endCutOff(): Promise<void> {
-    for (const { run, path } of this.#parts.recorded()) {
+  /**
+   * Work that an earlier process has begun and not ended is begun again, one after the other; where that is not to be, or was tried often
+   * enough, it has failed.
+   */
+  async takeUp(again: (work: WorkRecord) => BegunAgain | null): Promise<void> {
+    const begun: (readonly [WorkRecord, BegunAgain])[] = [];
+    for (const found of this.#parts.recorded()) {
+      const { run } = found;
       if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
-      const work = { ...run.work, finished: String(this.#parts.now()) };
-      await this.#parts.record({ ...run, state: 'failed', reason: cutOff, work }, { path });
+      const how = again(found);
+      if (how === null) await this.#endCutOff(found, cutOff);
+      else if (run.attempt >= attemptsMax) await this.#endCutOff(found, 'too_many_attempts');
+      else begun.push([found, how]);
     }
+    for (const [found, how] of begun) await this.#beginAgain(found, how);
+  }
+
+  async #beginAgain(found: WorkRecord, { within, run: perform }: BegunAgain): Promise<void> {
+    const { id, attempt, work } = found.run;
+    const { kind, about, unit } = viewOf(found);
+    try {
+      await within((caller) => {
+        const named = about === null ? {} : { about };
+        const of = { id, kind, unit, ...named, attempt: attempt + 1, lane: againLane, onDrain: 'cancel' } as const;
+        return this.start({ ...of, run: perform, resultOf: (result) => result }, caller).ended;
+      });
+    } catch (error) {
+      // Its end is on record where it has begun; one that the drain keeps from beginning is for the next start.
+      if (!(error instanceof ServiceError)) this.#parts.warn(`the ${work.kind} ${id} has failed: ${String(error)}`);
+      else if (!this.#jobs.has(id) && error.code !== 'REL_UNAVAILABLE') await this.#endCutOff(found, error.code);
+    }
+  }
+
+  async #endCutOff({ run, path }: WorkRecord, reason: string): Promise<void> {
+    const work = { ...run.work, finished: String(this.#parts.now()) };
+    await this.#parts.record({ ...run, state: 'failed', reason, work }, { path });
   }
 
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
@@ -258,7 +301,7 @@ export class JobRunner {
   }
 
   /** A disk that is full keeps nobody from reading: work that can not be put on record is in memory alone, and the operator hears of it. */
-  async #record({ view, caller }: Job, state: JobState): Promise<void> {
+  async #record({ view, caller, attempt }: Job, state: JobState): Promise<void> {
     const { id, kind, about, unit, queuedAt, startedAt, finishedAt, code, result } = view;
     if (unrecorded.has(kind)) return;
     const { principal, credential, tenant, path } = caller;
@@ -269,7 +312,7 @@ export class JobRunner {
       job: null,
       group: null,
       state,
-      attempt: 1,
+      attempt,
       due: String(queuedAt),
       basis: String(startedAt ?? queuedAt),
       alerts: 0,

@@ -6,7 +6,7 @@ import type { Clock } from '../../clock.ts';
 
 /** A rest takes so many times the slice before it. */
 const restShare = 8;
-/** A slice that took longer may have waited for something: no more of it counts. */
+/** The most that counts of one slice: a longer one may have waited for something. */
 const countedMsMax = 10;
 /** Callers ask while the last request is no older. */
 const askingMs = 50;
