@@ -1,4 +1,5 @@
 /** Scorers of texts and accounts: worked examples, references, and planted accounts among as many that look alike. */
+import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishSteps } from '../../../finish-steps.ts';
 import { coordinationOf } from '../../../../src/planner/functions/domain/scorers/coordinated-amplification.ts';
@@ -196,4 +197,19 @@ test('accounts of one writer are a cluster, and candidates elsewhere have reason
   expect(clusters.filter(({ cluster }) => cluster === 'bot0').map(({ nodeId }) => nodeId)).toEqual(expect.arrayContaining(bots));
   const [found, ...others] = await store.rows("SELECT * FROM CROSS_PLATFORM_ACCOUNT('few')");
   expect([found!['nodeId'], found!['handle'], others]).toEqual(['few2', 'fewwords', []]);
+});
+
+test("a text of one piece has VADER's own score", () => {
+  const { SentimentIntensityAnalyzer: vader } = createRequire(import.meta.url)('vader-sentiment') as {
+    readonly SentimentIntensityAnalyzer: { polarity_scores(text: string): { readonly compound: number } };
+  };
+  const words = (
+    'the GOOD, bad!! never so this great least at kind of sort of not very VERY but BUT hardly "nice" (sad) :) :( ?? horrible?!? ' +
+    "isn't love hate. a I the bomb yeah right fucking !!!glad without terrible, dreadful.,"
+  ).split(' ');
+  const random = new TestRandom(5);
+  for (let round = 0; round < 300; round++) {
+    const text = [...random.fill(new Uint8Array(1 + (round % 12)))].map((at) => words[at % words.length]).join(' ');
+    expect(finishSteps(sentimentOf(text)).compound ?? 0, text).toBe(vader.polarity_scores(text).compound);
+  }
 });

@@ -1,6 +1,7 @@
 /**
  * Sentiment by VADER: words, rules and constants are those of the package `vader-sentiment`, which is loaded with its first use. It is made
- * for sentences and compares each word with each, so a long text is given to it in pieces, and a word no longer than any that it knows.
+ * for sentences, so a long text is given to it in pieces, and a word no longer than any that it knows. It finds the words between signs by
+ * writing every word with every sign: here they are found without that, and its rules are asked about each.
  */
 import { createRequire } from 'node:module';
 import type { Steps } from '../../../graph/steps.ts';
@@ -23,12 +24,11 @@ export function* sentimentOf(text: string, wordsMax = 0): Steps<Sentiment> {
   let sum = 0;
   let count = 0;
   for (const piece of piecesOf(text)) {
-    const written = readable(piece);
-    const { compound, isKnown } = score(written);
-    if (isKnown) {
+    const { compound, known } = score(readable(piece));
+    if (known.length > 0) {
       sum += compound;
       count++;
-      for (const word of written.split(/\s+/)) if (words.size < wordsMax && score(word).isKnown) words.add(plain(word));
+      for (const word of known) if (words.size < wordsMax) words.add(plain(word));
     }
     yield;
   }
@@ -62,10 +62,47 @@ function readable(piece: string): string {
 const glad = new Set('😍❤🥰😊😀😃😄😁🙂🎉👏👍💖😂');
 const sorry = new Set('😢😭💔👎😡😠🤮🙁😞😱');
 
-function score(text: string): { readonly compound: number; readonly isKnown: boolean } {
-  const { pos, neg, compound } = vader().polarity_scores(text);
-  // Its shares have three digits: a known word is more than that of any piece.
-  return { compound, isKnown: pos > 0 || neg > 0 };
+function score(text: string): { readonly compound: number; readonly known: readonly string[] } {
+  const found = new Set(text.replaceAll(marks, '').split(/\s/));
+  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, found)] : []));
+  const capitals = tokens.filter((token) => isCapital.test(token)).length;
+  const sentence: Sentence = { words_and_emoticons: tokens, is_cap_diff: capitals > 0 && capitals < tokens.length };
+  const { SentimentIntensityAnalyzer: rules } = vader();
+  let valences: number[] = [];
+  const known: string[] = [];
+  for (const [i, token] of tokens.entries()) {
+    valences = rules.sentiment_valence(0, sentence, token, i, valences);
+    if (valences[i] === 0) continue;
+    const isWeakened = token.toLowerCase() === 'kind' && tokens[i + 1]?.toLowerCase() === 'of';
+    if (isWeakened || strengthens(token.toLowerCase())) valences[i] = 0;
+    else known.push(token);
+  }
+  return { compound: rules.score_valence(rules.but_check(tokens, valences), text).compound, known };
+}
+
+const marks = /[!"#$%&'()*+,-./:;<=>?@[\\\]^_`{|}~]/g;
+const signs = [...'.!?,;:-\'"'.split(''), '!!', '!!!', '??', '???', '?!?', '!?!', '?!?!', '!?!?'];
+const isCapital = /^[^a-z]*[A-Z]+[^a-z]*$/;
+
+/** The word within one sign before it or behind it. */
+function bareOf(token: string, found: ReadonlySet<string>): string {
+  if (found.has(token)) return token;
+  for (const sign of signs) {
+    const bare = token.endsWith(sign) ? token.slice(0, -sign.length) : token.startsWith(sign) ? token.slice(sign.length) : '';
+    if (bare.length > 1 && found.has(bare)) return bare;
+  }
+  return token;
+}
+
+/** By word that has a value of its own, whether it counts for what it strengthens alone. */
+const strengthening = new Map<string, boolean>();
+function strengthens(word: string): boolean {
+  let known = strengthening.get(word);
+  if (known === undefined) {
+    const { pos, neg } = vader().SentimentIntensityAnalyzer.polarity_scores(word);
+    strengthening.set(word, (known = pos === 0 && neg === 0));
+  }
+  return known;
 }
 
 function plain(word: string): string {
@@ -73,12 +110,24 @@ function plain(word: string): string {
   return letters.toLowerCase();
 }
 
+interface Sentence {
+  readonly words_and_emoticons: readonly string[];
+  /** Some words are in capitals, and others not. */
+  readonly is_cap_diff: boolean;
+}
+
 interface Vader {
-  polarity_scores(text: string): { readonly pos: number; readonly neg: number; readonly compound: number };
+  readonly SentimentIntensityAnalyzer: {
+    polarity_scores(text: string): { readonly pos: number; readonly neg: number };
+    /** Appends the value of one word as those around it make it. */
+    sentiment_valence(valence: 0, sentence: Sentence, word: string, index: number, valences: number[]): number[];
+    but_check(words: readonly string[], valences: number[]): number[];
+    score_valence(valences: readonly number[], text: string): { readonly compound: number };
+  };
 }
 
 const require = createRequire(import.meta.url);
-let analyzer: Vader | undefined;
+let loaded: Vader | undefined;
 function vader(): Vader {
-  return (analyzer ??= (require('vader-sentiment') as { readonly SentimentIntensityAnalyzer: Vader }).SentimentIntensityAnalyzer);
+  return (loaded ??= require('vader-sentiment') as Vader);
 }
