@@ -173,6 +173,7 @@ export const aims = {
   'jobs.read-p99': rough(share('point read, p99: while two jobs run / while none does', 1.5)),
   'screening.p95': { text: 'a name against a list of 20,000, p95', unit: 'ms', better: 'smaller', wanted: 10 },
   'resolve.p95': { text: 'a person among 100,000 resolved, p95', unit: 'ms', better: 'smaller', wanted: 25 },
+  'resolve.ingest': share('rows taken in: time with identifiers / without', 1.3),
   'resolve.all': { text: '100,000 persons clustered, one core', unit: 's', better: 'smaller', wanted: 120 },
   'trace.p95': { text: 'money over 5 hops, 1M transfers, p95', unit: 'ms', better: 'smaller', wanted: 300 },
   'geofence.sqlite': times('places within a distance, 1M, a hundred found: time of SQLite’s R*Tree / ours', 1),
