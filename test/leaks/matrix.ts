@@ -17,7 +17,7 @@ import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
 import { type Heard, routeName } from './lab.ts';
 import { referenceRows, references } from './reference.ts';
-import { adminRows, bodyless, dataRows, type RouteRow, sentTo, sessionRows } from './routes.ts';
+import { adminRows, bodyless, dataRows, type Probe, type RouteRow, sentTo, sessionRows } from './routes.ts';
 import { type Shape, shapes } from './shapes.ts';
 import { govern } from './governed.ts';
 import { openStage, type Regime, type Stage } from './stage.ts';
@@ -40,7 +40,7 @@ export interface Figures {
 
 /** How much of the matrix is asked. */
 export interface Extent {
-  /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
+  /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all routes by somebody. */
   readonly everything: boolean;
   /** These shapes, conversations and routes by every adversary, and no others. */
   readonly only?: ReadonlySet<string>;
@@ -243,13 +243,13 @@ export class Matrix {
     }
   }
 
-  /** The first adversary takes all routes, the others a tenth of them each. */
+  /** The first adversary takes all routes, the others a tenth of them each; of its probes, each takes a third. */
   async #routes(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent, turn: number): Promise<void> {
     const share = <T extends readonly [route: string, row: unknown]>(rows: readonly T[]): readonly T[] =>
       rows.filter(([route], i) => extent.only?.has(route) ?? (extent.everything || turn === 0 || i % 10 === turn % 10));
     for (const [route, row] of share(Object.entries(dataRows))) {
       const methods = route.startsWith('GET ') && route !== 'GET /watch/stream' ? ['GET', 'HEAD'] : [route.split(' ')[0]!];
-      for (const [i, probe] of row.probes.entries()) {
+      for (const [i, probe] of probesOf(row, extent)) {
         for (const method of methods) {
           const heard: Heard[] = [];
           for (const stage of pair) {
@@ -277,7 +277,7 @@ export class Matrix {
       }
     }
     for (const [route, row] of share(Object.entries(adminRows))) {
-      for (const [i, probe] of row.probes.entries()) {
+      for (const [i, probe] of probesOf(row, extent)) {
         const cell = `${adversary.name} × ${route} × probe ${i}`;
         const onData = await both(pair, (stage) => stage.lab.ask(sentTo(route, probe, stage, adversary)));
         await this.#equal(`${cell} on the data listener`, pair, onData, row, adversary);
@@ -360,6 +360,13 @@ async function warm(stage: Stage, asked: readonly Shape[]): Promise<void> {
 /** Each is asked by one adversary in sixteen, and by the others under the next seeds. */
 const takes = ({ everything, only }: Extent, name: string, index: number): boolean =>
   only?.has(name) ?? (everything || hasTurn(index, 16));
+
+/** Of a route that is asked, a third of its probes in turn, and those that both worlds go on with. */
+function probesOf({ probes }: RouteRow, { everything, only }: Extent): [number, Probe][] {
+  const all = [...probes.entries()];
+  if (everything || only !== undefined) return all;
+  return all.filter(([i, { after }]) => after !== undefined || hasTurn(i, Math.min(3, probes.length)));
+}
 
 const takesShape = (extent: Extent, adversary: Adversary, index: number): boolean =>
   takes(extent, shapes[index]!.name, index + adversaries.indexOf(adversary));
