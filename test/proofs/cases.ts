@@ -47,7 +47,7 @@ export class Cases {
   }
 
   /** All sizes, all leaves, all earlier sizes up to `sizeMax`; then rows, branches and held heads here and there. */
-  async *good(sizeMax: number, more: number): AsyncGenerator<Case> {
+  async *good(sizeMax: number, more: number, seed = 1): AsyncGenerator<Case> {
     for (let size = 1; size <= sizeMax; size++) {
       for (let leaf = 0; leaf < size; leaf++) yield this.#case(`leaf ${leaf} of ${size}`, await this.#prove(leaf, size));
       for (let from = 1; from <= size; from++) {
@@ -55,7 +55,7 @@ export class Cases {
         yield this.#case(`${from} in ${size}`, grown, { head: await this.#world.headAt(from) });
       }
     }
-    const dice = new Dice(1);
+    const dice = new Dice(seed);
     for (let i = 0; i < more; i++) yield await this.#any(dice, `good ${i}`);
   }
 

@@ -3,13 +3,15 @@ import { expect, test } from 'vitest';
 import { StoreWorld } from '../doors/http/store-world.ts';
 import { connected, relationalSecret } from '../doors/relational/relational-client.ts';
 import { seedBase } from '../runner/seed.ts';
+import { tell } from '../runner/tell.ts';
+import { whole } from '../runner/turn.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { checkBalances } from './balances.ts';
 import { anomalies } from './checker.ts';
 import { fill, noCounts, Numbers, standing, tables, work } from './clients.ts';
 import type { Transacted } from './history.ts';
 
-const wanted = 2_000;
+const wanted = whole ? 2_000 : 800;
 
 test(`${wanted} transactions of 8 and 16 clients`, { timeout: 300_000 }, async () => {
   const world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
@@ -47,6 +49,7 @@ test(`${wanted} transactions of 8 and 16 clients`, { timeout: 300_000 }, async (
     );
     const instants = await checkBalances(own, problems, 100);
     await own.end();
+    tell(`${wanted} transactions, seed ${seedBase} (npm run txn)`);
     expect(problems).toEqual([]);
     expect(instants).toBeGreaterThan(100);
     expect(counts.committed).toBeGreaterThan(wanted / 5);
