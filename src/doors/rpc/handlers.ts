@@ -10,23 +10,27 @@ import type {
   ServerWritableStream,
 } from '@grpc/grpc-js';
 import type { Action } from '../../governance/gate-contract.ts';
+import { BeginTurns } from '../frame/strangers.ts';
 import { RpcCall, type RpcDependencies } from './call.ts';
 import { statusOf } from './status.ts';
 
 export class Handlers {
   readonly #parts: RpcDependencies;
   readonly #door: string;
+  /** Calls are refused in portions: those of a connection that ends, or whose records were written at once, are many. */
+  readonly #refusals: BeginTurns;
 
   constructor(parts: RpcDependencies, door: string) {
     this.#parts = parts;
     this.#door = door;
+    this.#refusals = new BeginTurns(parts.clock, () => new Promise((resolve) => setImmediate(resolve)));
   }
 
   readonly unary =
     <Q, R>(action: Action, run: (call: RpcCall, request: Q) => Promise<R>): handleUnaryCall<Q, R> =>
     (raw, reply) => {
       const call = new RpcCall(this.#parts, this.#door, raw);
-      void answerUnary(call, action, () => run(call, raw.request), reply);
+      void this.#answerUnary(call, action, () => run(call, raw.request), reply);
     };
 
   readonly clientStreaming =
@@ -36,7 +40,7 @@ export class Handlers {
     ): handleClientStreamingCall<Q, R> =>
     (raw, reply) => {
       const call = new RpcCall(this.#parts, this.#door, raw);
-      void answerUnary(call, action, () => run(call, raw), reply);
+      void this.#answerUnary(call, action, () => run(call, raw), reply);
     };
 
   readonly serverStreaming =
@@ -46,7 +50,7 @@ export class Handlers {
     ): handleServerStreamingCall<Q, R> =>
     (stream) => {
       const call = new RpcCall(this.#parts, this.#door, stream);
-      void answerStream(call, action, stream, () => run(call, stream.request, stream));
+      void this.#answerStream(call, action, stream, () => run(call, stream.request, stream));
     };
 
   readonly duplex =
@@ -56,30 +60,41 @@ export class Handlers {
     ): handleBidiStreamingCall<Q, R> =>
     (stream) => {
       const call = new RpcCall(this.#parts, this.#door, stream);
-      void answerStream(call, action, stream, () => run(call, stream));
+      void this.#answerStream(call, action, stream, () => run(call, stream));
     };
-}
 
-async function answerUnary<R>(call: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
-  try {
-    call.enter();
-    reply(null, await run());
-  } catch (error) {
-    reply(statusOf(await call.refusal(error, action), call.id));
+  async #answerUnary<R>(call: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
+    try {
+      call.enter();
+      reply(null, await run());
+    } catch (error) {
+      const refusal = await call.refusal(error, action);
+      this.#refuse(() => reply(statusOf(refusal, call.id)));
+    }
   }
-}
 
-async function answerStream<Q, R>(
-  call: RpcCall,
-  action: Action,
-  stream: ServerWritableStream<Q, R> | ServerDuplexStream<Q, R>,
-  run: () => Promise<void>,
-): Promise<void> {
-  try {
-    call.enter();
-    await run();
-    stream.end();
-  } catch (error) {
-    stream.emit('error', statusOf(await call.refusal(error, action), call.id));
+  async #answerStream<Q, R>(
+    call: RpcCall,
+    action: Action,
+    stream: ServerWritableStream<Q, R> | ServerDuplexStream<Q, R>,
+    run: () => Promise<void>,
+  ): Promise<void> {
+    try {
+      call.enter();
+      await run();
+      stream.end();
+    } catch (error) {
+      const refusal = await call.refusal(error, action);
+      this.#refuse(() => stream.emit('error', statusOf(refusal, call.id)));
+    }
+  }
+
+  #refuse(tell: () => void): void {
+    this.#refusals.next({
+      work: () => {
+        tell();
+        return 0;
+      },
+    });
   }
 }
