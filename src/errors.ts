@@ -111,6 +111,7 @@ export type ErrorReason =
   | 'several-keys'
   | 'relation-exists'
   | 'no-such-column-here'
+  | 'no-such-window'
   | 'parameter-count'
   | 'no-such-parameter'
   | 'no-conflict-key'

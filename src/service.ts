@@ -413,11 +413,11 @@ export class Service {
     const { kind, about, principal } = work;
     const perform = async ({ signal, progress }: JobWork): Promise<Json> => {
       const followed = { signal, onProgress: progress };
-      if (kind === 'backup') return { backup: (await this.backups.create(followed)).backup };
       if (kind === 'reindex') return { indexes: (await this.projections.rows.renewIndexes(about, followed))?.indexes ?? 0 };
       return { segments: (await this.columns?.compact(followed))?.segments ?? 0 };
     };
-    if (kind !== 'backup' && kind !== 'reindex' && kind !== 'compaction') return null;
+    // No backup is: every store that is restored from one finds it begun.
+    if (kind !== 'reindex' && kind !== 'compaction') return null;
     const credential = work.credential as Caller['credential'];
     return {
       run: perform,

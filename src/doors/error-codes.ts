@@ -97,6 +97,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'several-keys': '42P16',
   'relation-exists': '42P07',
   'no-such-column-here': '42P10',
+  'no-such-window': '42704',
   'parameter-count': '08P01',
   'no-such-parameter': '42P02',
   'no-conflict-key': '42P10',

@@ -46,8 +46,7 @@ function namedWindow(cursor: TokenCursor, readers: OverReaders): Window {
   const name = cursor.name('a window');
   const windows = cursor.windows ?? cursor.ahead('WINDOW', () => readWindows(cursor, readers));
   const found = windows?.get(name.toLowerCase());
-  if (found === undefined)
-    throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, place, 'no-such-column-here');
+  if (found === undefined) throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, place, 'no-such-window');
   return found;
 }
 

@@ -129,9 +129,10 @@ function holds(operator: string, operand: Value, values: readonly (Value | undef
           isArray(each) &&
           each.some((element) => {
             const asked = operand as Doc;
-            return [...asked.keys()][0]!.startsWith('$')
-              ? operators(asked, [element])
-              : isDoc(element) && matches(asked, element);
+            if ([...asked.keys()][0]!.startsWith('$')) return operators(asked, [element]);
+            // An array is a document of numbered members.
+            const members = isArray(element) ? new Map(element.map((each, i) => [String(i), each])) : element;
+            return isDoc(members) && matches(asked, members);
           }),
       );
     case '$mod': {
