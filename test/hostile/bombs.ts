@@ -26,8 +26,8 @@ const correlated = (depth: number): string =>
   `SELECT COUNT(*) AS c FROM Small s0 WHERE ${times(depth, (i) => `EXISTS (SELECT 1 FROM Small s${i + 1} WHERE s${i + 1}.n >= s${i}.n AND `)}1 = 1${')'.repeat(depth)}`;
 
 /** Queries for a value, each within the other. */
-const valued = (depth: number): string =>
-  `SELECT ${times(depth, (i) => `(SELECT MAX(s${i + 1}.n) FROM Small s${i + 1} WHERE s${i + 1}.n <= ${i === 0 ? 's0.n' : `s${i}.n`} AND s${i + 1}.n >= 0 + `)}0${')'.repeat(depth)} AS m FROM Small s0`;
+const valued = (depth: number, beside: (of: number) => string = () => 'WHERE'): string =>
+  `SELECT ${times(depth, (i) => `(SELECT MAX(s${i + 1}.n) FROM Small s${i + 1} ${beside(i + 1)} s${i + 1}.n <= ${i === 0 ? 's0.n' : `s${i}.n`} AND s${i + 1}.n >= 0 + `)}0${')'.repeat(depth)} AS m FROM Small s0`;
 
 const tables = (count: number, table: string): string => times(count, (i) => `${table} t${i}`, ', ');
 
@@ -113,6 +113,11 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
     { name: 'EXISTS, 39 around each other', sql: correlated(39), ends: [...answered, ...bounded] },
     { name: 'EXISTS, 41 around each other', sql: correlated(41), ends: refused },
     { name: 'values, 39 around each other', sql: valued(39), ends: [...answered, ...bounded] },
+    {
+      name: 'values of two tables, 30 around each other',
+      sql: valued(30, (of) => `, Small t${of} WHERE s${of}.n = t${of}.n AND`),
+      ends: [...answered, ...bounded],
+    },
     { name: 'cross join of 20 tables', sql: `SELECT COUNT(*) AS c FROM ${tables(20, 'Middle')}`, ends: bounded },
     {
       name: '20 tables, bound in WHERE',

@@ -356,3 +356,14 @@ test('the same question at the same basis gives the same rows in the same order,
   expect(await pairs('SELECT a, b FROM R JOIN L ON L.k = R.k')).toEqual(byRight);
   expect(await pairs('SELECT a, b FROM R JOIN L ON L.k = R.k LIMIT 7')).toEqual(byRight.slice(0, 7));
 });
+
+/** A plan as deep as the cube of the queries around each other would exhaust the stack of every pass behind it. */
+test.each([
+  ['one table', (n: number) => `Person p${n} WHERE`],
+  ['two tables', (n: number) => `Person p${n}, Person q${n} WHERE p${n}.id = q${n}.id AND`],
+])('39 values around each other, each of %s, are planned', async (_, from) => {
+  let value = '0';
+  for (let n = 39; n > 0; n--)
+    value = `(SELECT MAX(p${n}.age) FROM ${from(n)} p${n}.age <= p${n - 1}.age AND p${n}.age >= 0 + ${value})`;
+  expect(await store.rows(`SELECT COUNT(${value}) AS n FROM Person p0 WHERE p0.id = 'nobody'`)).toHaveLength(1);
+});

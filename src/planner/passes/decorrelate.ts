@@ -35,9 +35,16 @@ export function decorrelate(plan: LogicalPlan): LogicalPlan {
 }
 
 function joinApplies(node: PlanNode): PlanNode {
-  const own = mapInputs(node.kind === 'filter' ? sink(conjuncts(node.predicate), node.input) : node, joinApplies);
+  const sunk = node.kind === 'filter' && isOverProduct(node.input) ? sink(conjuncts(node.predicate), node.input) : node;
+  const own = mapInputs(sunk, joinApplies);
   if (own.kind === 'apply') return joinOf(own);
   return own.kind === 'filter' ? withoutMarks(own) : own;
+}
+
+/** Elsewhere conditions stay where they are. */
+function isOverProduct(node: PlanNode): boolean {
+  if (node.kind === 'apply' || node.kind === 'filter') return isOverProduct(node.input);
+  return node.kind === 'join' && node.type === 'inner' && node.leftKeys.length === 0;
 }
 
 /**
@@ -52,7 +59,9 @@ function sink(conditions: readonly Bound[], node: PlanNode): PlanNode {
   }
   if (node.kind !== 'apply') return filterBy(conditions, node);
   const width = node.input.columns.length;
-  const isBelow = (condition: Bound): boolean => [...columnsIn(condition)].every((index) => index < width);
+  // One that names a query around it would make the rows below depend on that one's.
+  const isBelow = (condition: Bound): boolean =>
+    [...columnsIn(condition)].every((index) => index < width) && !some(condition, ({ kind }) => kind === 'outer');
   const below = conditions.filter(isBelow);
   const above = conditions.filter((each) => !isBelow(each));
   return filterBy(above, below.length === 0 ? node : { ...node, input: sink(below, node.input) });
