@@ -28,6 +28,10 @@ const movedForOne = 2;
 const scratchCharacters = 2 << 20;
 let scratch = new Uint8Array(0);
 
+/** So many slots of a larger table move for each new text, instead of all in one turn; a fourth of this would do. */
+const movesSlotsFrom = 4 * 32_768;
+const slotsForOne = 8;
+
 const rowsAtOnce = 1_024;
 const hashed = new Int32Array(rowsAtOnce);
 /** Means nothing: an outcome keeps the loads of `#touch` from being dropped. */
@@ -44,6 +48,9 @@ export class TextInterner implements Dictionary {
   #offsets = new Uint32Array(64);
   /** Open addressing, four words a slot: code + 1 (0 is empty), hash, start and size in the heap: one line of the cache. */
   #slots = new Int32Array(4 * 128);
+  /** The slots before the last growth, of which those from `#rehashed` on may hold texts that the others have not yet. */
+  #earlier: Int32Array | null = null;
+  #rehashed = 0;
   /** Codes of a foreign dictionary to codes of this one, + 1. */
   readonly #foreign = new Map<Dictionary, Int32Array>();
   readonly #texts: (string | undefined)[] = [];
@@ -58,7 +65,13 @@ export class TextInterner implements Dictionary {
 
   /** Memory held, for the query's ceiling. */
   get bytes(): number {
-    return Math.min(this.#heap.length, 2 * this.#used + 1024) + this.#moved + this.#offsets.byteLength + this.#slots.byteLength;
+    return (
+      Math.min(this.#heap.length, 2 * this.#used + 1024) +
+      this.#moved +
+      this.#offsets.byteLength +
+      this.#slots.byteLength +
+      (this.#earlier?.byteLength ?? 0)
+    );
   }
 
   text(code: number): string {
@@ -175,9 +188,9 @@ export class TextInterner implements Dictionary {
   foreign(dictionary: Dictionary): Int32Array {
     let table = this.#foreign.get(dictionary);
     if (!table || table.length < dictionary.size) {
-      const grown = new Int32Array(Math.max(16, dictionary.size));
-      if (table) grown.set(table);
-      this.#foreign.set(dictionary, (table = grown));
+      const larger = new Int32Array(Math.max(16, dictionary.size));
+      if (table) larger.set(table);
+      this.#foreign.set(dictionary, (table = larger));
     }
     return table;
   }
@@ -225,6 +238,15 @@ export class TextInterner implements Dictionary {
   /** Place in `#slots` of the text, or of where it belongs. */
   #find(source: Uint8Array, start: number, end: number, hash: number): number {
     const slots = this.#slots;
+    const found = this.#findIn(slots, source, start, end, hash);
+    const earlier = this.#earlier;
+    if (slots[found] !== 0 || earlier === null) return found;
+    const before = this.#findIn(earlier, source, start, end, hash);
+    if (earlier[before] !== 0) for (let word = 0; word < 4; word++) slots[found + word] = earlier[before + word]!;
+    return found;
+  }
+
+  #findIn(slots: Int32Array, source: Uint8Array, start: number, end: number, hash: number): number {
     const heap = this.#heap;
     const mask = slots.length - 1;
     const size = end - start;
@@ -257,7 +279,8 @@ export class TextInterner implements Dictionary {
     this.#slots[slot + 1] = hash;
     this.#slots[slot + 2] = used - (end - start);
     this.#slots[slot + 3] = end - start;
-    if (this.size * 8 > this.#slots.length * this.#fill) this.#rehash();
+    if (this.#earlier !== null) this.#rehash(4 * slotsForOne);
+    if (this.size * 8 > this.#slots.length * this.#fill) this.#enlarge();
     return code;
   }
 
@@ -271,30 +294,43 @@ export class TextInterner implements Dictionary {
     this.#next.set(this.#heap.subarray(this.#moved, to), this.#moved);
     this.#moved = to;
     if (!isFull) return;
-    this.#heap = this.#next.length < used ? grown(this.#next, used * 2) : this.#next;
+    this.#heap = this.#next.length < used ? enlarged(this.#next, used * 2) : this.#next;
     this.#words = new DataView(this.#heap.buffer);
     this.#next = null;
     this.#moved = 0;
   }
 
-  #rehash(): void {
-    const old = this.#slots;
-    const slots = new Int32Array(old.length * 2);
+  #enlarge(): void {
+    if (this.#earlier !== null) this.#rehash(this.#earlier.length);
+    this.#earlier = this.#slots;
+    this.#rehashed = 0;
+    this.#slots = new Int32Array(this.#slots.length * 2);
+    if (this.#earlier.length < movesSlotsFrom) this.#rehash(this.#earlier.length);
+  }
+
+  /** Moves what so many more words of the earlier slots hold. */
+  #rehash(words: number): void {
+    const earlier = this.#earlier!;
+    const slots = this.#slots;
     const mask = slots.length - 1;
-    for (let from = 0; from < old.length; from += 4) {
-      if (old[from] === 0) continue;
-      let slot = (old[from + 1]! << 2) & mask;
-      while (slots[slot] !== 0) slot = (slot + 4) & mask;
-      slots[slot] = old[from]!;
-      slots[slot + 1] = old[from + 1]!;
-      slots[slot + 2] = old[from + 2]!;
-      slots[slot + 3] = old[from + 3]!;
+    const end = Math.min(earlier.length, this.#rehashed + words);
+    for (let from = this.#rehashed; from < end; from += 4) {
+      const number = earlier[from]!;
+      if (number === 0) continue;
+      let slot = (earlier[from + 1]! << 2) & mask;
+      // One that was looked for meanwhile is there already.
+      while (slots[slot] !== 0 && slots[slot] !== number) slot = (slot + 4) & mask;
+      slots[slot] = number;
+      slots[slot + 1] = earlier[from + 1]!;
+      slots[slot + 2] = earlier[from + 2]!;
+      slots[slot + 3] = earlier[from + 3]!;
     }
-    this.#slots = slots;
+    this.#rehashed = end;
+    if (end === earlier.length) this.#earlier = null;
   }
 }
 
-function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+function enlarged(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(length);
   larger.set(bytes);
   return larger;

@@ -51,3 +51,17 @@ it('keeps its texts while a large heap moves to the next one', () => {
   for (let i = 0; i < 120; i++) expect(texts.codeOf(text(i))).toBe(i);
   expect(texts.text(119)).toBe(text(119));
 });
+
+it('finds every text while a large table of slots moves to the next one', () => {
+  const texts = new TextInterner();
+  const count = 150_000;
+  for (let i = 0; i < count; i++) {
+    expect(texts.ofText(`t${i}`) === i).toBe(true);
+    if (i % 3 !== 0) continue;
+    // Any earlier one, moved or not, and one that is not there.
+    const before = (i * 7_919) % (i + 1);
+    expect(texts.codeOf(`t${before}`) === before && texts.ofText(`t${before}`) === before && !texts.has(`u${i}`)).toBe(true);
+  }
+  for (let i = 0; i < count; i++) if (texts.codeOf(`t${i}`) !== i) expect(`t${i}`).toBe('found');
+  expect(texts.size).toBe(count);
+});
