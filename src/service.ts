@@ -331,6 +331,7 @@ export class Service {
     this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: this.#chore });
     this.planner = new Planner({
       clock,
+      random,
       version: parts.version,
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },

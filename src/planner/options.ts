@@ -1,5 +1,5 @@
 /** The options of a planner: its limits, and the parts of the store that it may use beside the gate. */
-import type { Clock } from '../clock.ts';
+import type { Clock, Random } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
@@ -26,6 +26,8 @@ export interface PlannerLimits {
 
 export interface PlannerOptions {
   readonly clock: Clock;
+  /** What `random()` and `gen_random_uuid()` draw from; without it they are refused. */
+  readonly random?: Random;
   /** Version of this program, as recipes of exhibits name it. */
   readonly version?: string;
   readonly limits?: Partial<PlannerLimits>;

@@ -39,6 +39,7 @@ import { Plans, type ReadyPlan } from './plans/plans.ts';
 import { TurnQueue } from './run/turn-queue.ts';
 import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
 import { readSigmaRules } from './standing/sigma/read-rules.ts';
+import { Draws } from './virtual/draws.ts';
 import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
 import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
@@ -100,10 +101,15 @@ export class Planner implements PlannerDoor {
   readonly #writes: WriteFront;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #kept = new BasisCache(keptBytesMax);
+  readonly #draws: () => Draws;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
     this.#version = options.version ?? '';
+    this.#draws = () => {
+      if (options.random === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'nothing here draws random numbers');
+      return new Draws(options.random);
+    };
     this.#standing = options.standing ?? null;
     this.#jobs = options.jobs ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
@@ -419,6 +425,7 @@ export class Planner implements PlannerDoor {
         branches: reading.branches(),
         columnsOf: (view) => this.#viewColumns(view, snapshot),
         check: () => reading.checkInspects(),
+        draws: this.#draws,
       }));
   }
 

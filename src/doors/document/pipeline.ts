@@ -2,7 +2,7 @@
 import { compileFilter } from '../../planner/expressions/documents/filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/numbers.ts';
 import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
-import { eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
+import { eachInSteps, eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
 import {
   compare,
   identityOf,
@@ -125,24 +125,28 @@ function* fieldsOf(given: StoredObject, before = ''): Generator<Field> {
 interface Tree {
   readonly leaf: boolean;
   readonly inner: Map<string, Tree>;
+  /** Some path goes on below its fields. */
+  deep: boolean;
 }
 
-export type Projection = (document: StoredObject) => StoredObject;
+export type Projection = (document: StoredObject) => Steps<StoredObject>;
 
 /** Each document as `project` makes it. */
 export const projectAll =
   (project: Projection): Stage =>
   async (documents, yieldTurn) => {
     const made: StoredObject[] = [];
-    await eachInTurns(documents, yieldTurn, (document) => made.push(project(document)));
+    await eachInSteps(documents, yieldTurn, function* (document) {
+      made.push(yield* project(document));
+    });
     return made;
   };
 
 /** Fields that are kept, or left out. */
 export function* projectionOf(given: Stored | undefined): Steps<Projection> {
-  if (given === undefined) return (document) => document;
+  if (given === undefined) return unchanged;
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
-  const tree: Tree = { leaf: false, inner: new Map() };
+  const tree: Tree = { leaf: false, inner: new Map(), deep: false };
   const pace = new Pace();
   /** `_id` alone does not decide whether the projection includes or excludes. */
   let keeps: boolean | null = null;
@@ -161,13 +165,18 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
     plant(tree, field.path);
   }
   if (keeps === null) {
-    if (id === null) return (document) => document;
+    if (id === null) return unchanged;
     keeps = id.keeps;
     plant(tree, id.path);
   }
   if (keeps && id === null && !tree.inner.has('_id')) plant(tree, ['_id']);
   const kept = keeps;
-  return (document) => project(document, tree, kept);
+  return (document) => project(document, tree, kept, new Pace());
+}
+
+// oxlint-disable-next-line require-yield -- nothing is made
+function* unchanged(document: StoredObject): Steps<StoredObject> {
+  return document;
 }
 
 function mixedProjection({ path, keeps }: Field): DocumentRefusal {
@@ -183,32 +192,50 @@ function plant(tree: Tree, path: readonly string[]): void {
     if (next !== undefined && isLast) throw new DocumentRefusal(31_250, `Path collision at ${path.join('.')}`);
     if (next?.leaf)
       throw new DocumentRefusal(31_249, `Path collision at ${path.join('.')} remaining portion ${path.slice(i + 1).join('.')}`);
-    const made: Tree = next ?? { leaf: isLast, inner: new Map() };
+    const made: Tree = next ?? { leaf: isLast, inner: new Map(), deep: false };
+    if (!made.leaf) at.deep = true;
     at.inner.set(name, made);
     at = made;
   }
 }
 
-function project(object: StoredObject, tree: Tree, keeps: boolean): StoredObject {
+function* project(object: StoredObject, tree: Tree, keeps: boolean, pace: Pace): Steps<StoredObject> {
+  if (!tree.deep) return prune(object, tree, keeps);
   const made = new Map<string, Stored>();
   spend(object.size * valueCost);
   for (const [name, value] of object) {
     const branch = tree.inner.get(name);
-    const inner = branch === undefined || branch.leaf ? undefined : within(value, branch, keeps);
+    const inner = branch === undefined || branch.leaf ? undefined : yield* within(value, branch, keeps, pace);
     if (inner !== undefined) made.set(name, inner);
     else if (branch === undefined ? !keeps : branch.leaf && keeps) made.set(name, value);
+    if (pace.spend()) yield;
   }
   return made;
 }
 
+/** The same where no path goes below its fields. */
+function prune(object: StoredObject, { inner }: Tree, keeps: boolean): StoredObject {
+  const made = new Map<string, Stored>();
+  spend(object.size * valueCost);
+  for (const [name, value] of object) if (inner.has(name) === keeps) made.set(name, value);
+  return made;
+}
+
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
-function within(value: Stored, tree: Tree, keeps: boolean): Stored | undefined {
-  if (isObject(value)) return project(value, tree, keeps);
-  if (isList(value)) {
-    spend(value.length * valueCost);
-    return value.flatMap((each): Stored[] => [within(each, tree, keeps)].filter((inner) => inner !== undefined));
+function* within(value: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
+  if (isObject(value)) {
+    if (pace.spend(value.size + 1)) yield;
+    return yield* project(value, tree, keeps, pace);
   }
-  return keeps ? undefined : value;
+  if (!isList(value)) return keeps ? undefined : value;
+  spend(value.length * valueCost);
+  const made: Stored[] = [];
+  for (const each of value) {
+    if (pace.spend()) yield;
+    const inner = yield* within(each, tree, keeps, pace);
+    if (inner !== undefined) made.push(inner);
+  }
+  return made;
 }
 
 /** Stages of an aggregation behind the $match that it may begin with. */

@@ -359,7 +359,9 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
       throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
     return context.write(isById(filter) ? 1 : null, 'delete', async (reading) => {
       const [ended] = await end(context, reading, { filter, multi: false, inOrder });
-      const [value = null] = ended ? await encodeAll([project(ended.document)], reading.yieldTurn) : [];
+      const [value = null] = ended
+        ? await encodeAll([await inTurns(project(ended.document), reading.yieldTurn)], reading.yieldTurn)
+        : [];
       return { lastErrorObject: { n: ended ? 1 : 0 }, value, ok: 1 };
     });
   }
@@ -369,7 +371,8 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
     const { matched, made, upserted } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
     const before = matched[0]?.document ?? null;
     const shown = isNew ? (upserted ?? made[0] ?? null) : before;
-    const [value = null] = shown === null ? [] : await encodeAll([project(shown)], reading.yieldTurn);
+    const [value = null] =
+      shown === null ? [] : await encodeAll([await inTurns(project(shown), reading.yieldTurn)], reading.yieldTurn);
     return {
       lastErrorObject: {
         n: before === null && upserted === null ? 0 : 1,

@@ -18,6 +18,7 @@ import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/catalogue-contents.ts';
+import { Draws } from '../../planner/virtual/draws.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
 import { checkIndexed } from './create-index.ts';
 import { filledTable } from './create-table.ts';
@@ -68,8 +69,11 @@ export class Runner {
     { readonly instants: InstantStyle; readonly fields: readonly Field[] }
   >();
 
+  readonly #draws: Draws;
+
   constructor(parts: RunnerDependencies) {
     this.#parts = parts;
+    this.#draws = new Draws(parts.random);
   }
 
   get status(): TransactionStatus {
@@ -508,7 +512,7 @@ export class Runner {
 
   get #session(): Session {
     const { user, database, process, variables } = this.#parts;
-    return { user, database, process, variables };
+    return { user, database, process, variables, draws: this.#draws };
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {

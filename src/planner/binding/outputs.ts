@@ -132,7 +132,7 @@ function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }
   if (name === 'TRIM') return { label: 'btrim' };
   if (name === '_ARRAY') return { label: 'array' };
   if (name.startsWith('.')) return { label: name.slice(1) };
-  if (name === '[]') return inferLabel(given[0]!.value, catalogue);
+  if (name.startsWith('[')) return inferLabel(given[0]!.value, catalogue);
   return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamed : { label: name.toLowerCase() };
 }
 

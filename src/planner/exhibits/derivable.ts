@@ -1,6 +1,7 @@
 /** Which statements can be put on an exhibit: those whose answer follows from the log alone. */
 import { ServiceError } from '../../errors.ts';
 import type { AccessPaths, ViewRecord } from '../../projections/access-paths.ts';
+import { drawingFunctions } from '../expressions/functions/catalogue.ts';
 import { functionCalled, typesCalled } from '../functions/calls.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
@@ -21,7 +22,7 @@ export function checkDerivable(sql: string): void {
     throw new ServiceError('REL_UNPROCESSABLE', 'only the answer of a query can be derived again from the log');
   }
   if (statement.kind === 'query') checkCall(statement.query, parameters);
-  checkLookups(read(sql));
+  checkCalls(read(sql));
 }
 
 /** Replay is authorised by type: a call has to name the type that it reads. */
@@ -41,7 +42,7 @@ function checkCall(query: Query, literals: readonly Literal[]): void {
 
 /** Applies the same check to the views that it reads, which the snapshot knows. */
 export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): void {
-  for (const reading of expandViews(sql, views)) checkLookups(reading);
+  for (const reading of expandViews(sql, views)) checkCalls(reading);
 }
 
 /** Names of the types, views and functions that a statement reads, those behind views included. */
@@ -56,12 +57,12 @@ export function typesOf(sql: string, { views, catalog }: Pick<AccessPaths, 'view
 
 interface Reading {
   readonly sources: ReadonlySet<string>;
-  readonly lookups: boolean;
+  /** Why its answer does not follow from the log; null where it does. */
+  readonly beside: string | null;
 }
 
-function checkLookups({ lookups }: Reading): void {
-  if (!lookups) return;
-  throw new ServiceError('REL_UNPROCESSABLE', 'LOOKUP reads a table that is not in the log: its answer cannot be derived again');
+function checkCalls({ beside }: Reading): void {
+  if (beside !== null) throw new ServiceError('REL_UNPROCESSABLE', `${beside}: its answer cannot be derived again`);
 }
 
 /** The statement and every view that it or another of them names. */
@@ -81,12 +82,14 @@ function expandViews(sql: string, views: readonly ViewRecord[]): Reading[] {
 function read(sql: string): Reading {
   const { statement, parameters } = parseLexed(lexStatement(sql));
   const sources = new Set(statement.kind === 'query' ? typesCalled(statement.query, parameters) : []);
-  let lookups = false;
+  let beside: string | null = null;
   for (const { kind, name } of nodesOf(statement.kind === 'query' ? statement.query : null)) {
     if ((kind === 'table' || kind === 'function') && typeof name === 'string') sources.add(name);
-    if (kind === 'call' && name === 'LOOKUP') lookups = true;
+    if (kind !== 'call' || typeof name !== 'string') continue;
+    if (name === 'LOOKUP') beside = 'LOOKUP reads a table that is not in the log';
+    else if (drawingFunctions.has(name)) beside = `${name} yields another value each time`;
   }
-  return { sources, lookups };
+  return { sources, beside };
 }
 
 /** Every node of a tree. */

@@ -3,7 +3,7 @@
  * and fixed words only; values of the caller are passed as arguments.
  */
 import { AssertionError } from '../../errors.ts';
-import { type Bound, type BoundColumn, columnsIn, type CompareOp, isConstantSet, mayRaise } from './bound-expression.ts';
+import { type Bound, type BoundColumn, columnsIn, type CompareOp, isConstantSet, mayRaise, some } from './bound-expression.ts';
 import {
   both,
   cellOf,
@@ -575,6 +575,7 @@ export class KernelCode extends KernelWriter {
   #tableColumn(bound: Bound): number | null {
     if (bound.type !== 'boolean' || bound.kind === 'parameter') return null;
     if (mayRaise(bound) && bound.kind !== 'call') return null;
+    if (some(bound, isDraw)) return null;
     return this.#onlyDictionary(bound);
   }
 
@@ -598,6 +599,8 @@ export class KernelCode extends KernelWriter {
     return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
   }
 }
+
+const isDraw = (bound: Bound): boolean => bound.kind === 'call' && bound.function.draws === true;
 
 const zero: Bound = { kind: 'parameter', index: -1, type: 'integer' };
 const zeroValue: Value = { code: '0', ok: null, rep: 'int' };

@@ -123,12 +123,16 @@ export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: R
   return cast;
 }
 
-/** `x[n]`, behind its bracket. */
+/** `x[n]`, or `x[from:to]` where either may be left out, behind its bracket. */
 function readElement(cursor: TokenCursor, array: Expression, place: Location, read: Read): Expression {
-  const number = read(cursor);
-  if (cursor.key() === ':') throw cursor.notImplemented('a slice of an array');
+  const given = [argument(array)];
+  const from = cursor.key() !== ':';
+  if (from) given.push(argument(read(cursor)));
+  const isSlice = cursor.accept(':');
+  const to = isSlice && cursor.key() !== ']';
+  if (to) given.push(argument(read(cursor)));
   cursor.expect(']');
-  return { kind: 'call', name: '[]', arguments: [argument(array), argument(number)], place };
+  return { kind: 'call', name: isSlice ? `[${from ? 'from' : ''}:${to ? 'to' : ''}]` : '[]', arguments: given, place };
 }
 
 /** Texts are compared by their code points: a collation that says so, or nothing, is passed over. */

@@ -59,6 +59,8 @@ function ownFacts(bound: Bound): number {
     case 'column':
     case 'in-set':
       return variable;
+    case 'call':
+      return (bound.function.draws === true ? variable : 0) | (raises(bound) ? raising : 0);
     default:
       return raises(bound) ? raising : 0;
   }

@@ -1,6 +1,7 @@
 /** The query of a view, and the way in which its cached answer can follow the log. */
 import { ServiceError } from '../../errors.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
+import { drawingFunctions } from '../expressions/functions/catalogue.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
 import { errorAt } from '../error-location.ts';
@@ -31,9 +32,11 @@ export function parseView(sql: string): ParsedView {
   const { statement, parameters } = parseLexed(lexStatement(sql), 'wide');
   if (statement.kind !== 'query') throw new ServiceError('REL_INVALID', 'a view is a SELECT');
   const { query } = statement;
-  const cacheable = !somewhere(query, ({ kind, name }) => kind === 'call' && name === 'LOOKUP');
+  const cacheable = !somewhere(query, ({ kind, name }) => kind === 'call' && (name === 'LOOKUP' || isDrawing(name)));
   return { query, literals: parameters, maintenance: maintenanceOf(query), cacheable };
 }
+
+const isDrawing = (name: unknown): boolean => drawingFunctions.has(String(name));
 
 /** Throws where a query can't become a view: options of a single statement are no part of one. */
 export function checkViewQuery(query: Query): void {
@@ -73,7 +76,13 @@ function maintenanceOf(query: Query): Maintenance {
   if (query.orderBy.length > 0 || query.limit !== null || body.distinct || body.having !== null || body.window !== null)
     return again;
   if (body.rankBy.length > 0 || body.compute.length > 0 || body.groupingSets) return again;
-  if (somewhere(body, ({ kind, name }) => asksAgain.has(String(kind)) || (kind === 'call' && name === 'DEGREE'))) return again;
+  if (
+    somewhere(
+      body,
+      ({ kind, name }) => asksAgain.has(String(kind)) || (kind === 'call' && (name === 'DEGREE' || isDrawing(name))),
+    )
+  )
+    return again;
   const aggregates = somewhere(body.projection, ({ kind }) => kind === 'aggregate');
   if (body.groupBy.length === 0 && !aggregates) return { by: 'rows' };
   const columns = groupColumns(body);

@@ -5,6 +5,7 @@
  * refused by name.
  */
 import { ServiceError } from '../../errors.ts';
+import { drawingFunctions } from '../expressions/functions/catalogue.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
 import { errorAt } from '../error-location.ts';
@@ -84,6 +85,7 @@ const excluded: ReadonlyMap<string, string> = new Map([
 const calls: ReadonlyMap<string, string> = new Map([
   ['LOOKUP', 'lookup tables, which change without a commit'],
   ['DEGREE', 'degrees, which change with rows of other types'],
+  ...[...drawingFunctions].map((name) => [name, 'random values, which change without a commit'] as const),
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */

@@ -20,6 +20,7 @@ export function operatorOf(name: string, given: readonly string[]): ArrayOperato
   if (name === 'array') return listOf(given);
   const [a, b] = given;
   if (a === 'record' && b === undefined && (name === '.x' || name === '.n')) return fieldOf(name);
+  if (a !== undefined && name.startsWith('[') && name !== '[]') return slice(name, given);
   if (a === undefined || b === undefined || given.length > 2) return null;
   if (name === '[]') return elementAt(a, b);
   if (name === '||') return concatenate(a, b);
@@ -57,9 +58,31 @@ function fieldOf(name: '.x' | '.n'): ArrayOperator {
 function elementAt(array: string, at: string): ArrayOperator | null {
   const element = elementOf(array);
   if (element === null || (at !== 'unknown' && familyOf(at) !== 'number')) return null;
-  // The vectors of the catalogue count from 0, all else from 1.
-  const first = array === 'int2vector' || array === 'oidvector' ? 0 : 1;
+  const first = firstNumber(array);
   return { yields: element, run: () => strict(([values, n]) => (values as Value[])[Number(n) - first] ?? null) };
+}
+
+/** The vectors of the catalogue count from 0, all else from 1. */
+const firstNumber = (array: string): number => (array === 'int2vector' || array === 'oidvector' ? 0 : 1);
+
+/** `x[from:to]`, both inclusive: elements that there are not are left out. */
+function slice(name: string, [array, ...bounds]: readonly string[]): ArrayOperator | null {
+  const element = elementOf(array!);
+  const yields = element === null ? null : typeNamed(`_${element}`);
+  if (yields === null || bounds.some((type) => type !== 'unknown' && familyOf(type) !== 'number')) return null;
+  const first = firstNumber(array!);
+  const hasFrom = name.startsWith('[from');
+  const hasTo = name.endsWith('to]');
+  return {
+    yields,
+    run: () =>
+      strict((values) => {
+        const list = values[0] as Value[];
+        const from = hasFrom ? Math.max(0, Number(values[1]) - first) : 0;
+        const to = hasTo ? Number(values.at(-1)) - first + 1 : list.length;
+        return list.slice(from, Math.max(from, to));
+      }),
+  };
 }
 
 function concatenate(a: string, b: string): ArrayOperator | null {

@@ -1,7 +1,7 @@
 /** Functions and casts of the catalogue as calls of an expression. */
 import { AssertionError } from '../../errors.ts';
 import type { Cell } from '../../log/values/value.ts';
-import type { CatalogueCall, CatalogueFunctions } from '../expressions/functions/catalogue.ts';
+import { type CatalogueCall, type CatalogueFunctions, drawingFunctions } from '../expressions/functions/catalogue.ts';
 import { checkLength, type Evaluator, linear } from '../expressions/functions/scalar-function.ts';
 import { cellMaker, columnType } from './cells.ts';
 import { type CatalogueFunction, type FunctionContext, functionOf, setFunctions } from './functions.ts';
@@ -86,15 +86,15 @@ function functionCall(of: CatalogueFunction, given: readonly string[]): Catalogu
         : of.yields === 'second'
           ? takes[1]!
           : of.yields;
-  return once(`${of.name}(${String(given)})`, () =>
-    callOf(given, setOfArrays(of) ? '_text' : of.isSet ? `_${yields}` : yields, (context) => {
-      const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
-      return (values) => {
-        const cast = values.map((value, i) => casts[i]!(value));
-        return !of.takesNull && cast.includes(null) ? null : of.run(context, cast, takes);
-      };
-    }),
-  );
+  const wire = setOfArrays(of) ? '_text' : of.isSet ? `_${yields}` : yields;
+  const run = (context: FunctionContext): ((values: readonly Value[]) => Value) => {
+    const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
+    return (values) => {
+      const cast = values.map((value, i) => casts[i]!(value));
+      return !of.takesNull && cast.includes(null) ? null : of.run(context, cast, takes);
+    };
+  };
+  return once(`${of.name}(${String(given)})`, () => callOf(given, wire, run, drawingFunctions.has(of.name.toUpperCase())));
 }
 
 /** There are no arrays of arrays: a set of them is one of their texts. */
@@ -127,6 +127,7 @@ function callOf(
   given: readonly string[],
   wire: string,
   run: (context: FunctionContext) => (values: readonly Value[]) => Value,
+  draws = false,
 ): CatalogueCall {
   const type = columnType(wire);
   return {
@@ -137,6 +138,7 @@ function callOf(
       yields: type,
       cost: linear,
       raises: true,
+      draws,
       takesNull: true,
       evaluate: () => {
         throw new AssertionError('a function of the catalogue is asked within one');

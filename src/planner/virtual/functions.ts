@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { type CatalogueContents, indexOf, type Table } from './catalogue-contents.ts';
+import type { Draws } from './draws.ts';
 import type { CatalogueNames } from './names.ts';
 import { listKeyWords, quotedName } from '../expressions/quoted-name.ts';
 import { formatText } from '../expressions/functions/text-format.ts';
@@ -17,6 +18,7 @@ import { compare, detailsOf, elementOf, quotedElement, textOf, typesByOid, type 
 export interface FunctionContext {
   readonly facts: CatalogueContents;
   readonly names: CatalogueNames;
+  readonly draws: Draws;
 }
 
 export interface CatalogueFunction {
@@ -422,6 +424,12 @@ const functions: readonly CatalogueFunction[] = [
   plain('strpos(text, text) int4', (_, text, what) => (text.includes(what) ? [...text.split(what, 1)[0]].length + 1 : 0)),
   plain('split_part(text, text, int4) text', (_, text, by, n) => text.split(by)[n - 1] ?? ''),
   plain('abs(float8) float8', (_, value) => Math.abs(value)),
+  plain('random() float8', ({ draws }) => draws.number()),
+  plain('setseed(float8) void', ({ draws }, from: number) => {
+    draws.seed(from);
+    return '';
+  }),
+  plain('gen_random_uuid() uuid', ({ draws }) => draws.uuid()),
 ];
 
 /** The groups of a match, or the match where its pattern has none. */

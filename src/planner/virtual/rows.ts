@@ -7,6 +7,7 @@ import type { Catalogue } from '../expressions/functions/scalar-function.ts';
 import type { VirtualRead } from '../logical-plan.ts';
 import { cellMaker } from './cells.ts';
 import { type CatalogueContents, factsOf, type ViewColumns } from './catalogue-contents.ts';
+import type { Draws } from './draws.ts';
 import type { FunctionContext } from './functions.ts';
 import type { Cells } from './row-maker.ts';
 import { CatalogueNames, owner } from './names.ts';
@@ -21,6 +22,8 @@ export interface VirtualRequest {
   readonly columnsOf: ViewColumns;
   /** Throws where the caller may know nothing of types. */
   readonly check: () => void;
+  /** Random numbers for a statement without a session. */
+  readonly draws: () => Draws;
 }
 
 /** The catalogue as one caller sees it. */
@@ -42,7 +45,7 @@ const nobody: Session = {
   },
 };
 
-export function seenCatalogue({ session, snapshot, branches, columnsOf, check }: VirtualRequest): SeenCatalogue {
+export function seenCatalogue({ session, snapshot, branches, columnsOf, check, draws }: VirtualRequest): SeenCatalogue {
   const facts = factsOf(session ?? nobody, snapshot, branches, columnsOf, check);
   const names = new CatalogueNames(facts);
   function* rows({ relation: path, columns, among }: VirtualRead): Iterable<readonly Cell[]> {
@@ -53,7 +56,16 @@ export function seenCatalogue({ session, snapshot, branches, columnsOf, check }:
     for (const cells of findRows(relation, facts, among) ?? relation.cells(facts))
       yield makers.map(({ name, other, make }) => make(cells[name] ?? other));
   }
-  return { isCatalogue: true, facts, names, rows };
+  let own = session?.draws;
+  return {
+    isCatalogue: true,
+    facts,
+    names,
+    rows,
+    get draws() {
+      return (own ??= draws());
+    },
+  };
 }
 
 /** Finds rows by the first column whose values select them. */

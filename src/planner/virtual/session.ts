@@ -1,4 +1,5 @@
 /** The session that the catalogue describes, where its door knows more than the caller. */
+import type { Draws } from './draws.ts';
 
 /** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
 export type InstantStyle = 'timestamptz' | 'int8';
@@ -8,6 +9,8 @@ export interface Session {
   readonly database: string;
   readonly process: number;
   readonly variables: SessionVariables;
+  /** Its random numbers, where it outlives a statement. */
+  readonly draws?: Draws;
 }
 
 export interface SessionVariables {

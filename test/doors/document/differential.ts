@@ -195,7 +195,7 @@ export async function difference(seed: number): Promise<string | null> {
   const project = allAtOnce(projectionOf(new Map(projection.paths.map((path) => [path, projection.keeps ? 1 : 0]))));
   for (const document of documents) {
     const wanted = projected(projection.paths, projection.keeps, document);
-    const made = project(stored(document));
+    const made = allAtOnce(project(stored(document)));
     if (!writeDocument(made).equals(bytes(wanted)))
       return told(`projection ${JSON.stringify(projection)}`, new Map(), document, textOf(made), textOf(stored(wanted)));
   }

@@ -67,6 +67,9 @@ test.each([
     'null true false',
   ],
   ['SELECT id FROM A ORDER BY id LIMIT (1+1) OFFSET 1+1', '3 4'],
+  ["SELECT (ARRAY[1,2,3])[2:3], ('{a,b,c}'::text[])[:2], (ARRAY[1,2,3])[2:], (ARRAY[1,2])[:]", '2,3 a,b 2,3 1,2'],
+  ['SELECT (ARRAY[1,2,3])[0:1], (ARRAY[1,2,3])[3:9], (ARRAY[1,2,3])[3:2], (ARRAY[1,2])[NULL:2]', '1 3  null'],
+  ["SELECT (string_to_array(s || ',x', ','))[id:id + 1] FROM A WHERE id < 3 ORDER BY id", 'a,x x'],
   ['SELECT id FROM A ORDER BY id OFFSET (SELECT COUNT(*) FROM B) LIMIT NULL', '5 6'],
   ['SELECT id FROM A ORDER BY id LIMIT 1.5', '1 2'],
   ['SELECT id FROM A ORDER BY id FETCH FIRST ROW ONLY', '1'],
@@ -319,4 +322,41 @@ test.each([
   const sql = `SELECT ${nested} AS v FROM A WHERE id = 1`;
   if (expected === null) expect(await stateOf(client.query(sql))).toBe('42803');
   else expect((await client.query<{ v: string }>(sql)).rows[0]?.v).toBe(expected);
+});
+
+test('random() is drawn for each row, and again for each statement', async () => {
+  const drawn = await client.query<{ r: number }>('SELECT random() AS r FROM generate_series(1, 1000)');
+  const numbers = drawn.rows.map(({ r }) => r);
+  expect(new Set(numbers).size).toBe(1000);
+  expect(numbers.every((each) => each >= 0 && each < 1)).toBe(true);
+  expect(numbers.filter((each) => each < 0.5).length).toBeGreaterThan(300);
+  const [again] = (await client.query<{ r: number }>('SELECT random() AS r')).rows;
+  expect(numbers).not.toContain(again!.r);
+});
+
+test('what a name stands for is drawn once, wherever the name is read', async () => {
+  const { rows } = await client.query(
+    'SELECT x.r = x.r AS own, x.r < 0.5 AS low FROM (SELECT random() AS r FROM generate_series(1, 1000)) x WHERE x.r < 0.5',
+  );
+  expect(rows.length).toBeLessThan(700);
+  expect(rows.every(({ own, low }) => own && low)).toBe(true);
+  const texts = await client.query("SELECT DISTINCT s || random() FROM A a, generate_series(1, 50) WHERE s = 'a'");
+  expect(texts.rows).toHaveLength(100);
+});
+
+test('a seed gives the same numbers again, in this session', async () => {
+  const six = async (): Promise<unknown[]> => {
+    await client.query('SELECT setseed(0.25)');
+    return (await client.query('SELECT id, random() AS r FROM A ORDER BY random(), id')).rows;
+  };
+  expect(await six()).toEqual(await six());
+  expect(await stateOf(client.query('SELECT setseed(1.5)'))).toBe('22023');
+});
+
+test('a random uuid is one of version 4, and may be the key of a row', async () => {
+  await client.query('CREATE TABLE Drawn (id text PRIMARY KEY, n int)');
+  await client.query('INSERT INTO Drawn (id, n) VALUES (gen_random_uuid(), 1), (gen_random_uuid(), 2)');
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM Drawn');
+  expect(new Set(rows.map(({ id }) => id)).size).toBe(2);
+  for (const { id } of rows) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });

@@ -197,6 +197,9 @@ export function predicateOf(scope: Scope, depth: number): Expr {
     // SQLite has no aggregate in the conditions that they are written as there.
     quantified: scope.around && scope.subquery && depth > 0 && !scope.leaves.some((leaf) => leaf.kind === 'aggregate') ? 5 : 0,
     call: scope.wide && depth > 0 ? 5 : 0,
+    'distinct-from': scope.wide ? 5 : 0,
+    'row-compare': scope.wide && depth > 0 ? 4 : 0,
+    'row-in': scope.wide && depth > 0 ? 3 : 0,
     between: 8,
     like: 8,
     column: 8,
@@ -234,6 +237,25 @@ export function predicateOf(scope: Scope, depth: number): Expr {
     }
     case 'call':
       return callOf(scope, 'boolean', depth)!;
+    case 'distinct-from': {
+      const type = anyType(choices);
+      const left = expressionOf(scope, type, depth - 1);
+      const right = choices.chance(15) ? nullLiteral(type) : besideOf(scope, type, depth - 1);
+      return { ...boolean, kind, left, right, negated };
+    }
+    case 'row-compare': {
+      const left = rowOf(scope, depth);
+      const right = left.map(({ type }) => besideOf(scope, type, depth - 1));
+      return { ...boolean, kind, op: choices.of(compareOps), left, right };
+    }
+    case 'row-in': {
+      const row = rowOf(scope, depth);
+      const among = Array.from({ length: choices.between(1, 3) }, () => ({
+        kind: 'row' as const,
+        cells: row.map(({ type }) => (choices.chance(12) ? nullLiteral(type) : literal(choices, type))),
+      }));
+      return { ...boolean, kind, row, among, negated };
+    }
     case 'between': {
       const type = choices.of(orderedTypes);
       const operand = expressionOf(scope, type, depth - 1);
@@ -253,6 +275,11 @@ export function predicateOf(scope: Scope, depth: number): Expr {
     case 'literal':
       return choices.chance(30) ? nullLiteral('boolean') : literal(choices, 'boolean');
   }
+}
+
+function rowOf(scope: Scope, depth: number): Expr[] {
+  const { choices } = scope;
+  return Array.from({ length: choices.of([2, 2, 3]) }, () => expressionOf(scope, choices.of(orderedTypes), depth - 1));
 }
 
 function comparisonOf(scope: Scope, depth: number): Expr {
@@ -278,11 +305,13 @@ export function anyType(choices: Choices): Type {
 export function aggregateOf(scope: Scope, type: Type, rows: number): Expr | null {
   const { choices } = scope;
   const distinct = choices.chance(25);
+  const filter = scope.wide && choices.chance(15) ? predicateOf({ ...scope, subquery: null, around: null }, 1) : null;
   const made = (name: AggregateName, operand: Expr | null, facts: Facts): Expr => ({
     kind: 'aggregate',
     function: name,
     operand,
     distinct: distinct && operand !== null && (scope.distinctSums || (name !== 'sum' && name !== 'avg')),
+    filter,
     type: facts.type,
     size: facts.size,
     grain: facts.grain,

@@ -57,6 +57,7 @@ function* ofNode(node: Node): Generator<string> {
     case 'aggregate':
       yield node.operand === null ? 'count(*)' : node.function;
       if (node.distinct) yield 'distinct aggregate';
+      if (node.filter) yield 'aggregate of some rows';
       return;
     case 'arithmetic':
     case 'compare':
@@ -78,6 +79,7 @@ function* ofNode(node: Node): Generator<string> {
     case 'in-query':
     case 'between':
     case 'like':
+    case 'distinct-from':
     case 'is-null':
       yield node.negated ? `not ${node.kind}` : node.kind;
       return;
@@ -169,6 +171,11 @@ export function expectedFeatures(features: Features): string[] {
 const wide: readonly string[] = [
   ...Object.keys(calls).map((name) => `call ${name}`),
   ...['sum', 'count', 'min', 'max', 'rank', 'dense_rank'].map((name) => `window ${name}`),
+  'distinct-from',
+  'not distinct-from',
+  'row-compare',
+  'row-in',
+  'aggregate of some rows',
   'exists',
   'not exists',
   'scalar-query',

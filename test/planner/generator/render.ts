@@ -179,6 +179,18 @@ function text(expression: Expr, context: Context): string {
       return context.dialect === 'annals' ? 'now()' : String(context.now);
     case 'compare':
       return `(${of(expression.left)} ${expression.op} ${of(expression.right)})`;
+    case 'distinct-from': {
+      const { left, right, negated } = expression;
+      if (context.dialect === 'sqlite') return `(${of(left)} IS ${negated ? '' : 'NOT '}${of(right)})`;
+      return `(${of(left)} IS ${not(expression)}DISTINCT FROM ${of(right)})`;
+    }
+    case 'row-compare':
+      return `(${rowText(expression.left, of)} ${expression.op} ${rowText(expression.right, of)})`;
+    case 'row-in': {
+      const rows = expression.among.map(({ cells }) => rowText(cells, of)).join(', ');
+      const list = context.dialect === 'sqlite' ? `VALUES ${rows}` : rows;
+      return `(${rowText(expression.row, of)} ${not(expression)}IN (${list}))`;
+    }
     case 'logic':
       return `(${of(expression.left)} ${expression.op.toUpperCase()} ${of(expression.right)})`;
     case 'not':
@@ -220,11 +232,14 @@ function text(expression: Expr, context: Context): string {
       return `(CASE${operand} ${branches}${expression.otherwise ? ` ELSE ${of(expression.otherwise)}` : ''} END)`;
     }
     case 'aggregate': {
-      const { operand, distinct } = expression;
-      return `${expression.function.toUpperCase()}(${distinct ? 'DISTINCT ' : ''}${operand ? of(operand) : '*'})`;
+      const { operand, distinct, filter } = expression;
+      const where = filter ? ` FILTER (WHERE ${of(filter)})` : '';
+      return `${expression.function.toUpperCase()}(${distinct ? 'DISTINCT ' : ''}${operand ? of(operand) : '*'})${where}`;
     }
   }
 }
+
+const rowText = (cells: readonly Expr[], of: (each: Expr) => string): string => `(${cells.map(of).join(', ')})`;
 
 const opposites = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' } as const;
 

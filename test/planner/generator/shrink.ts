@@ -52,7 +52,7 @@ const plain: Readonly<Record<string, object>> = {
   timestamp: { value: 0n, size: Number.POSITIVE_INFINITY, grain: 0 },
 };
 
-const optional = new Set(['select.where', 'select.having', 'query.limit', 'query.asOf', 'case.otherwise']);
+const optional = new Set(['select.where', 'select.having', 'query.limit', 'query.asOf', 'case.otherwise', 'aggregate.filter']);
 
 /** Lists that must not become empty. */
 function leastOf(node: TreeNode, name: string): number {

@@ -41,6 +41,20 @@ export type Expr =
   | ({ readonly kind: 'shift'; readonly operand: Expr; readonly days: number } & Facts)
   | ({ readonly kind: 'now' } & Facts)
   | ({ readonly kind: 'compare'; readonly op: CompareOp; readonly left: Expr; readonly right: Expr } & Facts)
+  | ({ readonly kind: 'distinct-from'; readonly left: Expr; readonly right: Expr; readonly negated: boolean } & Facts)
+  /** Rows of as many expressions, in pairs of one type. */
+  | ({
+      readonly kind: 'row-compare';
+      readonly op: CompareOp;
+      readonly left: readonly Expr[];
+      readonly right: readonly Expr[];
+    } & Facts)
+  | ({
+      readonly kind: 'row-in';
+      readonly row: readonly Expr[];
+      readonly among: readonly RowNode[];
+      readonly negated: boolean;
+    } & Facts)
   | ({ readonly kind: 'logic'; readonly op: 'and' | 'or'; readonly left: Expr; readonly right: Expr } & Facts)
   | ({ readonly kind: 'not'; readonly operand: Expr } & Facts)
   | ({ readonly kind: 'is-null'; readonly operand: Expr; readonly negated: boolean } & Facts)
@@ -86,7 +100,14 @@ export type Expr =
       /** Null is COUNT(*). */
       readonly operand: Expr | null;
       readonly distinct: boolean;
+      /** Rows that it takes; absent: all. */
+      readonly filter?: Expr | null;
     } & Facts);
+
+export interface RowNode {
+  readonly kind: 'row';
+  readonly cells: readonly Expr[];
+}
 
 export interface Branch {
   readonly kind: 'branch';

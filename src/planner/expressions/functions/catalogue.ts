@@ -12,6 +12,9 @@ export interface CatalogueCall {
   readonly wire: string;
 }
 
+/** Names of calls that yield another value each time: no answer with one follows from the log alone. */
+export const drawingFunctions: ReadonlySet<string> = new Set(['RANDOM', 'SETSEED', 'GEN_RANDOM_UUID']);
+
 export interface CatalogueFunctions {
   /** Finds a function by name in lower case and types of arguments; null: none takes these. */
   call(name: string, given: readonly string[]): CatalogueCall | null;

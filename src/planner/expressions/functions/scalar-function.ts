@@ -36,6 +36,8 @@ export interface Signature {
   readonly searching?: (rules: SearchRules) => Evaluator;
   /** The evaluator of a function that reads the caller's catalogue; replaces `evaluate`. */
   readonly inCatalogue?: (catalogue: Catalogue) => Evaluator;
+  /** Another value at each call: it is called for each row, and never moved. */
+  readonly draws?: boolean;
   /** The function can fail on some cells. */
   readonly raises?: boolean;
   /** The function is called with NULL arguments too; without this NULL yields NULL. */
