@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
-import { HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
+import { BeginTurns, HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
 import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
 import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from './graph/bolt-client.ts';
@@ -265,4 +265,27 @@ test('while the server drains, whoever connects is told so in the words of the p
     'close',
     expect.stringContaining('<Code>ServiceUnavailable</Code>'),
   ]);
+});
+
+test('short work waits for one round, however much long work stands before it, and long work for no more', async () => {
+  const clock = { ...systemClock, monotonicMs: () => 0 };
+  let endRound = (): void => undefined;
+  const turns = new BeginTurns(clock, () => new Promise((resolve) => (endRound = resolve)), 100);
+  const begun: string[] = [];
+  const work = (name: string, isShort: boolean): void =>
+    turns.next({
+      isShort,
+      work() {
+        begun.push(name);
+        return 100;
+      },
+    });
+  for (let i = 0; i < 50; i++) work(`long ${i}`, false);
+  for (let i = 0; i < 3; i++) work(`short ${i}`, true);
+  for (let i = 0; i < 6; i++) {
+    endRound();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(begun.slice(1)).toEqual(['short 0', 'long 1', 'short 1', 'long 2', 'short 2', 'long 3']);
+  expect(begun).toHaveLength(7);
 });

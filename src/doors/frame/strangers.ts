@@ -62,18 +62,22 @@ const aheadMax = 64;
 
 /** Pending work. `work` does the next piece and returns its bytes. */
 export interface InLine {
+  /** Little waits: one request at most. */
+  readonly isShort?: boolean;
   work(): number;
 }
 
 /**
  * Begins the work of many connections in portions, one per turn of the event loop, so that other work runs in between. Work that
- * arrives while a turn has room begins at once.
+ * arrives while a turn has room begins at once. Short work does not wait behind all that is long: each has every second place.
  */
 export class BeginTurns {
   readonly #clock: Clock;
   readonly #nextRound: () => Promise<void>;
   readonly #bytesMax: number;
-  readonly #waiting: InLine[] = [];
+  readonly #short: InLine[] = [];
+  readonly #long: InLine[] = [];
+  #shortIsNext = true;
   #left = 0;
   #untilMs = 0;
   #isOpen = false;
@@ -86,7 +90,7 @@ export class BeginTurns {
   }
 
   next(one: InLine): void {
-    this.#waiting.push(one);
+    (one.isShort === true ? this.#short : this.#long).push(one);
     if (!this.#isOpen) this.#open();
     if (!this.#isRunning) this.#run();
   }
@@ -100,28 +104,37 @@ export class BeginTurns {
 
   readonly #end = (): void => {
     this.#isOpen = false;
-    if (this.#waiting.length === 0) return;
+    if (this.#short.length + this.#long.length === 0) return;
     this.#open();
     this.#run();
   };
+
+  #next(): InLine | undefined {
+    const isShort = this.#short.length > 0 && (this.#shortIsNext || this.#long.length === 0);
+    this.#shortIsNext = !isShort;
+    return (isShort ? this.#short : this.#long).shift();
+  }
 
   #run(): void {
     this.#isRunning = true;
     try {
       for (let i = 0; i < inOneGo && this.#left > 0 && this.#clock.monotonicMs() <= this.#untilMs; i++)
-        this.#left -= this.#waiting.shift()?.work() ?? 0;
+        this.#left -= this.#next()?.work() ?? 0;
     } finally {
       this.#isRunning = false;
     }
   }
 }
 
+/** An input of no more bytes is short. */
+const shortBytes = 256;
+
 /** Every request line tells a version behind a slash; those of another major version end their connection. */
 const versionBytes = Buffer.from('/1.');
 
 /** The end of the bytes in which no more than `requestsAtOnce` requests begin. */
 function portionEnd(bytes: Buffer): number {
-  if (bytes.length <= 256) return bytes.length;
+  if (bytes.length <= shortBytes) return bytes.length;
   const most = bytes.subarray(0, knownPortionBytes);
   let at = 0;
   for (let i = 0; i < requestsAtOnce; i++) {
@@ -154,6 +167,10 @@ class PendingInput implements InLine {
     // Node lets its parser read the socket directly until it has a listener that is not Node's own.
     socket.on('data', this.#onData).on('end', this.#onEnd).on('resume', this.#onResume);
     socket.off('data', this.#parse).off('end', this.#parseEnd);
+  }
+
+  get isShort(): boolean {
+    return this.#held === null || this.#held.length <= shortBytes;
   }
 
   /** From now on it uses the turns of known clients. */

@@ -372,13 +372,22 @@ export function readNumber(given: string, text: string): number {
   const template = templateOf(text);
   if (template.scientific || template.roman)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'TO_NUMBER with EEEE or RN is not implemented');
-  const plain = given.replaceAll(/[,\s]/g, '');
-  const found = /^[^\d.+<-]*([-+<])?[^\d.]*(\d*)(?:\.(\d*))?([-+>])?/.exec(plain)!;
+  const found = /^[^\d.+<-]*([-+<])?[^\d.]*([\d,\s]*)(?:\.([\d,\s]*))?([-+>])?/.exec(given)!;
   const [, sign, digits = '', part = '', behind] = found;
-  const whole = digits.slice(0, template.before + template.power);
-  const rest = template.point ? part.slice(0, template.behind) : '';
+  const whole = firstDigits(digits, template.before + template.power);
+  const rest = template.point ? firstDigits(part, template.behind) : '';
   if (whole === '' && rest === '') throw invalid('the text is not a number', 'text-form');
   const value = Number(`${whole || '0'}.${rest || '0'}`) / 10 ** template.power;
   const negative = sign === '-' || behind === '-' || (sign === '<' && behind === '>');
   return finite(negative ? -value : value);
+}
+
+/** The first digits of a text of digits, commas and spaces, which may be a million characters where a template names few. */
+function firstDigits(text: string, most: number): string {
+  let found = '';
+  for (let i = 0; i < text.length && found.length < most; i++) {
+    const code = text.charCodeAt(i);
+    if (code >= 0x30 && code <= 0x39) found += text[i]!;
+  }
+  return found;
 }
