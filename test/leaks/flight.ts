@@ -1,5 +1,6 @@
 /** What the Flight door says: its methods, called as the server calls them. Tickets and handles are noise: what they open is heard. */
 import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
+import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/rpc/flight-messages.ts';
 import { flightService } from '../../src/doors/rpc/flight-service.ts';
@@ -64,6 +65,7 @@ export const flightConversations: readonly Conversation[] = [
         ...partsOf(stage),
         isDraining: () => false,
         outboxes: new Outboxes(),
+        endings: new RpcConnections(partsOf(stage).clock).endings,
         version: '0',
       });
       const methods = implementation as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;

@@ -1,5 +1,6 @@
 /** What the gRPC door says: its methods, called as the server calls them, about rows, types and branches of others. */
 import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
+import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { annalsService } from '../../src/doors/rpc/annals-service.ts';
@@ -93,6 +94,7 @@ export const grpcConversations: readonly Conversation[] = [
         ...partsOf(stage),
         isDraining: () => false,
         outboxes: new Outboxes(),
+        endings: new RpcConnections(partsOf(stage).clock).endings,
         watch: stage.lab.service.watch,
         bodyLimitBytes: 1 << 20,
       };

@@ -15,8 +15,9 @@ export async function* arrivals<M>(
   for (let lagMs = 0; ; ) {
     const sinceMs = clock.monotonicMs();
     const came = new AbortController();
-    const late = clock.sleep(pace.graceMs - lagMs, came.signal).then((): never => {
-      throw new ServiceError('REL_TIMEOUT', 'the messages of the call did not arrive in time');
+    const late = clock.sleep(pace.graceMs - lagMs, came.signal).then(() => {
+      if (!came.signal.aborted) throw new ServiceError('REL_TIMEOUT', 'the messages of the call did not arrive in time');
+      return { done: true, value: undefined } as const;
     });
     // The one that loses the race may still reject.
     late.catch(() => undefined);

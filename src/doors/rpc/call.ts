@@ -12,6 +12,7 @@ import { basicCredential, checkOrganization } from '../frame/credentials.ts';
 import { recordRefusal, type DoorDependencies } from '../frame/door-dependencies.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
+import type { BeginTurns } from '../frame/strangers.ts';
 import type { Outboxes } from './outboxes.ts';
 import type { SentMessage } from './values.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
@@ -19,6 +20,7 @@ import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-ter
 export interface RpcDependencies extends DoorDependencies {
   readonly isDraining: () => boolean;
   readonly outboxes: Outboxes;
+  readonly endings: BeginTurns;
 }
 
 /** Members that calls of every kind have. */
@@ -47,7 +49,11 @@ export class RpcCall {
     this.id = parts.ids.next();
     this.#door = door;
     this.#call = call;
-    call.on('cancelled', () => this.#gone.abort());
+    const work = (): number => {
+      this.#gone.abort();
+      return 0;
+    };
+    call.on('cancelled', () => parts.endings.next({ work }));
   }
 
   get signal(): AbortSignal {

@@ -10,20 +10,16 @@ import type {
   ServerWritableStream,
 } from '@grpc/grpc-js';
 import type { Action } from '../../governance/gate-contract.ts';
-import { BeginTurns } from '../frame/strangers.ts';
 import { RpcCall, type RpcDependencies } from './call.ts';
 import { statusOf } from './status.ts';
 
 export class Handlers {
   readonly #parts: RpcDependencies;
   readonly #door: string;
-  /** Calls are refused in portions: those of a connection that ends, or whose records were written at once, are many. */
-  readonly #refusals: BeginTurns;
 
   constructor(parts: RpcDependencies, door: string) {
     this.#parts = parts;
     this.#door = door;
-    this.#refusals = new BeginTurns(parts.clock, () => new Promise((resolve) => setImmediate(resolve)));
   }
 
   readonly unary =
@@ -90,7 +86,7 @@ export class Handlers {
   }
 
   #refuse(tell: () => void): void {
-    this.#refusals.next({
+    this.#parts.endings.next({
       work: () => {
         tell();
         return 0;

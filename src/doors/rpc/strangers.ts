@@ -29,9 +29,13 @@ export class RpcConnections {
   readonly #byPeer = new Map<string, Connection>();
   /** Calls begin in portions, even if many come in one read. */
   readonly turns: BeginTurns;
+  /** Calls are cancelled and refused in portions: those of a connection that ends, or whose records were written at once, are many. */
+  readonly endings: BeginTurns;
 
   constructor(clock: Clock) {
-    this.turns = new BeginTurns(clock, () => new Promise((resolve) => setImmediate(resolve)));
+    const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    this.turns = new BeginTurns(clock, nextRound);
+    this.endings = new BeginTurns(clock, nextRound);
   }
 
   admit(socket: Socket): void {

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { RpcCall, type RpcDependencies } from '../../../src/doors/rpc/call.ts';
 import { Outboxes } from '../../../src/doors/rpc/outboxes.ts';
+import { RpcConnections } from '../../../src/doors/rpc/strangers.ts';
 import type { SentMessage } from '../../../src/doors/rpc/values.ts';
 
 const bytes = 600_000;
@@ -38,6 +39,7 @@ test('messages are made while a MiB of their connection waits to be taken, whate
     clock: systemClock,
     yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
     outboxes: new Outboxes(),
+    endings: new RpcConnections(systemClock).endings,
     ids: { next: () => 'a' },
   } as unknown as RpcDependencies;
   const send = (client: Client): Promise<void> =>
