@@ -3,10 +3,10 @@
  * ingest of JSON lines, by the time that each takes.
  */
 import { Agent, request } from 'node:http';
-import neo4j from 'neo4j-driver';
 import { commandDescriptor, FlightClient, flightMessages, typeDescriptor } from '../../test/doors/rpc/flight-client.ts';
 import { GrpcClient } from '../../test/doors/rpc/grpc-client.ts';
 import { AnnalsServer } from '../annals-server.ts';
+import { boltLoad } from '../bolt-load.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
 import { cpuSeconds } from '../processes.ts';
@@ -56,22 +56,13 @@ async function byKey(
   grpc: number,
 ): Promise<void> {
   const ids = Array.from({ length: 4_096 }, (_, n) => (JSON.parse(orderJson(scramble(n) % keys)) as { id: string }).id);
-  const driver = neo4j.driver(`bolt://127.0.0.1:${bolt}`, neo4j.auth.basic('bench', secret), { maxConnectionPoolSize: askers });
   const client = new GrpcClient(world('grpc', grpc), {}, secret);
   const headers = { ...server.headers, 'content-type': 'application/json' };
   const id = (n: number): string => ids[n % ids.length]!;
   const sql = (n: number): string => `SELECT customer, amount FROM Purchase AS OF CURRENT WHERE id = '${id(n)}'`;
   const match = 'MATCH (p:Purchase {id: $id}) RETURN p.customer AS customer, p.amount AS amount';
   const ways = {
-    bolt: async () => {
-      const sessions = Array.from({ length: askers }, () => driver.session({ defaultAccessMode: neo4j.session.READ }));
-      const asked = await during(seconds, askers, async (n, i) => {
-        const { records } = await sessions[i]!.run(match, { id: id(n) });
-        if (records.length !== 1) throw new Error(`${id(n)} is not found`);
-      });
-      await Promise.all(sessions.map((session) => session.close()));
-      return asked;
-    },
+    bolt: () => boltLoad({ port: bolt, secret, connections: askers, seconds, text: match, parameters: (n) => ({ id: id(n) }) }),
     grpc: () => during(seconds, calls, async (n) => void (await client.all('Query', { sql: sql(n) }))),
     query: async () => {
       const asked = (n: number): Buffer => post('/query', headers, JSON.stringify({ sql: sql(n) }));
@@ -90,7 +81,6 @@ async function byKey(
       }
   } finally {
     client.close();
-    await driver.close();
   }
   const shape = {
     measure: 'a row by its key',
