@@ -4,9 +4,10 @@
  */
 import { Agent, request } from 'node:http';
 import { commandDescriptor, FlightClient, flightMessages, typeDescriptor } from '../../test/doors/rpc/flight-client.ts';
-import { GrpcClient } from '../../test/doors/rpc/grpc-client.ts';
+import type { GrpcClient } from '../../test/doors/rpc/grpc-client.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import { boltLoad } from '../bolt-load.ts';
+import { grpcLoad } from '../grpc-load.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
 import { cpuSeconds } from '../processes.ts';
@@ -56,14 +57,13 @@ async function byKey(
   grpc: number,
 ): Promise<void> {
   const ids = Array.from({ length: 4_096 }, (_, n) => (JSON.parse(orderJson(scramble(n) % keys)) as { id: string }).id);
-  const client = new GrpcClient(world('grpc', grpc), {}, secret);
   const headers = { ...server.headers, 'content-type': 'application/json' };
   const id = (n: number): string => ids[n % ids.length]!;
   const sql = (n: number): string => `SELECT customer, amount FROM Purchase AS OF CURRENT WHERE id = '${id(n)}'`;
   const match = 'MATCH (p:Purchase {id: $id}) RETURN p.customer AS customer, p.amount AS amount';
   const ways = {
     bolt: () => boltLoad({ port: bolt, secret, connections: askers, seconds, text: match, parameters: (n) => ({ id: id(n) }) }),
-    grpc: () => during(seconds, calls, async (n) => void (await client.all('Query', { sql: sql(n) }))),
+    grpc: () => grpcLoad({ port: grpc, secret, calls, seconds, sql }),
     query: async () => {
       const asked = (n: number): Buffer => post('/query', headers, JSON.stringify({ sql: sql(n) }));
       const { perSecond } = await load({ port: server.port, connections: askers, seconds, request: asked });
@@ -71,17 +71,13 @@ async function byKey(
     },
   } as const;
   const samples = { bolt: [] as number[], grpc: [] as number[], query: [] as number[] };
-  try {
-    for (let repeat = 0; repeat <= repeats; repeat++)
-      for (const name of ['bolt', 'grpc', 'query'] as const) {
-        const began = cpuSeconds(server.pid);
-        const asked = await ways[name]();
-        // The first round is for warming up.
-        if (repeat > 0) samples[name].push(asked / (cpuSeconds(server.pid) - began));
-      }
-  } finally {
-    client.close();
-  }
+  for (let repeat = 0; repeat <= repeats; repeat++)
+    for (const name of ['bolt', 'grpc', 'query'] as const) {
+      const began = cpuSeconds(server.pid);
+      const asked = await ways[name]();
+      // The first round is for warming up.
+      if (repeat > 0) samples[name].push(asked / (cpuSeconds(server.pid) - began));
+    }
   const shape = {
     measure: 'a row by its key',
     unit: 'requests/s',
@@ -158,15 +154,4 @@ function arrow(server: AnnalsServer, agent: Agent, sql: string): Promise<void> {
 async function lines(server: AnnalsServer, type: string, count: number): Promise<void> {
   await server.registerOrders(type);
   await server.ingest(type, orders(0, count, orderJson), count);
-}
-
-async function during(seconds: number, at: number, ask: (n: number, asker: number) => Promise<void>): Promise<number> {
-  const until = performance.now() + seconds * 1000;
-  let n = 0;
-  await Promise.all(
-    Array.from({ length: at }, async (_, asker) => {
-      while (performance.now() < until) await ask(n++, asker);
-    }),
-  );
-  return n;
 }

@@ -1,6 +1,6 @@
 /** Frames of HTTP/2 (RFC 9113) as a client that means harm would write them: by hand, since no library sends them. */
 
-const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 } as const;
+const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, window: 8, continuation: 9 } as const;
 const endHeaders = 4;
 
 export const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame('settings', 0, 0)]);
