@@ -26,7 +26,7 @@ export interface PlannerLimits {
 
 export interface PlannerOptions {
   readonly clock: Clock;
-  /** What `random()` and `gen_random_uuid()` draw from; without it they are refused. */
+  /** The source of `random()` and `gen_random_uuid()`, which are refused without it. */
   readonly random?: Random;
   /** Version of this program, as recipes of exhibits name it. */
   readonly version?: string;
