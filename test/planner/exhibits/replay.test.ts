@@ -405,6 +405,18 @@ test('a branch: what it read from its source, and what it wrote; once it is gone
   expect(await store.replay(exhibit, onDev.link.link)).toMatchObject({ match: false, reason: 'missing_segment' });
 });
 
+test('what is drawn at random is refused, behind a view too', async () => {
+  const sql = 'SELECT random() AS r FROM Person';
+  await store.run('schema', (invocation) =>
+    invocation.submit({ kind: 'create-view', name: 'Drawn', sql, refreshSecs: 60 }),
+  );
+  for (const each of [sql, 'SELECT * FROM Drawn'])
+    await expect(store.link(exhibit, { sql: each })).rejects.toMatchObject({
+      code: 'REL_UNPROCESSABLE',
+      message: 'RANDOM yields another value each time: its answer cannot be derived again',
+    });
+});
+
 test('what reads lookup tables is refused behind a view too', async () => {
   const view =
     'CREATE MATERIALIZED VIEW Named AS SELECT LOOKUP people(key) -> name AS n FROM Person REFRESH INCREMENTAL EVERY 60';
