@@ -25,7 +25,7 @@ import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
 import { JobScheduler, type PerformWorkflow } from './governance/jobs/scheduler.ts';
 import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
-import { type BegunAgain, JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
+import { type BeginAgain, JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
@@ -46,6 +46,7 @@ import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { modelsOf } from './models/http-models.ts';
 import type { PlannerContract } from './planner/planner-contract.ts';
 import { Planner } from './planner/planner.ts';
+import type { Dialect } from './planner/statement.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { TurnsBehind } from './planner/run/turns-behind.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -410,26 +411,34 @@ export class Service {
   }
 
   /** Null: only its request can begin it. */
-  #begunAgain({ run: { id, work }, path }: WorkRecord): BegunAgain | null {
-    const { kind, about, principal } = work;
-    const perform = async ({ signal, progress }: JobWork): Promise<Json> => {
+  #beginAgain({ run: { work }, path }: WorkRecord): BeginAgain | null {
+    const { kind, about, principal, statement } = work;
+    const credential = work.credential as Caller['credential'];
+    if (statement !== undefined) {
+      const { sql, purpose, token, branch } = statement;
+      const asked = { sql, purpose, dialect: statement.dialect as Dialect, graph: 'scores' } as const;
+      return async (as) => {
+        const caller = this.authenticator.absentCaller({ principal, credential, token, path, branch });
+        const request = { action: 'query', purpose, correlationId: as.id } as const;
+        return this.gate.invoke(caller, request, (invocation) => this.planner.execute(invocation, { ...asked, as }));
+      };
+    }
+    const run = async ({ signal, progress }: JobWork): Promise<Json> => {
       const followed = { signal, onProgress: progress };
       if (kind === 'reindex') return { indexes: (await this.projections.rows.renewIndexes(about, followed))?.indexes ?? 0 };
       return { segments: (await this.columns?.compact(followed))?.segments ?? 0 };
     };
     // No backup is: every store that is restored from one finds it begun.
     if (kind !== 'reindex' && kind !== 'compaction') return null;
-    const credential = work.credential as Caller['credential'];
-    return {
-      run: perform,
-      within: async (act) => {
-        const caller = this.authenticator.absentCaller({ principal, credential, token: null, path, branch: 'main' });
-        const request = { action: 'administer', purpose: null, correlationId: id } as const;
-        return this.gate.invoke(caller, request, (invocation) => {
-          invocation.describe({ template: `${kind} again` });
-          return act(caller);
-        });
-      },
+    const unit = kind === 'reindex' ? 'indexes' : 'segments';
+    const spec = { kind, unit, ...(about !== null && { about }), onDrain: 'cancel', run } as const;
+    return async (as) => {
+      const caller = this.authenticator.absentCaller({ principal, credential, token: null, path, branch: 'main' });
+      const request = { action: 'administer', purpose: null, correlationId: as.id } as const;
+      return this.gate.invoke(caller, request, (invocation) => {
+        invocation.describe({ template: `${kind} again` });
+        return this.jobs.start({ ...spec, ...as, resultOf: (result) => result }, caller).ended;
+      });
     };
   }
 
@@ -477,7 +486,7 @@ export class Service {
     erasing.run(signal).catch(sayFailed);
     redacting.run(signal).catch(sayFailed);
     this.embeddings.run(signal).catch(sayFailed);
-    this.jobs.takeUp((work) => this.#begunAgain(work)).catch(sayFailed);
+    this.jobs.takeUp((work) => this.#beginAgain(work)).catch(sayFailed);
     this.scheduler.run(signal).catch(sayFailed);
     this.intervalRules.run(signal).catch(sayFailed);
     onceAMinute(clock, signal, async () => gate.endIdle()).catch(sayFailed);

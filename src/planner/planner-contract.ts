@@ -1,4 +1,5 @@
 /** The planner as doors see it: a statement in, governed columns out. */
+import type { Again } from '../governance/jobs/job-runner.ts';
 import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
@@ -212,6 +213,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
   readonly graph?: true | 'scores' | undefined;
+  /** Of CALL … .write: it is this work on record, which was cut off. */
+  readonly as?: Again | undefined;
 }
 
 export interface PlannerContract {

@@ -238,3 +238,53 @@ test('long work that was asked for is on record: it outlasts a start, and what t
   expect(seenBy(ops)).toHaveLength(3);
   await second.close();
 });
+
+test('scores that a crash kept from being written are written by the next start, by the rights that their asker has then', async () => {
+  const disk = new MemoryDisk();
+  const settings = { SERVICE_IN_MEMORY: '', SERVICE_DATA_DIR: '/store' };
+  const first = await StoreWorld.open(settings, { disk });
+  const { service } = first;
+  const put = async (path: string, body: unknown) => expect((await first.call('POST', path, body)).status).toBeLessThan(300);
+  await put('/types', { name: 'Person', properties: { id: 'string', rank: 'number' }, primary_key: 'id' });
+  await put('/types', { name: 'Knows', properties: { id: 'string', from_id: 'string', to_id: 'string' }, primary_key: 'id' });
+  const tokens: string[] = [];
+  const ask = async (principal: string, sql: string, parameters?: readonly string[]): Promise<void> => {
+    const { json } = await first.admin('POST', '/admin/tokens', { principal });
+    tokens.push(json['id'] as string);
+    const owner = { principal, credential: 'token', token: json['id'] as string, path: null, branch: 'main' } as const;
+    const request = { action: 'query', purpose: 'test', correlationId: 'c' } as const;
+    const start = service.jobs.start.bind(service.jobs);
+    // It has begun when the process ends.
+    vi.spyOn(service.jobs, 'start').mockImplementationOnce((spec, caller) => {
+      const { view } = start({ ...spec, run: () => new Promise<never>(() => undefined) }, caller);
+      return { view, ended: Promise.resolve() as Promise<never> };
+    });
+    await service.gate.invoke(service.authenticator.absentCaller(owner), request, (invocation) =>
+      service.planner.execute(invocation, { sql, parameters, purpose: 'test', graph: true }),
+    );
+  };
+  await put('/ingest?object_type=Person', [{ id: 'a' }, { id: 'b' }]);
+  await put('/ingest?object_type=Knows', [{ id: 'k', from_id: 'a', to_id: 'b' }]);
+  const write = "CALL traverse.pageRank.write('Person', 'Knows', {writeProperty: 'rank'})";
+  await ask('ann', write);
+  await ask('bob', write);
+  await ask('cy', write.replace("'Person'", '$1'), ['Person']);
+  await vi.waitFor(() => expect([...service.projections.jobs.works()]).toHaveLength(3));
+  expect((await first.admin('DELETE', `/admin/tokens/${tokens[1]!}`)).status).toBeLessThan(300);
+  await first.close();
+
+  const second = await StoreWorld.open(settings, { disk });
+  second.service.tend();
+  const runs = () => [...second.service.projections.jobs.works()].map(({ run }) => run);
+  await vi.waitFor(() => expect(runs().every(({ work }) => work.finished !== null)).toBe(true));
+  expect(runs()).toMatchObject([
+    { state: 'done', attempt: 2, result: { rows: 2 }, work: { principal: 'ann' } },
+    { state: 'failed', attempt: 1, reason: 'REL_ACL', work: { principal: 'bob' } },
+    // Values that came apart from its text are not kept.
+    { state: 'failed', attempt: 1, reason: 'cut_off', work: { principal: 'cy' } },
+  ]);
+  expect(runs().some(({ work }) => work.statement !== undefined)).toBe(false);
+  const ranks = await second.rows('SELECT id FROM Person AS OF CURRENT WHERE rank > 0');
+  expect(ranks).toHaveLength(2);
+  await second.close();
+});

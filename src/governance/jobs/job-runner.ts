@@ -9,7 +9,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
-import { attemptsMax, type RunRecord, type Work, type WorkRecord } from '../../projections/jobs/job.ts';
+import { attemptsMax, type RunRecord, type Work, type WorkRecord, type WorkStatement } from '../../projections/jobs/job.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
@@ -74,6 +74,8 @@ export interface JobSpec<T> {
   readonly lane?: JobLane;
   /** A drain waits for promised jobs and cancels those that can be started again. */
   readonly onDrain: 'wait' | 'cancel';
+  /** The statement that the work is of, where a start may run it again. */
+  readonly statement?: Pick<WorkStatement, 'sql' | 'dialect' | 'purpose'>;
   run(work: JobWork): Promise<T>;
   /** Counts and references to keep on record: no text of any row. */
   resultOf?(result: T): Json;
@@ -99,16 +101,16 @@ interface Job {
   readonly view: { -readonly [K in keyof JobView]: JobView[K] };
   readonly caller: Pick<Caller, 'credential' | 'tenant' | 'principal' | 'path'>;
   readonly attempt: number;
+  readonly statement: WorkStatement | null;
   readonly ending: AbortController;
   readonly onDrain: 'wait' | 'cancel';
 }
 
-/** How work that was cut off is begun again. */
-export interface BegunAgain {
-  /** Rejects with REL_ACL where whoever asked for it has lost the right to. */
-  within(act: (caller: Caller) => Promise<Json>): Promise<unknown>;
-  run(work: JobWork): Promise<Json>;
-}
+/** Under which id, as which attempt and in which lane work is begun again. */
+export type Again = Required<Pick<JobSpec<unknown>, 'id' | 'attempt' | 'lane'>>;
+
+/** Begins work that was cut off. Rejects with REL_ACL where whoever asked for it has lost the right to. */
+export type BeginAgain = (as: Again) => Promise<unknown>;
 
 interface Waiting {
   readonly job: Job;
@@ -144,9 +146,11 @@ export class JobRunner {
   }
 
   /** Throws REL_UNAVAILABLE while the store drains. Within the caller's invocation, which must last as long as the job. */
-  start<T>(spec: JobSpec<T>, { credential, tenant, principal, path }: Caller): StartedJob<T> {
+  start<T>(spec: JobSpec<T>, asker: Caller): StartedJob<T> {
     if (this.#draining) throw draining();
+    const { credential, tenant, principal, path, tokenId, branch } = asker;
     const { kind, about = null, unit, onDrain, attempt = 1 } = spec;
+    const statement = spec.statement === undefined ? null : { ...spec.statement, token: tokenId, branch };
     const view: Job['view'] = {
       id: spec.id ?? this.#parts.newId(),
       kind,
@@ -164,7 +168,7 @@ export class JobRunner {
       result: null,
     };
     const caller = { credential, tenant, principal, path };
-    const job: Job = { view, caller, attempt, ending: new AbortController(), onDrain };
+    const job: Job = { view, caller, attempt, statement, ending: new AbortController(), onDrain };
     this.#jobs.set(view.id, job);
     return { view, ended: this.#run(spec, job) };
   }
@@ -187,8 +191,8 @@ export class JobRunner {
    * Work that an earlier process has begun and not ended is begun again, one after the other; where that is not to be, or was tried often
    * enough, it has failed.
    */
-  async takeUp(again: (work: WorkRecord) => BegunAgain | null): Promise<void> {
-    const begun: (readonly [WorkRecord, BegunAgain])[] = [];
+  async takeUp(again: (work: WorkRecord) => BeginAgain | null): Promise<void> {
+    const begun: (readonly [WorkRecord, BeginAgain])[] = [];
     for (const found of this.#parts.recorded()) {
       const { run } = found;
       if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
@@ -200,15 +204,10 @@ export class JobRunner {
     for (const [found, how] of begun) await this.#beginAgain(found, how);
   }
 
-  async #beginAgain(found: WorkRecord, { within, run: perform }: BegunAgain): Promise<void> {
+  async #beginAgain(found: WorkRecord, begin: BeginAgain): Promise<void> {
     const { id, attempt, work } = found.run;
-    const { kind, about, unit } = viewOf(found);
     try {
-      await within((caller) => {
-        const named = about === null ? {} : { about };
-        const of = { id, kind, unit, ...named, attempt: attempt + 1, lane: againLane, onDrain: 'cancel' } as const;
-        return this.start({ ...of, run: perform, resultOf: (result) => result }, caller).ended;
-      });
+      await begin({ id, attempt: attempt + 1, lane: againLane });
     } catch (error) {
       // Its end is on record where it has begun; one that the drain keeps from beginning is for the next start.
       if (!(error instanceof ServiceError)) this.#parts.warn(`the ${work.kind} ${id} has failed: ${String(error)}`);
@@ -217,7 +216,8 @@ export class JobRunner {
   }
 
   async #endCutOff({ run, path }: WorkRecord, reason: string): Promise<void> {
-    const work = { ...run.work, finished: String(this.#parts.now()) };
+    const { statement: _, ...rest } = run.work;
+    const work = { ...rest, finished: String(this.#parts.now()) };
     await this.#parts.record({ ...run, state: 'failed', reason, work }, { path });
   }
 
@@ -301,12 +301,13 @@ export class JobRunner {
   }
 
   /** A disk that is full keeps nobody from reading: work that can not be put on record is in memory alone, and the operator hears of it. */
-  async #record({ view, caller, attempt }: Job, state: JobState): Promise<void> {
+  async #record({ view, caller, attempt, statement }: Job, state: JobState): Promise<void> {
     const { id, kind, about, unit, queuedAt, startedAt, finishedAt, code, result } = view;
     if (unrecorded.has(kind)) return;
     const { principal, credential, tenant, path } = caller;
     const textOf = (instant: bigint | null): string | null => (instant === null ? null : String(instant));
     const times = { started: textOf(startedAt), finished: textOf(finishedAt) };
+    const again = statement === null || finishedAt !== null ? {} : { statement };
     const run = {
       id,
       job: null,
@@ -319,7 +320,7 @@ export class JobRunner {
       reason: code,
       missed: 0,
       result,
-      work: { kind, about, unit, principal, credential, tenant, ...times },
+      work: { kind, about, unit, principal, credential, tenant, ...times, ...again },
     } as const;
     try {
       await this.#parts.record(run, { path });

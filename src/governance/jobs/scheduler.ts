@@ -23,6 +23,7 @@ import { type Caller, tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { JobLane, JobRunner, JobWork } from './job-runner.ts';
 import { dueAfter, dueAt, lateNs, nextDue } from './schedule.ts';
+import { Slices } from './slices.ts';
 
 /** The effects of a run. */
 export interface JobEffect {
@@ -106,13 +107,6 @@ export interface JobSchedulerDependencies {
   readonly parallelMax: number;
 }
 
-/** Long work a slice a turn. */
-interface Slices {
-  isOver(): boolean;
-  next(): Promise<void>;
-  finish<T>(steps: Generator<undefined, T, void>): Promise<T>;
-}
-
 interface Timed {
   readonly record: JobRecord;
   readonly due: bigint | null;
@@ -121,7 +115,6 @@ interface Timed {
 /** The loop looks at the clock this often at least: it may be set. */
 const tickMsMax = 30_000;
 const restNs = 10_000_000_000n;
-const sliceMs = 1.5;
 const instantOf = (text: string | null | undefined): bigint | null => (text === null || text === undefined ? null : BigInt(text));
 const caretaker = tenantlessCaller('annals', 'operator', 'internal');
 
@@ -201,7 +194,7 @@ export class JobScheduler {
     this.#seen = null;
     const { epoch } = jobs;
     this.#epoch = epoch;
-    const turn = this.#slices();
+    const turn = new Slices(this.#parts);
     let [next, passed]: [bigint | null, number] = [null, 0];
     const places = parallelMax - this.#running.size;
     /** The longest due, as many as there are places. */
@@ -248,7 +241,7 @@ export class JobScheduler {
 
   /** Begins what is due of one job now, whatever else waits: somebody asks for it. */
   async begin(id: string): Promise<void> {
-    await this.#consider(id, this.#parts.clock.now(), this.#slices());
+    await this.#consider(id, this.#parts.clock.now(), new Slices(this.#parts));
   }
 
   /** Null: a run of the job was begun, or none will be; else when the next one is. */
@@ -295,24 +288,6 @@ export class JobScheduler {
     return timed.due;
   }
 
-  #slices(): Slices {
-    const { clock, yieldTurn } = this.#parts;
-    let began = clock.monotonicMs();
-    const isOver = (): boolean => clock.monotonicMs() - began > sliceMs;
-    const next = async (): Promise<void> => {
-      await yieldTurn();
-      began = clock.monotonicMs();
-    };
-    const finish = async <T>(steps: Generator<undefined, T, void>): Promise<T> => {
-      for (;;) {
-        const step = steps.next();
-        if (step.done === true) return step.value;
-        if (isOver()) await next();
-      }
-    };
-    return { isOver, next, finish };
-  }
-
   /** Begins a run now, beside those that are due. REL_CONFLICT while one is under way. */
   runNow(job: JobRecord): Promise<void> {
     if (job.open !== null || this.#running.has(job.id)) throw new ServiceError('REL_CONFLICT', 'a run of the job is under way');
@@ -329,7 +304,7 @@ export class JobScheduler {
     }
     if (!this.waits(job)) return;
     const now = this.#parts.clock.now();
-    const found = await this.#slices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    const found = await new Slices(this.#parts).finish(dueAt(job, now, (other) => this.#doneAt(other)));
     if (found === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
     await this.#record({ ...this.#runOf(job, found.instant, found.missed, now), state: 'cancelled', reason });
   }

@@ -83,8 +83,13 @@ export class TextSource implements StatementSource {
     return parseGraphWrite(this.#lexed, this.dialect);
   }
 
+  /** Whether values came apart from the text. */
+  get takesParameters(): boolean {
+    return this.#lexed.markers.size > 0;
+  }
+
   text(): string {
-    if (this.#lexed.markers.size > 0) {
+    if (this.takesParameters) {
       throw new ServiceError(
         'REL_INVALID',
         'this statement is stored as text and takes no parameters: write the values in place of $1',

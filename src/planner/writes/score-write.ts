@@ -1,11 +1,11 @@
 /**
  * CALL … .write: scores of a function over the graph as a column of its nodes. The function and the rows are read on one
  * snapshot, then patched in batches, as a job. A row that has gone meanwhile is left out; batches written before a job is
- * cancelled stay.
+ * cancelled stay. One that a crash cut off is run again from its statement, over what is there then.
  */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import type { JobRunner, JobSpec, JobWork } from '../../governance/jobs/job-runner.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { PutRows } from '../../projections/command.ts';
@@ -23,7 +23,12 @@ type ScoreWrite = Extract<GraphWrite, { kind: 'scores' }>;
 
 const rowsAtOnce = 1_024;
 
-export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs: JobRunner | null): Promise<Executed> {
+export interface ScoreWriteRequest extends GraphWriteRequest<ScoreWrite> {
+  /** The statement that a start may run again, and the work on record that it is then. */
+  readonly work: Partial<Pick<JobSpec<unknown>, 'id' | 'attempt' | 'lane' | 'statement'>>;
+}
+
+export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner | null): Promise<Executed> {
   const { statement, invocation, host, onKnown } = request;
   const type = String(host.literal(statement.type.slot));
   const property = String(host.literal(statement.property.slot));
@@ -34,28 +39,29 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
     throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.place);
   checkProperty(definition, property, statement);
   onKnown();
-  const found = new Scored();
-  const computedFrom = new Set<string>();
-  await host.read({
-    query: scoredRows(statement, type, snapshot),
-    part: 'scores',
-    found,
-    snapshot,
-    onPlan: ({ reads }) => {
-      for (const { type: read, columns } of reads) {
-        const masks = snapshot.masksOf(read);
-        const masked = columns.find((name) => masks.has(name));
-        if (masked !== undefined) throw maskedColumn(read, masked);
-        if (read === type) for (const name of columns) computedFrom.add(name);
-      }
-    },
-  });
-  invocation.describe({ action: 'ingest' });
-  const put = patcher({ definition, property, found, computedFrom: [...computedFrom], door: invocation.caller.door });
   const written = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
-  const run = async (work: { readonly signal: AbortSignal; progress(done: number, total: number): void }): Promise<void> => {
+  const run = async ({ signal, progress }: Pick<JobWork, 'signal' | 'progress'>): Promise<void> => {
+    const found = new Scored();
+    const computedFrom = new Set<string>();
+    await host.read({
+      query: scoredRows(statement, type, snapshot),
+      part: 'scores',
+      found,
+      snapshot,
+      signal,
+      onPlan: ({ reads }) => {
+        for (const { type: read, columns } of reads) {
+          const masks = snapshot.masksOf(read);
+          const masked = columns.find((name) => masks.has(name));
+          if (masked !== undefined) throw maskedColumn(read, masked);
+          if (read === type) for (const name of columns) computedFrom.add(name);
+        }
+      },
+    });
+    invocation.describe({ action: 'ingest' });
+    const put = patcher({ definition, property, found, computedFrom: [...computedFrom], door: invocation.caller.door });
     for (let first = 0; first < found.rows; first += rowsAtOnce) {
-      work.signal.throwIfAborted();
+      signal.throwIfAborted();
       const outcome = await invocation.submit(put(first), { sync: request.sync, waits: true });
       const [refused] = outcome.errors.filter(({ code }) => code !== 'REL_CONFLICT');
       if (refused !== undefined) throw new ServiceError(refused.code as 'REL_ACL', refused.detail);
@@ -63,15 +69,15 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
       if (written.first === 0n) written.first = outcome.systemFrom;
       if (outcome.accepted > 0) written.last = outcome.systemFromLast;
       written.durability = outcome.durability;
-      work.progress(Math.min(first + rowsAtOnce, found.rows), found.rows);
+      progress(Math.min(first + rowsAtOnce, found.rows), found.rows);
     }
   };
   if (jobs === null) await run({ signal: new AbortController().signal, progress: () => undefined });
-  else
-    await jobs.start(
-      { kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run, resultOf: () => ({ rows: written.rows }) },
-      invocation.caller,
-    ).ended;
+  else {
+    const spec = { kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run } as const;
+    const resultOf = () => ({ rows: written.rows });
+    await jobs.start({ ...spec, ...request.work, resultOf }, invocation.caller).ended;
+  }
   const facts = { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
   const { rows, first, last, durability } = written;
   return {

@@ -43,6 +43,9 @@ export interface WriteFrontDependencies {
   executionOf(plan: LogicalPlan, query: Query, asked: StatementSource, snapshot: GovernedSnapshot): Execution;
 }
 
+/** Longer statements are not kept on record. */
+const keptTextMax = 16_384;
+
 export class WriteFront {
   readonly #parts: WriteFrontDependencies;
   readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
@@ -102,7 +105,10 @@ export class WriteFront {
     const { newKey, jobs } = this.#parts;
     const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
     if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
-    return runScoreWrite({ ...common, statement }, jobs);
+    const sql = textToKeep(asked, invocation);
+    const { purpose = null, as } = request;
+    const kept = sql === null ? {} : { statement: { sql, dialect: asked.dialect, purpose } };
+    return runScoreWrite({ ...common, statement, work: { ...as, ...kept } }, jobs);
   }
 
   /**
@@ -160,7 +166,7 @@ export class WriteFront {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
       turn: this.#parts.turn,
       literal: (slot) => asked.parameters[slot] ?? null,
-      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan }) => {
+      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan, signal: own }) => {
         const reading: Reading = {
           caller: invocation.caller,
           // The statement is recorded as itself.
@@ -174,7 +180,8 @@ export class WriteFront {
           control: () => noControl(),
         };
         const parsed = partOf(of, query, part, extra);
-        const question = { parsed, dialect, time, rows: found, signal };
+        const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
+        const question = { parsed, dialect, time, rows: found, signal: either };
         return ask(reading, question, { onPlan, given });
       },
       atOnce: (query, snapshot) => {
@@ -214,6 +221,13 @@ function partOf(
     parameters: [...asked.parameters, null, invocation.caller.path, ...extra],
     placeOf: (slot) => (slot < statement.nullSlot ? asked.placeOf(slot) : statement.place),
   };
+}
+
+/** The text of a statement that may be run again from its record; null: values that it was given apart, or its transaction, are gone then. */
+function textToKeep(asked: StatementSource, { transaction }: Invocation): string | null {
+  if (!(asked instanceof TextSource) || asked.takesParameters || transaction !== null) return null;
+  const text = asked.text();
+  return text.length > keptTextMax ? null : text;
 }
 
 function noControl(): never {

@@ -68,6 +68,8 @@ export interface ReadRequest {
   readonly time?: DefaultTime | undefined;
   readonly extra?: readonly Literal[] | undefined;
   readonly given?: ReadonlyMap<string, WorkingRows> | undefined;
+  /** Ends it, beside the caller's going away. */
+  readonly signal?: AbortSignal;
   readonly onPlan: (ready: Pick<ReadyPlan, 'plan' | 'columns' | 'reads'>) => void;
 }
 

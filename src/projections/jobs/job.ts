@@ -127,12 +127,24 @@ export interface Work {
   /** Nanoseconds as decimal text; null where it never began, and before its end. */
   readonly started: string | null;
   readonly finished: string | null;
+  /** Of a statement that writes, until it has ended. */
+  readonly statement?: WorkStatement;
 }
 
-/** The last entry of a run of such work. */
+/** A statement that is run again where the end of a process cut it off, and with whose rights. */
+export interface WorkStatement {
+  readonly sql: string;
+  readonly dialect: string;
+  readonly purpose: string | null;
+  readonly token: string | null;
+  readonly branch: string;
+}
+
+/** The last entry of a run of such work, and the position of its first. */
 export interface WorkRecord {
   readonly run: RunRecord & { readonly work: Work };
   readonly path: string | null;
+  readonly position: number;
 }
 
 /** One step of a workflow's run, as far as it has come. */

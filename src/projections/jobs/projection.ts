@@ -1,7 +1,7 @@
 /**
  * Jobs by id, with what became of their runs, and for each group of rules the instant up to which changes were judged. A job belongs to
- * the organisation path of whoever made it. One whose definition names an erased subject is gone with it. Of a workflow's run that was asked
- * for once, the newest are kept.
+ * the organisation path of whoever made it. One whose definition names an erased subject is gone with it, and so is long work whose
+ * statement does. Of a workflow's run that was asked for once, the newest are kept.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -27,7 +27,7 @@ const worksMax = 2_000;
 
 export class Jobs implements Projection {
   readonly name = 'jobs';
-  readonly formatVersion = 3;
+  readonly formatVersion = 4;
   #jobs = new Map<string, JobRecord>();
   /** Jobs that have not ended, by path: their ids by name. */
   #names = new Map<string | null, Map<string, string>>();
@@ -89,6 +89,7 @@ export class Jobs implements Projection {
         this.#forget(job);
         this.#epoch = position;
       }
+      for (const work of this.#works.values()) if (mentions.has(work.position)) this.#works.delete(work.run.id);
     }
   }
 
@@ -157,7 +158,10 @@ export class Jobs implements Projection {
   #applyRun({ step, ...run }: RunRecord, { position, time, context }: CommittedEntry): void {
     const { work } = run;
     if (work !== undefined) {
-      this.#works.set(run.id, { run: { ...run, work }, path: context.path });
+      const first = this.#works.get(run.id);
+      // Its beginning named a subject that was erased: nothing is left of it.
+      if (first === undefined && work.finished !== null) return;
+      this.#works.set(run.id, { run: { ...run, work }, path: context.path, position: first?.position ?? position });
       if (this.#works.size > worksMax) this.#works.delete(this.#works.keys().next().value!);
       return;
     }

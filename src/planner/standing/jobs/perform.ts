@@ -12,7 +12,7 @@ import type { PlannerContract } from '../../planner-contract.ts';
 import type { Literal } from '../../statement.ts';
 import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
 import { quoted } from '../rules/condition.ts';
-import { matchesAt, raise } from '../rules/query-rules.ts';
+import { type FoundMatches, matchesAt, raise } from '../rules/query-rules.ts';
 import { modelRows } from './identity-models.ts';
 
 export interface JobWorkDependencies {
@@ -34,19 +34,22 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
     if (task.rules !== undefined) {
       const snapshot = invocation.snapshot();
       const question = { planner, caller, snapshot, signal };
-      const found = [];
-      for (const [nth, id] of task.rules.entries()) {
-        progress(nth, task.rules.length);
-        const rule = snapshot.rules().find((each) => each.id === id);
-        if (rule === undefined || rule.definition.kind !== 'detection')
-          throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
-        if (isSql(rule.definition)) found.push({ rule, matches: await matchesAt(question, rule, instant) });
+      for (;;) {
+        const found: FoundMatches[] = [];
+        for (const [nth, id] of task.rules.entries()) {
+          progress(nth, task.rules.length);
+          const rule = snapshot.rules().find((each) => each.id === id);
+          if (rule === undefined || rule.definition.kind !== 'detection')
+            throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
+          if (isSql(rule.definition)) found.push(await matchesAt(question, rule, instant));
+        }
+        const { type, all, counted, overtaken } = await raise(question, found, instant, true);
+        // Rows that were read may be gone by now.
+        if (overtaken()) continue;
+        const matches = found.reduce((sum, each) => sum + each.matches.length, 0);
+        const rows = all.length === 0 ? null : putAlerts(type, all, counted, work.run);
+        return { rows, alerts: all.length, result: { matches } };
       }
-      const raised = await raise(question, found, instant, true);
-      const matches = found.reduce((sum, each) => sum + each.matches.length, 0);
-      const alerts = raised.all.length;
-      const rows = alerts === 0 ? null : putAlerts(raised.type, raised.all, raised.counted, work.run);
-      return { rows, alerts, result: { matches } };
     }
     const asked = questionOf(task);
     const answer = await planner.query(invocation, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });

@@ -48,6 +48,24 @@ export function readCondition(rule: Conditioned): RuleCondition {
   });
 }
 
+/** The condition of a rule on record, read once; null: what it says has become unreadable. */
+export function standingCondition(rule: DetectionDefinition): RuleCondition | null {
+  let condition = standing.get(rule);
+  if (condition === undefined) standing.set(rule, (condition = readable(rule)));
+  return condition;
+}
+
+const standing = new WeakMap<DetectionDefinition, RuleCondition | null>();
+
+function readable(rule: DetectionDefinition): RuleCondition | null {
+  try {
+    return readCondition(rule);
+  } catch (error) {
+    if (error instanceof ServiceError) return null;
+    throw error;
+  }
+}
+
 /**
  * Parses and binds a condition under the grant of a snapshot, over no rows. Throws the errors of the statement; REL_INVALID for one that
  * reads alerts: they would raise others without end.

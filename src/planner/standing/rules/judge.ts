@@ -17,16 +17,17 @@ import type { AbsentOwner } from '../../../governance/authentication/authenticat
 import type { Caller } from '../../../governance/caller.ts';
 import { sees } from '../../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
+import { Slices } from '../../../governance/jobs/slices.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';
 import type { RunRecord } from '../../../projections/jobs/job.ts';
-import type { DetectionDefinition, RuleVersion } from '../../../projections/rules/rule.ts';
+import type { DetectionDefinition, RuleRecord, RuleVersion } from '../../../projections/rules/rule.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { changesAfter } from '../change-set.ts';
 import type { LookupTables } from '../lookup-tables.ts';
 import { putAlerts } from './alerts.ts';
-import { readCondition } from './condition.ts';
+import { standingCondition } from './condition.ts';
 import { joinMatchers, type RowMatcher, sqlMatcher } from './matcher.ts';
 import { raise } from './query-rules.ts';
 import { sigmaMatcher } from './sigma-matcher.ts';
@@ -51,11 +52,14 @@ export interface RuleJudgeDependencies {
   readonly yieldTurn: () => Promise<void>;
 }
 
-interface Group {
+interface GroupKey {
   readonly key: string;
   readonly type: string;
   readonly owner: AbsentOwner;
   readonly purpose: string | null;
+}
+
+interface Group extends GroupKey {
   versions: readonly RuleVersion[];
   cursor: bigint;
   isDue: boolean;
@@ -72,7 +76,6 @@ export interface RuleFailure {
   readonly detail: string;
 }
 
-const sliceMs = 1.5;
 /** Least gap between rounds; it grows by a multiple of the time of the last ones. */
 const roundGapMs = 10;
 const idleShare = 4;
@@ -83,13 +86,16 @@ export class RuleJudge {
   readonly #parts: RuleJudgeDependencies;
   readonly #groups = new Map<string, Group>();
   readonly #failures = new Map<string, RuleFailure>();
+  /** The group of a version: all of them are grouped again when any changes. */
+  readonly #grouped = new WeakMap<RuleRecord, GroupKey | null>();
+  readonly #slices: Slices;
   readonly #closing = new AbortController();
   #epoch: number | null = null;
   #working: Promise<void> | null = null;
-  #sliceStartMs = 0;
 
   constructor(parts: RuleJudgeDependencies) {
     this.#parts = parts;
+    this.#slices = new Slices(parts);
   }
 
   /** Called when anything became visible: rules may have changed. */
@@ -123,22 +129,16 @@ export class RuleJudge {
 
   #regroup(): void {
     const found = new Map<string, RuleVersion[]>();
-    const about = new Map<string, Pick<Group, 'type' | 'owner' | 'purpose'>>();
+    const about = new Map<string, GroupKey>();
     for (const version of this.#parts.rules.judged()) {
-      const { definition, owner: path, branch, author, time } = version.record;
-      if (definition.kind !== 'detection' || !definition.enabled) continue;
-      if (time < this.#parts.beginning(tenantOf(path))) continue;
-      const type = typeJudged(definition);
-      if (type === null) continue;
-      const owner: AbsentOwner = { ...author, path, branch };
-      const { purpose } = definition;
-      const key = createHash('sha256')
-        .update(canonicalJson([type, purpose, owner.principal, owner.credential, owner.token, path, branch]))
-        .digest('hex');
-      const versions = found.get(key);
-      if (versions === undefined) found.set(key, [version]);
+      const { record } = version;
+      let group = this.#grouped.get(record);
+      if (group === undefined) this.#grouped.set(record, (group = groupOf(record)));
+      if (group === null || record.time < this.#parts.beginning(tenantOf(record.owner))) continue;
+      const versions = found.get(group.key);
+      if (versions === undefined) found.set(group.key, [version]);
       else versions.push(version);
-      about.set(key, { type, owner, purpose });
+      about.set(group.key, group);
     }
     for (const [key, group] of this.#groups) {
       if (found.has(key)) continue;
@@ -148,16 +148,15 @@ export class RuleJudge {
     for (const [key, versions] of found) {
       const known = this.#groups.get(key);
       if (known !== undefined) known.versions = versions;
-      else this.#begin(key, about.get(key)!, versions);
+      else this.#begin(about.get(key)!, versions);
     }
   }
 
-  #begin(key: string, about: Pick<Group, 'type' | 'owner' | 'purpose'>, versions: readonly RuleVersion[]): void {
-    const { owner, type: named } = about;
+  #begin(about: GroupKey, versions: readonly RuleVersion[]): void {
+    const { key, owner, type: named } = about;
     const first = versions.reduce((least, { record }) => (record.time < least ? record.time : least), versions[0]!.record.time);
     const group: Group = {
       ...about,
-      key,
       versions,
       cursor: this.#parts.judgedUpTo(key) ?? first,
       isDue: true,
@@ -229,14 +228,14 @@ export class RuleJudge {
     group.shows = (path) => snapshot.mayShow(type, path);
     const standing = versions.filter(({ until }) => until === null || until > cursor);
     const matcher = await this.#matcherOf(group, caller, snapshot, standing);
-    const changes = await this.#inSlices(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
+    const changes = await this.#slices.finish(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
     if (!changes.complete) group.isDue = true;
-    const erased = snapshot.erasing([type]);
-    const found = await matcher.judge(changes, type, () => this.#turn(), snapshot);
-    const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches }));
+    const overtaken = snapshot.erasing([type]);
+    const found = await matcher.judge(changes, type, () => this.#slices.turn(), snapshot);
+    const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
     const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
-    if (erased()) {
+    if (overtaken()) {
       group.isDue = true;
       return;
     }
@@ -281,7 +280,7 @@ export class RuleJudge {
         planner,
         placeholders: (name: string) => lookups.keys(caller.path, name),
         onError,
-        turn: () => this.#turn(),
+        turn: () => this.#slices.turn(),
       };
       const matchers = [await sqlMatcher(planner, caller, snapshot, sql, onError)];
       if (sigma.length > 0) matchers.push(await sigmaMatcher(parts, caller, snapshot, group.type, sigma));
@@ -294,30 +293,23 @@ export class RuleJudge {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
     this.#failures.set(rule, { rule, code: known.code, detail: known.message });
   }
-
-  async #turn(): Promise<void> {
-    const { clock, yieldTurn } = this.#parts;
-    if (clock.monotonicMs() - this.#sliceStartMs <= sliceMs) return;
-    await yieldTurn();
-    this.#sliceStartMs = clock.monotonicMs();
-  }
-
-  async #inSlices<T>(work: Generator<undefined, T, void>): Promise<T> {
-    for (let step = work.next(); ; step = work.next()) {
-      if (step.done === true) return step.value;
-      await this.#turn();
-    }
-  }
 }
 
-/** The type whose commits a rule is judged on; null: it is judged at intervals, or what it says has become unreadable. */
+/** Null: it is judged at intervals, not at all, or what it says has become unreadable. */
+function groupOf({ definition, owner: path, branch, author }: RuleRecord): GroupKey | null {
+  if (definition.kind !== 'detection' || !definition.enabled) return null;
+  const type = definition.language === 'sql' ? typeJudged(definition) : definition.object_type;
+  if (type === null) return null;
+  const owner: AbsentOwner = { ...author, path, branch };
+  const { purpose } = definition;
+  const key = createHash('sha256')
+    .update(canonicalJson([type, purpose, owner.principal, owner.credential, owner.token, path, branch]))
+    .digest('hex');
+  return { key, type, owner, purpose };
+}
+
+/** The type whose commits a rule in SQL is judged on. */
 function typeJudged(definition: DetectionDefinition): string | null {
-  if (definition.language !== 'sql') return definition.object_type;
-  try {
-    const condition = readCondition(definition);
-    return condition.judged === 'by row' ? condition.type : null;
-  } catch (error) {
-    if (error instanceof ServiceError) return null;
-    throw error;
-  }
+  const condition = standingCondition(definition);
+  return condition?.judged === 'by row' ? condition.type : null;
 }

@@ -67,7 +67,7 @@ export async function testPast(
     if ((to - from) / interval >= roundsMax)
       throw new ServiceError('REL_INVALID', `between from and to the rule is judged more than ${roundsMax} times`);
     for (let instant = from + interval; instant <= to; instant += interval)
-      add(await matchesAt({ planner, caller, snapshot, signal }, rule, instant), instant);
+      add((await matchesAt({ planner, caller, snapshot, signal }, rule, instant)).matches, instant);
   }
   return { matches, alerts: [...found.values()] };
 }

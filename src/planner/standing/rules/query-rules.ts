@@ -17,6 +17,15 @@ export interface RaisedAlerts {
   readonly all: readonly Alert[];
   /** Counts of alerts that stand already and are counted up, by id. */
   readonly counted: ReadonlyMap<string, bigint>;
+  /** Whether rows that matched may have been erased since they were read: nothing is to be raised on them. */
+  overtaken(): boolean;
+}
+
+/** Matches of a rule, and whether rows that they were found among have been erased since. */
+export interface FoundMatches {
+  readonly rule: RuleRecord;
+  readonly matches: readonly Match[];
+  overtaken(): boolean;
 }
 
 export interface RuleQuestion {
@@ -29,13 +38,14 @@ export interface RuleQuestion {
 /** Matches of a rule at an instant in nanoseconds, among the rows that held then. */
 export async function matchesAt(
   { planner, caller, snapshot, signal }: RuleQuestion,
-  { definition }: RuleRecord,
+  rule: RuleRecord,
   instant: bigint,
-): Promise<readonly Match[]> {
-  const detection = definition as DetectionDefinition;
+): Promise<FoundMatches> {
+  const detection = rule.definition as DetectionDefinition;
   const { sql } = readCondition(detection);
   const asked = { sql, questionsOnly: true, time: 'current', basis: instant, signal } as const;
-  return matchesOf(await planner.query(snapshotInvocation(caller, snapshot), asked), detection);
+  const answer = await planner.query(snapshotInvocation(caller, snapshot), asked);
+  return { rule, matches: matchesOf(answer, detection), overtaken: () => answer.overtaken() };
 }
 
 /** Rows of a condition's statement, of either kind. */
@@ -74,17 +84,18 @@ const keysAtOnce = 500;
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
   { planner, caller, snapshot, signal }: RuleQuestion,
-  found: readonly { readonly rule: RuleRecord; readonly matches: readonly Match[] }[],
+  found: readonly FoundMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */
   again: boolean,
 ): Promise<RaisedAlerts> {
   const type = alertTypeIn(snapshot.catalog);
+  const overtaken = (): boolean => found.some((each) => each.overtaken());
   const all = found.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
   const isCounted = ({ rule }: Alert): boolean => (rule.definition as DetectionDefinition).dedupe_by.length > 0;
   const asked = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
   const standing = new Map<string, bigint>();
-  if (asked.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing };
+  if (asked.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
   for (let from = 0; from < asked.length; from += keysAtOnce) {
     const keys = asked.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
     const sql = `SELECT _pk, "count" FROM ${quoted(type)} WHERE _pk IN (${keys.join(', ')})`;
@@ -98,5 +109,6 @@ export async function raise(
     }
   }
   const raised = all.filter((alert) => isCounted(alert) || !standing.has(alert.id));
-  return { type, all: raised, counted: new Map([...standing].filter(([id]) => raised.some((alert) => alert.id === id))) };
+  const counted = new Map([...standing].filter(([id]) => raised.some((alert) => alert.id === id)));
+  return { type, all: raised, counted, overtaken };
 }
