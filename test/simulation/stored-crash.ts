@@ -102,7 +102,7 @@ export class StoredSimulation {
     if (truth.digests !== JSON.stringify(life.digests)) this.#report('life', 'the state at the close is not what the log says');
     await this.#damage(closed, 'damage');
     await this.#swapped(life, closed);
-    await this.#faults(life);
+    await this.#faults(life, truth);
     await this.#crashes(life);
   }
 
@@ -128,7 +128,7 @@ export class StoredSimulation {
   }
 
   /** A call on a derived file fails: the life goes on as if nothing had happened, and so does the next start. */
-  async #faults(life: StoredLife): Promise<void> {
+  async #faults(life: StoredLife, healthy: Picture): Promise<void> {
     const random = new Seeded(life.seed + 12);
     // A start that can't make its directory says so and ends; whatever else fails, the store goes on.
     const derived = life.steps.filter(({ path, kind }) => path.startsWith(derivedDirectory) && kind !== 'makeDirectory');
@@ -141,7 +141,10 @@ export class StoredSimulation {
         const fault = (step: Step): Fault | undefined => (step.index === at.index ? found[1] : undefined);
         const other = await liveStored(life.seed, { fault, points: 0.02 });
         this.marks.failedWrites++;
-        if (JSON.stringify(other.digests) !== JSON.stringify(life.digests)) this.#report(path, 'the life became another');
+        const truth = await this.#truth(crashImage(other.closed, 'none'));
+        if (truth.digests !== JSON.stringify(other.digests))
+          this.#report(path, 'the state at the close is not what the log says');
+        if (toSeconds(truth) !== toSeconds(healthy)) this.#report(path, 'the life became another');
         if (other.said.length > 2) this.#report(path, `too much was said: ${other.said.join('; ')}`);
         await this.#check(crashImage(other.closed, 'none'), path, 0, 1);
         const point = random.pick(other.points);
@@ -303,6 +306,14 @@ export function differenceOf(found: Picture, truth: Picture): string | null {
   }
   if (found.digests !== truth.digests) return `other digests: ${found.digests} instead of ${truth.digests}`;
   return null;
+}
+
+/**
+ * Positions and answers of a life, with their instants to the second. The nanosecond of a row counts the entries of its second before it, and a
+ * seal is one of them where a checkpoint is faster than the write beside it: it waits for the disk by a seal then, and else finds all durable.
+ */
+function toSeconds({ position, answers }: Picture): string {
+  return `${position}\n${answers.replaceAll(/(_(?:from|to)":"\d{10})\d{9}/g, '$1')}`;
 }
 
 function messageOf(error: unknown): string {
