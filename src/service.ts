@@ -10,7 +10,7 @@ import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-
 import { builtDoors } from './doors/doors.ts';
 import { builtinWorkflows } from './doors/workflows/builtin-workflows.ts';
 import { approverOf } from './doors/workflows/approver.ts';
-import type { WorkflowDependencies } from './doors/workflows/run.ts';
+import type { WorkflowDependencies, Workflows } from './doors/workflows/run.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { type AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
@@ -23,7 +23,7 @@ import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
 import { type Caller, tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
-import { JobScheduler, type PerformWorkflow } from './governance/jobs/scheduler.ts';
+import { JobScheduler } from './governance/jobs/scheduler.ts';
 import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
 import { type BeginAgain, JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
@@ -272,9 +272,10 @@ export class Service {
       clock,
       stepsOf: (id) => this.workflows.stepsOf(id),
       callTool: (call) => this.#callTool(call),
+      erasedOf: (tenant) => projections.erasures.all().filter((erasure) => erasure.tenant === tenant).length,
     };
     // Their reader is loaded with the first run: a command on a directory has none.
-    let performing: Promise<PerformWorkflow> | null = null;
+    let performing: Promise<Workflows> | null = null;
     this.scheduler = new JobScheduler({
       gate: this.gate,
       clock,
@@ -286,7 +287,7 @@ export class Service {
       perform: performJobs({ planner: behindOthers, chores: this.#chores() }),
       performWorkflow: (job, work) => {
         performing ??= import('./doors/workflows/run.ts').then(({ performWorkflows }) => performWorkflows(workflowParts));
-        return performing.then((perform) => perform(job, work));
+        return performing.then(({ perform }) => perform(job, work));
       },
       performRetention: performRetention({ gate: this.gate, planner: behindOthers, foundMax: 100_000 }),
       alertOf: alertPaused,
@@ -346,7 +347,8 @@ export class Service {
     });
     const { indexes } = projections.rows;
     const texts = { search: () => (indexes.stale > 0 ? [{ where: 'text index', what: null, count: indexes.stale }] : []) };
-    for (const store of [this.planner, this.views, this.watch, this.lookups, texts]) this.erasures.reach(store);
+    const runs = { forget: (tenant: string | null) => void performing?.then((workflows) => workflows.forget(tenant)) };
+    for (const store of [this.planner, this.views, this.watch, this.lookups, texts, runs]) this.erasures.reach(store);
     this.authenticator = new Authenticator({
       directory: projections.directory,
       tenants: projections.tenants,

@@ -164,6 +164,46 @@ describe('a workflow', () => {
     expect(await notes()).toEqual(['c came']);
   });
 
+  describe('when a subject is erased that it has read of', () => {
+    const erase = { tool: { name: 'erase_subject', arguments: { subject: 'alice', reason: 'asked to' } } };
+    const all = { query: { sql: 'SELECT id, name FROM Patient ORDER BY id' } };
+    const asTool = { tool: { name: 'query', arguments: { sql: 'SELECT name FROM Patient ORDER BY id' } } };
+    const each = {
+      for_each: { items: '{{steps.0.rows}}', steps: [{ insert: { type: 'Note', row: { text: '{{item.name}}' } } }] },
+    };
+    const insert = (text: string) => ({ insert: { type: 'Note', row: { text } } });
+
+    test.each([
+      ['fails rather than go through other items', [all, erase, each], [], 'REL_CONFLICT'],
+      ['fails behind a wait too', [all, { wait: { seconds: 60 } }, erase, each], [], 'REL_CONFLICT'],
+      [
+        'goes on with rows of others',
+        [{ query: { sql: "SELECT name FROM Patient WHERE id = 'b'" } }, erase, insert('{{steps.0.rows.0.name}}')],
+        ['Bo'],
+        null,
+      ],
+      ['calls a tool that reads again', [asTool, erase, insert('{{steps.0.rows.0.name}}')], ['Bo'], null],
+      [
+        'does not name what a tool that writes has said before',
+        [{ tool: { name: 'remember', arguments: { content: 'Alice' } } }, erase, insert('{{steps.0.id}}')],
+        [],
+        'REL_UNPROCESSABLE',
+      ],
+    ])('%s', async (_, steps, written, error) => {
+      const properties = { id: 'string', who: { type: 'string', subject: true }, name: 'string' };
+      await must('POST', '/types', { name: 'Patient', properties, primary_key: 'id' });
+      await must('POST', '/ingest?object_type=Patient', [
+        { id: 'a', who: 'alice', name: 'Alice' },
+        { id: 'b', who: 'bob', name: 'Bo' },
+      ]);
+      const id = await begin(steps);
+      ahead += 60_000_000_000n;
+      await world.service.scheduler.settle();
+      expect(await run(id)).toMatchObject({ state: error === null ? 'done' : 'failed', error });
+      expect(await notes()).toEqual(written);
+    });
+  });
+
   test('waits for the principal that is to approve, and for no other', async () => {
     const [ann, bob, eve] = await Promise.all(
       ['ann', 'bob', 'eve'].map((principal) => world.tokenFor({ principal, tenant_id: 'acme' })),

@@ -5,6 +5,8 @@
  *   that a repeated call finds them.
  * - The record of a step has no text of a row. Behind a restart, a step that names an answer asks again, at the instant that stands there;
  *   one that names the output of a tool that writes is refused.
+ * - No value of an erased subject goes on: an answer that an erasure may have touched is asked for again, and has to have as many rows as
+ *   before; else the run fails, since its items would be others.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
@@ -13,6 +15,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
 import type { PerformWorkflow, WorkflowEffect } from '../../governance/jobs/scheduler.ts';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
 import { questionOf } from '../../planner/standing/jobs/perform.ts';
 import { alertTypeIn, putAlerts } from '../../planner/standing/rules/alerts.ts';
@@ -42,6 +45,14 @@ export interface WorkflowDependencies {
   /** As they were stored. */
   readonly stepsOf: (id: string) => Json | null;
   readonly callTool: (call: StepCall) => Promise<{ readonly output: unknown; readonly readsOnly: boolean }>;
+  /** How many subjects of a tenant were erased so far. */
+  readonly erasedOf: (tenant: string | null) => number;
+}
+
+export interface Workflows {
+  readonly perform: PerformWorkflow;
+  /** Drops the outputs of tools that runs of the tenant keep. */
+  forget(tenant: string | null): void;
 }
 
 /** Rows that a step may hand on. */
@@ -51,14 +62,14 @@ const insertMax = 1_000;
 const endsMax = 100_000;
 const nsPerSec = 1_000_000_000n;
 
-export function performWorkflows(parts: WorkflowDependencies): PerformWorkflow {
-  /** By run that waits: outputs of tools, which no record can give back. */
-  const kept = new Map<string, Map<string, unknown>>();
-  return async (job, work) => {
+export function performWorkflows(parts: WorkflowDependencies): Workflows {
+  /** By run that is under way or waits: outputs of tools, which no record can give back. */
+  const kept = new Map<string, { readonly tenant: string | null; readonly outputs: ToolOutputs }>();
+  const perform: PerformWorkflow = async (job, work) => {
     const stored = parts.stepsOf(work.run.workflow!);
     if (stored === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
-    const outputs = kept.get(work.run.id) ?? new Map<string, unknown>();
-    kept.set(work.run.id, outputs);
+    const outputs: ToolOutputs = kept.get(work.run.id)?.outputs ?? new Map();
+    kept.set(work.run.id, { tenant: tenantOf(job.path), outputs });
     let waits = false;
     try {
       const effect = await new WorkflowRun(parts, job, work, outputs).run(readSteps(stored));
@@ -68,7 +79,14 @@ export function performWorkflows(parts: WorkflowDependencies): PerformWorkflow {
       if (!waits) kept.delete(work.run.id);
     }
   };
+  const forget = (tenant: string | null): void => {
+    for (const of of kept.values()) if (of.tenant === tenant) of.outputs.clear();
+  };
+  return { perform, forget };
 }
+
+/** By path of the step, with how many subjects had been erased before the call. */
+type ToolOutputs = Map<string, { readonly output: unknown; readonly erased: number }>;
 
 type Of<K extends StepKind> = Extract<Step, { kind: K }>['given'];
 type Work = Parameters<PerformWorkflow>[1];
@@ -89,6 +107,38 @@ interface Performed {
   readonly result: Result;
   readonly output: unknown;
   readonly rows?: (invocation: Invocation) => PutRows;
+  /** Whether rows of the output may have been erased since. */
+  readonly overtaken?: () => boolean;
+}
+
+/** The output of a step, asked for when it is named, and again where rows of it may be gone. */
+class Output {
+  readonly #ask: () => Promise<Performed>;
+  readonly #isAnswer: boolean;
+  #held: Promise<Performed> | null;
+  #overtaken: () => boolean = () => false;
+
+  constructor(kind: StepKind, ask: () => Promise<Performed>, first: Performed | null) {
+    this.#isAnswer = kind !== 'tool';
+    this.#ask = ask;
+    this.#held = first === null ? null : this.#hold(first);
+  }
+
+  /** Of an answer: the call of a tool is not made again before its output is named. */
+  get isOvertaken(): boolean {
+    return this.#isAnswer && this.#overtaken();
+  }
+
+  async value(): Promise<unknown> {
+    if (this.#overtaken()) this.#held = null;
+    this.#held ??= this.#ask().then((performed) => this.#hold(performed));
+    return (await this.#held).output;
+  }
+
+  async #hold(performed: Performed): Promise<Performed> {
+    this.#overtaken = performed.overtaken ?? (() => false);
+    return performed;
+  }
 }
 
 interface Place {
@@ -102,15 +152,15 @@ class WorkflowRun {
   readonly #parts: WorkflowDependencies;
   readonly #job: JobRecord;
   readonly #work: Work;
-  readonly #kept: Map<string, unknown>;
-  /** By path; asked for when a template names it. */
-  readonly #outputs = new Map<string, () => Promise<unknown>>();
+  readonly #kept: ToolOutputs;
+  /** By path. */
+  readonly #outputs = new Map<string, Output>();
   /** Errors whose step is on record. */
   readonly #told = new WeakSet<ServiceError>();
   #alerts = 0;
   #done = 0;
 
-  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, kept: Map<string, unknown>) {
+  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, kept: ToolOutputs) {
     this.#parts = parts;
     this.#job = job;
     this.#work = work;
@@ -155,10 +205,7 @@ class WorkflowRun {
     });
     if (before?.state === 'done') {
       this.#count(before.result);
-      this.#outputs.set(
-        path,
-        remember(() => this.#derive(step, place, before)),
-      );
+      this.#keep(step, place, before.result, null);
       return step.kind === 'if' ? this.#branch(step, place, before.result['taken'] === 'then', names) : null;
     }
     try {
@@ -167,21 +214,50 @@ class WorkflowRun {
         const stopped = await this.#items(step, place, items, names);
         if (stopped !== null) return stopped;
         await record(tell('done', { items: items.length }));
-        this.#outputs.set(path, async () => ({ items: items.length }));
+        this.#keep(step, place, { items: items.length }, null);
         this.#done++;
         return null;
       }
-      const performed = await this.#perform(step, place, before ?? null, BigInt(started));
-      if (performed instanceof Waits) return { until: performed.until, step: tell('waiting', performed.result) };
-      await record(tell('done', performed.result), performed.rows);
-      this.#count(performed.result);
-      this.#outputs.set(path, async () => performed.output);
-      return step.kind === 'if' ? await this.#branch(step, place, performed.result['taken'] === 'then', names) : null;
+      for (;;) {
+        const performed = await this.#perform(step, place, before ?? null, BigInt(started));
+        const { result } = performed;
+        if (performed instanceof Waits) return { until: performed.until, step: tell('waiting', result) };
+        if (!(await this.#end(tell('done', result), performed.rows))) continue;
+        this.#count(result);
+        this.#keep(step, place, result, performed);
+        return step.kind === 'if' ? await this.#branch(step, place, result['taken'] === 'then', names) : null;
+      }
     } catch (error) {
       if (!(error instanceof ServiceError) || signal.aborted || error.code === 'REL_UNAVAILABLE' || this.#told.has(error))
         throw error;
       this.#told.add(error);
       await record(tell('failed', { error: error.code }));
+      throw error;
+    }
+  }
+
+  #keep(step: Step, place: Place, result: Result, performed: Performed | null): void {
+    this.#outputs.set(place.path, new Output(step.kind, () => this.#derive(step, place, result), performed));
+  }
+
+  /** Asks again what rows may be gone of. REL_CONFLICT where some are. */
+  async #renew(): Promise<void> {
+    for (const output of this.#outputs.values()) if (output.isOvertaken) await output.value();
+  }
+
+  /** False: nothing is written, since the rows were made of some that may be gone. */
+  async #end(step: WorkflowStep, rows: Performed['rows']): Promise<boolean> {
+    const overtaken = rowsAreGone();
+    const outputs = this.#outputs;
+    const made = (invocation: Invocation): PutRows => {
+      for (const { isOvertaken } of outputs.values()) if (isOvertaken) throw overtaken;
+      return rows!(invocation);
+    };
+    try {
+      await this.#work.record(step, rows && made);
+      return true;
+    } catch (error) {
+      if (error === overtaken) return false;
       throw error;
     }
   }
@@ -232,7 +308,7 @@ class WorkflowRun {
     }
     const output = this.#outputs.get(root === 'steps' ? String(step) : `${block}${step}`);
     if (output === undefined) throw new ServiceError('REL_UNPROCESSABLE', `{{${root}.${step}}}: the step has not run`);
-    return output();
+    return output.value();
   }
 
   async #perform(
@@ -241,6 +317,7 @@ class WorkflowRun {
     before: RecordedStep | null,
     started: bigint,
   ): Promise<Performed | Waits> {
+    await this.#renew();
     const now = this.#parts.clock.now();
     switch (step.kind) {
       case 'query':
@@ -301,7 +378,7 @@ class WorkflowRun {
       const answer = await planner.query(invocation, basis === null ? asked : { ...asked, basis });
       if (answer.rowCount > rowsMax)
         throw new ServiceError('REL_UNPROCESSABLE', `a step hands on at most ${rowsMax} rows: LIMIT them, or COUNT`);
-      return { rows: rowsOf(answer), basis: answer.asOfSystem };
+      return { rows: rowsOf(answer), basis: answer.asOfSystem, overtaken: () => answer.overtaken() };
     });
   }
 
@@ -310,9 +387,11 @@ class WorkflowRun {
     const { caller, run, signal } = this.#work;
     const input = (await fill(given as Json, scope)) as Json;
     const call = { name, input, caller, signal, purpose: this.#purpose, correlationId: run.id, callId };
+    const erased = this.#erased;
     const { output, readsOnly } = await this.#parts.callTool(call);
-    this.#kept.set(path, output);
-    return { result: { call: callId, ...(readsOnly && { reads: true }) }, output };
+    this.#kept.set(path, { output, erased });
+    const overtaken = (): boolean => erased !== this.#erased;
+    return { result: { call: callId, ...(readsOnly && { reads: true }) }, output, overtaken };
   }
 
   async #insert(given: Of<'insert'>, place: Place): Promise<Performed> {
@@ -364,28 +443,40 @@ class WorkflowRun {
     };
   }
 
-  /** The output of a step that is on record, for a step that names it. */
-  async #derive(step: Step, place: Place, { path, result }: RecordedStep): Promise<unknown> {
+  /** A step that is on record as it was performed, for a step that names it. */
+  async #derive(step: Step, place: Place, result: Result): Promise<Performed> {
+    const { path } = place;
+    const basis = result['basis'] === undefined ? null : BigInt(result['basis'] as string);
     switch (step.kind) {
       case 'query':
       case 'function':
-        return (await this.#ask(step, place, BigInt(result['basis'] as string))).output;
+        return sameRows(await this.#ask(step, place, basis), result);
       case 'insert':
-        return (await this.#insert(step.given, place)).output;
+        return this.#insert(step.given, place);
       case 'alert':
-        return { id: result['alert'] };
-      case 'tool':
-        if (this.#kept.has(path)) return this.#kept.get(path);
-        if (result['reads'] === true) return (await this.#call(step.given, place, this.#work.run.attempt)).output;
-        throw new ServiceError('REL_UNPROCESSABLE', `{{steps.${path}}}: the output of a tool is not kept over a restart`);
+        return { result, output: { id: result['alert'] } };
+      case 'tool': {
+        const kept = this.#kept.get(path);
+        if (kept?.erased === this.#erased) return { result, output: kept.output, overtaken: () => kept.erased !== this.#erased };
+        if (result['reads'] === true) return this.#call(step.given, place, this.#work.run.attempt);
+        throw new ServiceError(
+          'REL_UNPROCESSABLE',
+          `{{steps.${path}}}: the output of a tool is not kept over a restart or an erasure`,
+        );
+      }
       case 'wait': {
-        if (result['basis'] === undefined) return {};
+        if (basis === null) return { result, output: {} };
         const { sql, parameters } = await fillSql(step.given.sql!, [], place.scope);
-        return answered(await this.#rows(sql, parameters, BigInt(result['basis'] as string))).output;
+        return sameRows(answered(await this.#rows(sql, parameters, basis)), result);
       }
       default:
-        return result;
+        return { result, output: result };
     }
+  }
+
+  /** Subjects of the tenant that were erased so far. */
+  get #erased(): number {
+    return this.#parts.erasedOf(tenantOf(this.#job.path));
   }
 
   /** Key of a write: of the run, the step and, in its path, the item. */
@@ -405,20 +496,23 @@ type Stopped = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
 interface Found {
   readonly rows: readonly Row[];
   readonly basis: bigint;
+  overtaken(): boolean;
 }
 
-function answered({ rows, basis }: Found): Performed {
-  return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length } };
+function answered({ rows, basis, overtaken }: Found): Performed {
+  return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length }, overtaken };
 }
+
+/** Items are told apart by their number: with fewer rows the later ones would be others. */
+function sameRows(performed: Performed, before: Result): Performed {
+  if (performed.result['rows'] !== before['rows']) throw rowsAreGone();
+  return performed;
+}
+
+const rowsAreGone = (): ServiceError => new ServiceError('REL_CONFLICT', 'rows that the run has found are gone');
 
 /** A value as the text of a cell. */
 const textOf = (value: unknown): string | null => {
   const cell = parameterOf(value);
   return cell === null ? null : String(cell);
 };
-
-/** Asks once. */
-function remember<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | null = null;
-  return () => (asked ??= ask());
-}

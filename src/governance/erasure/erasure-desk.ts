@@ -436,7 +436,7 @@ export class ErasureDesk {
       // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
       const texts = await this.#findUnsealed(erasure.mentions, nextStep);
       if (texts.length > 0) await this.#redactions.join(texts, nextStep);
-      for (const store of this.#stores) store.forget?.();
+      for (const store of this.#stores) store.forget?.(erasure.tenant);
       await nextStep();
       if (!(await derived.renew())) {
         throw new ServiceError(

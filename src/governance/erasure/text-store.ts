@@ -3,8 +3,8 @@ import type { ResidualHit } from './receipt.ts';
 import type { ScanTarget } from './scan-target.ts';
 
 export interface TextStore {
-  /** Lets go of everything that may come from removed rows: it is made anew on the next request. */
-  forget?(): void;
+  /** Lets go of everything that may come from removed rows of the tenant: it is made anew on the next request. */
+  forget?(tenant: string | null): void;
   /** Where the text is held still. Of the tenant: others’ are not looked at. */
   search?(sought: ScanTarget, tenant: string | null): readonly ResidualHit[];
 }
