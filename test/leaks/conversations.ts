@@ -532,6 +532,52 @@ export const conversations: readonly Conversation[] = [
     },
   },
   {
+    name: 'rules, jobs and workflows of one’s own',
+    hold: talk(async (ask, stage, { path, shut, stopped }) => {
+      if (path === undefined || (shut ?? stopped) !== undefined) return;
+      const make = async (to: string, member: string, body: object): Promise<string> =>
+        text(await ask('POST', to, { purpose: 'test', ...body }), member) ?? 'none';
+      const rules = [
+        await make('/rules', 'id', { name: 'hidden', object_type: 'Deal', condition_sql: 'amount > 1000000' }),
+        await make('/rules', 'id', { name: 'all', object_type: 'Deal', condition_sql: 'amount > 0', dedupe_by: ['note'] }),
+        await make('/rules', 'id', {
+          name: 'many',
+          condition_sql: 'SELECT note, COUNT(*) AS n FROM Deal GROUP BY note HAVING COUNT(*) > 1',
+        }),
+      ];
+      for (const rule of rules) await ask('POST', `/rules/${rule}/test`, { from: 0, to: Number.MAX_SAFE_INTEGER });
+      const works = [
+        { rules },
+        { sql: 'SELECT * FROM Deal' },
+        { sql: 'SELECT * FROM Vault' },
+        { function: 'GRAPH_PAGERANK', arguments: ['Party', 'Reports'] },
+      ];
+      const jobs: string[] = [];
+      for (const [nth, run] of works.entries())
+        jobs.push(await make('/jobs', 'job_id', { name: nth === 0 ? 'hidden' : `hidden ${nth}`, run, run_now: false }));
+      for (const job of jobs) await ask('POST', `/jobs/${job}/run`);
+      const alert = { title: '{{item.id}} {{item.note}} {{item.amount}}', severity: 'low', matched_pk: '{{item.id}}' };
+      const steps = [
+        { query: { sql: 'SELECT id, note, amount FROM Deal' } },
+        { for_each: { items: '{{steps.0.rows}}', steps: [{ alert }] } },
+        { tool: { name: 'list_jobs', arguments: {} } },
+        { tool: { name: 'list_workflows', arguments: {} } },
+        { wait: { sql: 'SELECT id FROM Deal WHERE amount > 1000000', every_secs: 86_400 } },
+      ];
+      const workflow = await make('/workflows', 'id', { name: 'workflow of the victim', steps });
+      const run = await make('/workflows/runs', 'run_id', { name: 'workflow of the victim' });
+      await stage.lab.tick();
+      await stage.lab.slot(({ service }) => service.scheduler.settle());
+      const alerts = 'SELECT title, matched_type, matched_pk, "count" FROM Alert';
+      for (const sql of [alerts, `${alerts} AS OF CURRENT ORDER BY title, matched_pk`]) await ask('POST', '/query', { sql });
+      const seen = ['/rules', '/jobs', '/workflows', `/workflows/runs/${run}`, ...jobs.map((job) => `/jobs/${job}`)];
+      for (const each of seen) await ask('GET', each);
+      await ask('POST', `/workflows/runs/${run}/cancel`, {});
+      const gone = [...jobs.map((job) => `/jobs/${job}`), ...rules.map((rule) => `/rules/${rule}`), `/workflows/${workflow}`];
+      for (const each of gone) await ask('DELETE', each);
+    }),
+  },
+  {
     name: 'rows of one’s own under keys that are taken',
     hold: talk(async (ask, _stage, { path }) => {
       if (path === undefined) return;

@@ -2,6 +2,7 @@
  * What differs between the two worlds: each runs in a slot of its own, and neither side of it is anybody's to see but the
  * owner's. `hides` names whose knowledge it is: an adversary who may know that much is not asked about it.
  */
+import { assert } from '../../src/errors.ts';
 import { exactJson } from '../harness.ts';
 import type { Secret } from './canaries.ts';
 import { changes } from './changes.ts';
@@ -239,6 +240,51 @@ export const differences: readonly Difference[] = [
       await stage.lab.service.scheduler.tick();
       await settled(200);
     },
+  },
+  {
+    // At a path of its own, where other paths of the tenant have the same principal.
+    name: 'rules have raised alerts, jobs have run and workflows have ended, or not',
+    hides: victim,
+    run: inFirst(async (stage) => {
+      const { canaries } = stage;
+      const headers = stage.headers('acme', victimPath);
+      const make = async (name: string, path: string, member: string, body: object): Promise<string> => {
+        const made = jsonOf(await stage.must('POST', path, headers, JSON.stringify(body)))[member] as string;
+        stage.ids.set(name, made);
+        return made;
+      };
+      const rule = await make('rule of the victim', '/rules', 'id', {
+        name: canaries.text(victim, 'a rule that has raised alerts'),
+        condition_sql: `amount > 0 AND note != '${canaries.text(victim, 'a condition that was judged')}'`,
+        object_type: 'Deal',
+      });
+      const run = { run_now: false, purpose: 'test' };
+      const judges = await make('job of the victim', '/jobs', 'job_id', { ...run, name: 'hidden', run: { rules: [rule] } });
+      const sql = `SELECT amount * 1e300 * 1e300 FROM Deal WHERE note != '${canaries.text(victim, 'a question of a job')}'`;
+      const fails = await make('failed job', '/jobs', 'job_id', { ...run, name: 'hidden too', run: { sql } });
+      for (const job of [judges, fails]) await stage.must('POST', `/jobs/${job}/run`, headers);
+      const note = canaries.text(victim, 'a row of a step');
+      await make('workflow of the victim', '/workflows', 'id', {
+        name: 'workflow of the victim',
+        steps: [
+          { query: { sql: 'SELECT id, note FROM Deal' } },
+          { insert: { type: 'Deal', row: { id: 'w9', note, who: '{{arguments.x}}' } } },
+          { alert: { title: `${canaries.text(victim, 'a title')} {{steps.0.rows.0.note}}`, severity: 'high', matched_pk: 'w9' } },
+        ],
+      });
+      await make('run of the victim', '/workflows/runs', 'run_id', {
+        name: 'workflow of the victim',
+        arguments: { x: canaries.text(victim, 'an argument of a run that has ended') },
+        purpose: 'test',
+      });
+      await stage.lab.tick();
+      await stage.lab.service.scheduler.settle();
+      const states = jsonOf(await stage.must('GET', '/jobs', headers))['jobs'] as { name: string; state: string }[];
+      const ended = Object.fromEntries(states.map(({ name, state }) => [name, state]));
+      assert(ended['hidden'] === 'done' && ended['hidden too'] === 'failed', `jobs are ${JSON.stringify(ended)}`);
+      const { rows } = jsonOf(await stage.ask('SELECT title FROM Alert', 'acme', victimPath)) as { rows: unknown[] };
+      assert(rows.length > 1, 'alerts were raised');
+    }),
   },
   {
     name: 'questions were asked, answered and refused, or not',

@@ -96,6 +96,14 @@ function ofAgreements(body?: object): readonly Probe[] {
   );
 }
 
+/** One that waits, one that has run, and none. */
+function ofWorks(before: string, what: 'rule' | 'job' | 'workflow' | 'run', tail = '', body?: object): readonly Probe[] {
+  return [`hidden ${what}`, `${what} of the victim`, 'none'].map((name) => ({
+    path: at(before, name, tail),
+    ...(body === undefined ? {} : json(body)),
+  }));
+}
+
 const named = (name: string): object => ({ name, properties: { id: 'string' }, primary_key: 'id' });
 
 /** What tools show of positions: cursors of the audit trail, and a receipt, which is of its entry in the log. */
@@ -110,10 +118,16 @@ const sought: readonly Known[] = [
     'a memory': 'hidden memory',
     'another memory': 'hidden memory',
     'a recall': 'hidden recall',
-    'a job': 'none',
+    'a job': 'hidden job',
     'a run': 'hidden run',
   },
-  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none', 'a job': 'none', 'a run': 'none' },
+  {
+    'a memory': 'none',
+    'another memory': 'd1',
+    'a recall': 'none',
+    'a job': 'job of the victim',
+    'a run': 'run of the victim',
+  },
 ];
 
 /** With ids of the stage in place of their names. */
@@ -164,6 +178,7 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
     { sql: 'SELECT * FROM ToolCall' },
     { sql: 'SELECT * FROM MemoryItem' },
     { sql: 'SELECT * FROM Quarantine' },
+    { sql: 'SELECT * FROM Alert' },
   ],
   nl_query: [{ question: 'deals' }, { question: 'dossiers' }],
   hybrid_search: [
@@ -201,6 +216,10 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   get_relationships: [{ entity_id: 'p1' }, { entity_id: 'x1' }],
   explain_policy: [{ entity_type: 'Deal' }, { entity_type: 'Dossier' }],
   erase_subject: [{ subject: 'p1', reason: 'asked to' }],
+  job_status: [{ id: 'hidden task' }, { id: 'none' }],
+  workflow_status: [{ run_id: 'none' }],
+  run_workflow: [{ name: 'hidden workflow' }, { name: 'workflow of the victim' }],
+  schedule_job: [{ name: 'hidden', run: { workflow: 'workflow of the victim' }, run_now: false }],
 };
 
 function inputsOf({ name, example }: Verb, stage: Stage): readonly Readonly<Record<string, unknown>>[] {
@@ -441,50 +460,43 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       json({ rules: [{ title: 'hidden', correlation: { type: 'temporal', rules: [rule], 'group-by': ['a'], timespan: '1m' } }] }),
     ),
   },
-  'GET /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
+  'GET /rules/:id': { probes: ofWorks('/rules/', 'rule') },
   'PUT /rules/:id': {
     probes: [
-      {
-        ...json({ name: 'hidden', kind: 'enrich', object_type: 'Deal', field: 'note', keep: 'newest' }),
-        path: at('/rules/', 'hidden rule'),
-      },
+      ...ofWorks('/rules/', 'rule', '', { name: 'hidden', kind: 'enrich', object_type: 'Deal', field: 'note', keep: 'newest' }),
     ],
   },
   'POST /rules/:id/test': {
-    probes: [{ ...json({ from: 0, to: 1 }), path: (stage: Stage) => `/rules/${stage.ids.get('hidden rule') ?? 'none'}/test` }],
+    probes: ofWorks('/rules/', 'rule', '/test', { from: 0, to: 1 }),
   },
-  'DELETE /rules/:id': { probes: [{ path: at('/rules/', 'hidden rule') }, to('/rules/none')] },
+  'DELETE /rules/:id': { probes: ofWorks('/rules/', 'rule') },
 
   'POST /jobs': {
     probes: [
       json({ name: 'hidden', run: { sql: 'SELECT nothing FROM Vault' } }),
-      { body: (stage: Stage) => JSON.stringify({ name: 'hidden', run: { rules: [stage.ids.get('hidden rule') ?? 'none'] } }) },
-      {
-        body: (stage) =>
-          JSON.stringify({ name: 'hidden', run: { sql: 'SELECT 1' }, after: stage.ids.get('hidden job') ?? 'none' }),
-      },
+      ...['hidden rule', 'rule of the victim'].map((rule) => ({
+        body: (stage: Stage) => JSON.stringify({ name: 'hidden', run: { rules: [id(rule)(stage)] } }),
+      })),
+      ...['hidden job', 'job of the victim'].map((job) => ({
+        body: (stage: Stage) => JSON.stringify({ name: 'hidden', run: { sql: 'SELECT 1' }, after: id(job)(stage) }),
+      })),
+      ...['hidden workflow', 'workflow of the victim'].map((workflow) => json({ name: 'hidden', run: { workflow } })),
     ],
   },
   ...Object.fromEntries(
-    ['run', 'pause', 'resume', 'cancel'].map((act) => [
-      `POST /jobs/:id/${act}`,
-      { probes: [{ path: (stage: Stage) => `/jobs/${stage.ids.get('hidden job') ?? 'none'}/${act}` }, to(`/jobs/none/${act}`)] },
-    ]),
+    ['run', 'pause', 'resume', 'cancel'].map((act) => [`POST /jobs/:id/${act}`, { probes: ofWorks('/jobs/', 'job', `/${act}`) }]),
   ),
-  'GET /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
+  'GET /jobs/:id': { probes: [...ofWorks('/jobs/', 'job'), { path: at('/jobs/', 'hidden task') }] },
   'POST /workflows': { probes: [json({ name: 'hidden', steps: [{ query: { sql: 'SELECT nothing FROM Vault' } }] })] },
-  'DELETE /workflows/:id': { probes: [{ path: at('/workflows/', 'hidden workflow') }, to('/workflows/none')] },
-  'POST /workflows/runs': { probes: [json({ name: 'hidden workflow' }), json({ name: 'nobody-has-this' })] },
-  'GET /workflows/runs/:id': { probes: [{ path: at('/workflows/runs/', 'hidden run') }, to('/workflows/runs/none')] },
+  'DELETE /workflows/:id': { probes: ofWorks('/workflows/', 'workflow') },
+  'POST /workflows/runs': {
+    probes: ['hidden workflow', 'workflow of the victim', 'nobody-has-this'].map((name) => json({ name })),
+  },
+  'GET /workflows/runs/:id': { probes: ofWorks('/workflows/runs/', 'run') },
   ...Object.fromEntries(
     ['cancel', 'approve'].map((act) => [
       `POST /workflows/runs/:id/${act}`,
-      {
-        probes: [
-          { path: (stage: Stage) => `/workflows/runs/${stage.ids.get('hidden run') ?? 'none'}/${act}`, ...json({}) },
-          { path: () => `/workflows/runs/none/${act}`, ...json({}) },
-        ],
-      },
+      { probes: ofWorks('/workflows/runs/', 'run', `/${act}`, {}) },
     ]),
   ),
   'PUT /types/:name/retention': {
@@ -499,7 +511,7 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
       { probes: ['Vault', 'Deal', 'nobody-has-this'].map((type) => to(`/types/${type}/retention`)) },
     ]),
   ),
-  'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
+  'DELETE /jobs/:id': { probes: [...ofWorks('/jobs/', 'job'), { path: at('/jobs/', 'hidden task') }] },
 
   'POST /tenants': { probes: ['zorg', 'nobody-has-this'].map((tenant) => json({ id: tenant })) },
   'GET /tenants/:id': { probes: ofTenants('') },

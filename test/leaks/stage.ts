@@ -356,6 +356,7 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     const link = JSON.stringify({ sql: 'SELECT id, amount FROM Deal AS OF CURRENT' });
     await stage.must('POST', `/exhibits/${exhibit}/links`, stage.headers(holder, path), link);
   }
+  await raiseFirst(stage);
   await guardLate(stage);
   // What expressions fail on, and what its owner must see: hidden from everybody else in both worlds.
   const note = stage.canaries.text('rows of the victim', 'a row of both worlds');
@@ -368,6 +369,16 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     await stage.put('Deal', holder, path, [{ id: 'b1', amount: 5, note: 'trial' }], 'trial');
   await stage.admin('DELETE', `/admin/tokens/${stage.ids.get('token of leaver')}`);
   return stage;
+}
+
+/** The first alert of a tenant brings the type of alerts, a name that all of its paths share. */
+async function raiseFirst(stage: Stage): Promise<void> {
+  const headers = stage.headers('acme', 'acme');
+  const make = async (path: string, member: string, body: object): Promise<string> =>
+    jsonOf(await stage.must('POST', path, headers, JSON.stringify(body)))[member] as string;
+  const rule = await make('/rules', 'id', { name: 'first', object_type: 'Deal', condition_sql: "id = 'd1'" });
+  const job = await make('/jobs', 'job_id', { name: 'first', run: { rules: [rule] }, run_now: false, purpose: 'test' });
+  await stage.must('POST', `/jobs/${job}/run`, headers);
 }
 
 /** Edges are these or others, and only then what guards the type whose rows wrote them is raised. */
