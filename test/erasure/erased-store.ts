@@ -62,6 +62,41 @@ export function canary(seed: number, subject: number, plant: Plant): string {
 
 const wordLength = 16;
 
+/** Every kind of step that reads or writes a row of somebody's, and one that waits. */
+const tellingSteps = [
+  { query: { sql: 'SELECT who, name, prose FROM Person WHERE id = {{arguments.key}}' } },
+  {
+    insert: {
+      type: 'Visit',
+      row: { id: 'told-{{arguments.key}}', who: '{{steps.0.rows.0.who}}', place: '{{steps.0.rows.0.name}}' },
+    },
+  },
+  {
+    insert: {
+      type: 'Answer',
+      row: { id: 'told-{{arguments.key}}', content: '{{steps.0.rows.0.prose}}', derived_from: ['{{arguments.memory}}'] },
+    },
+  },
+  { tool: { name: 'remember', arguments: { content: '{{steps.0.rows.0.name}}', fields: { who: '{{steps.0.rows.0.who}}' } } } },
+  { tool: { name: 'query', arguments: { sql: 'SELECT name, prose FROM Person' } } },
+  {
+    for_each: {
+      items: '{{steps.0.rows}}',
+      steps: [
+        {
+          alert: {
+            title: '{{item.name}}: {{item.prose}}',
+            severity: 'low',
+            matched_type: 'Person',
+            matched_pk: '{{arguments.key}}',
+          },
+        },
+      ],
+    },
+  },
+  { approve: { principal: 'nobody' } },
+];
+
 /** A vector that is the bytes of a word once each component is brought into a byte. */
 function vectorOf(word: string): readonly number[] {
   return [...Buffer.from(word), 127];
@@ -183,6 +218,7 @@ export class ErasedStore {
       },
       primary_key: 'id',
     });
+    await this.good('POST', '/workflows', { name: 'tells of somebody', steps: tellingSteps });
     await this.fork('trial');
     this.#exhibit = String((await this.good('POST', '/exhibits', { title: 'a case' })).json['exhibit_id']);
   }
@@ -201,6 +237,7 @@ export class ErasedStore {
       'SELECT * FROM Names',
       'SELECT * FROM MemoryItem',
       'SELECT * FROM Answer',
+      'SELECT * FROM Alert',
     ]) {
       const asked = `/export?format=ndjson&sql=${encodeURIComponent(sql)}`;
       texts.push((await this.good('GET', asked, undefined, { 'x-service-branch': branch })).text);
@@ -250,6 +287,26 @@ export class ErasedStore {
     const both = { content: `${words(subject)} ${words(subject - 1)}`, derived_from: [before, this.#memories[subject]] };
     const joint = await verb('remember', both);
     await verb('remember', { ...both, type: 'Answer', derived_from: [joint['id']] });
+  }
+
+  /** Rules, jobs and runs of workflows that name a subject, and what they write of its rows. The run waits for good, with all it has read. */
+  async automate(subject: number): Promise<void> {
+    const [key, who] = [this.planted(subject, 'key'), this.planted(subject, 'subject')];
+    const condition = `who = '${who}'`;
+    const rule = await this.good('POST', '/rules', { name: `of ${key}`, object_type: 'Person', condition_sql: condition });
+    const at = { interval_secs: 86_400, purpose: 'test' };
+    for (const run of [{ rules: [rule.json['id']] }, { sql: `SELECT name FROM Person WHERE ${condition}` }])
+      await this.good('POST', '/jobs', { ...at, name: `${Object.keys(run)[0]} of ${key}`, run });
+    const given = { key, memory: this.#memories[subject], word: who };
+    const asked = { name: 'tells of somebody', arguments: given, purpose: 'test' };
+    const { json } = await this.good('POST', '/workflows/runs', asked);
+    if (json['waiting'] !== true) throw new Error(`the run does not wait: ${JSON.stringify(json)}`);
+  }
+
+  /** What is shown of them. */
+  async automated(): Promise<string> {
+    const replies = ['/rules', '/jobs', '/workflows'].map((path) => this.good('GET', path));
+    return (await Promise.all(replies)).map(({ text }) => text).join('\n');
   }
 
   /** The same by doors that know of no makers: rows that name what they were made from, changed and ended in every way. */

@@ -45,6 +45,8 @@ export async function scan(
   say(`planted ${needles.length} canaries of ${subjects} subjects`);
   const backup = await store.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(`no backup: ${backup.text}`);
+  // What names a subject and is under no key of theirs leaves the log that runs, and no backup.
+  for (const subject of all) await store.automate(subject);
 
   const times: number[] = [];
   const damage: string[] = [];
@@ -83,6 +85,13 @@ export async function scan(
     for (const subject of control) {
       if (subject >= subjects >> 1 || inherited.includes(store.planted(subject, 'name'))) continue;
       unseen.push({ subject, plant: `name on a branch, ${round}` });
+    }
+    const automated = round === 'restored' ? null : `${await store.automated()}\n${await store.exported('main')}`;
+    for (const subject of control) {
+      const told = `told-${store.planted(subject, 'key')}`;
+      if (automated !== null && !automated.includes(told)) unseen.push({ subject, plant: `a row of a run, ${round}` });
+      if (automated !== null && !automated.includes(`of ${store.planted(subject, 'key')}`))
+        unseen.push({ subject, plant: `a rule and a job, ${round}` });
     }
     damage.push(...(await store.verified()));
     ({ files, entries } = counts);

@@ -39,6 +39,7 @@ export async function searched(store: ErasedStore, needles: readonly Needle[]): 
   }
   await searchDerived(store, decoded);
   for (const branch of branches) decoded.text(`answers, ${branch}`, await store.exported(branch));
+  decoded.text('rules, jobs and workflows', await store.automated());
   const graph = await store.asGraph();
   if (graph.split('nodeId').length < needles.length / plants.length / 2) throw new Error('the graph has the nodes of the others');
   decoded.text('the graph', graph);
