@@ -311,7 +311,7 @@ export class Planner implements PlannerDoor {
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
-      const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
+      const longWork = own.isListed === true ? null : longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
       const beside = { watch, longWork, working: own.given ?? noWorking };
       const catalogue = this.#catalogueFor(reading, request, snapshot);
       const execution = this.#executions.make(plan, question.query, asked, request, snapshot, catalogue, beside);

@@ -23,6 +23,8 @@ class JobWorld {
   /** What each look at the time takes, and turns that others had. */
   lookMs = 0;
   turns = 0;
+  /** Jobs looked at and runs begun, in each of them. */
+  readonly perTurn = [{ looks: 0, begun: 0 }];
   #ms = 0;
   readonly seen: { readonly job: string; readonly instant: bigint }[] = [];
   scheduler: JobScheduler;
@@ -56,7 +58,7 @@ class JobWorld {
         recorded: () => [],
         warn: (line) => expect.unreachable(line),
       }),
-      jobs: this.jobs,
+      jobs: this.#countedJobs(),
       beginning: () => 0n,
       absentCaller: (owner) => ({ ...tenantlessCaller(owner.principal, 'none', 'internal') }),
       perform:
@@ -72,12 +74,31 @@ class JobWorld {
       warn: (line) => expect.unreachable(line),
       yieldTurn: async () => {
         this.turns++;
+        this.perTurn.push({ looks: 0, begun: 0 });
       },
       parallelMax: 2,
     }));
   }
 
+  #countedJobs(): JobSchedulerDependencies['jobs'] {
+    const { jobs, perTurn } = this;
+    return {
+      get epoch() {
+        return jobs.epoch;
+      },
+      job: (id) => jobs.job(id),
+      steps: (id) => jobs.steps(id),
+      *all() {
+        for (const job of jobs.all()) {
+          perTurn.at(-1)!.looks++;
+          yield job;
+        }
+      },
+    };
+  }
+
   submit(command: Command, path: string | null = null): void {
+    if (command.kind === 'record-run' && command.run.state === 'running') this.perTurn.at(-1)!.begun++;
     if (this.down) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
     const { position, context } = { position: this.#position, context: contextOf(path) };
     const next = { position, time: this.now + BigInt(position) };
@@ -224,6 +245,25 @@ test('a look at jobs gives others their turn wherever its slice is over', async 
   world.lookMs = 2;
   await world.scheduler.tick();
   expect(world.turns).toBe(20);
+});
+
+test('of ten thousand jobs that are all due a turn looks at few and begins one, and they are looked at once for many runs', async () => {
+  const world = new JobWorld('2026-01-01T00:00:00Z');
+  const count = 10_000;
+  for (let i = 0; i < count; i++) world.make({ name: `j${i}`, interval_secs: 3_600 + (i % 600) });
+  world.now = nsOf('2026-01-01T02:30:00Z');
+  world.lookMs = 0.1;
+  for (let n = 0; n < 64; n += 2) {
+    await world.scheduler.tick();
+    await Promise.all([...world.jobs.all()].map(({ id }) => world.scheduler.underWay(id)));
+  }
+  const most = (of: 'looks' | 'begun'): number => Math.max(...world.perTurn.map((turn) => turn[of]));
+  expect([most('looks') < 20, most('begun')]).toEqual([true, 1]);
+  expect(world.perTurn.reduce((sum, { looks }) => sum + looks, 0)).toBe(count);
+  // The longest due of all, in their order.
+  expect(world.seen.map(({ job }) => Number(job.slice(1)) % 600)).toEqual(
+    Array.from({ length: 64 }, (_, i) => Math.floor(i / Math.ceil(count / 600))),
+  );
 });
 
 test('of the runs that are due no more are begun than may run at a time, the longest due first', async () => {

@@ -6,7 +6,8 @@
  *
  * Invariants:
  * - One run of a job at a time. A run is begun at least once; its effects are there once, with the entry that ends it.
- * - No more runs are begun by the clock than may run at a time: the others wait as due, the longest due first, and cost nothing.
+ * - No more runs are begun by the clock than may run at a time: the others wait as due, the longest due first, and cost nothing but a look for
+ *   every so many that are begun.
  * - However many jobs there are, the loop of events waits for none of the looks at their schedules.
  * - A run that was cut off begins again, at most five times in all; that of a workflow goes on behind the last step that is on record. One
  *   that waits is on record as queued, and takes no place of those that run.
@@ -107,6 +108,11 @@ export interface JobSchedulerDependencies {
   readonly parallelMax: number;
 }
 
+interface Due {
+  readonly id: string;
+  readonly from: bigint;
+}
+
 interface Timed {
   readonly record: JobRecord;
   readonly due: bigint | null;
@@ -114,6 +120,8 @@ interface Timed {
 
 /** The loop looks at the clock this often at least: it may be set. */
 const tickMsMax = 30_000;
+/** So many are begun between two looks at all jobs. */
+const dueMax = 64;
 const restNs = 10_000_000_000n;
 const instantOf = (text: string | null | undefined): bigint | null => (text === null || text === undefined ? null : BigInt(text));
 const caretaker = tenantlessCaller('annals', 'operator', 'internal');
@@ -129,6 +137,8 @@ export class JobScheduler {
   /** The last run of a path that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
   readonly #judging = new Map<string | null, Promise<unknown>>();
   #epoch: number | null = null;
+  /** What the last look found to be due and has not begun, the longest due first: what is due since waits behind it. */
+  #due: Due[] = [];
   /** The last look, where it found nothing that is due. */
   #seen: { readonly epoch: number; readonly next: bigint | null } | null = null;
   /** Whether something has happened since the loop looked last. */
@@ -189,25 +199,40 @@ export class JobScheduler {
     // A run that ends gives its place back, and the loop looks again.
     if (this.#running.size >= parallelMax) return null;
     const now = clock.now();
+    const turn = new Slices(this.#parts);
+    if (this.#due.length === 0) {
+      const next = await this.#lookAtAll(now, turn);
+      if (this.#due.length === 0) return next;
+    }
+    while (this.#due.length > 0 && this.#running.size < parallelMax) {
+      const [{ id }] = this.#due.splice(0, 1) as [Due];
+      // The beginning of a run is work of its own.
+      await turn.next();
+      const job = jobs.job(id);
+      if (job !== undefined && !this.#isJudged(job)) await this.#consider(id, now, turn);
+    }
+    // Those that are left are the longest due of then: with places left, all are looked at again.
+    return this.#running.size < parallelMax ? now : null;
+  }
+
+  /** Finds the longest due, and when the next of the others is; null: none is. */
+  async #lookAtAll(now: bigint, turn: Slices): Promise<bigint | null> {
+    const { jobs } = this.#parts;
     const seen = this.#seen;
     if (seen?.epoch === jobs.epoch && (seen.next === null || seen.next > now)) return seen.next;
     this.#seen = null;
     const { epoch } = jobs;
     this.#epoch = epoch;
-    const turn = new Slices(this.#parts);
-    let [next, passed]: [bigint | null, number] = [null, 0];
-    const places = parallelMax - this.#running.size;
-    /** The longest due, as many as there are places. */
-    const due: { readonly id: string; readonly from: bigint }[] = [];
+    let next: bigint | null = null;
+    const due: Due[] = [];
     for (const job of jobs.all()) {
       const from = this.#beginsAt(job);
       if (from !== null && from <= now) {
         // It would take a place only to wait there; the end of the other is looked at.
         if (this.#isJudged(job)) continue;
         const at = due.findLastIndex((other) => other.from <= from) + 1;
-        if (at < places) due.splice(at, 0, { id: job.id, from });
-        if (at >= places || due.length > places) passed++;
-        due.length = Math.min(due.length, places);
+        if (at < dueMax) due.splice(at, 0, { id: job.id, from });
+        due.length = Math.min(due.length, dueMax);
       } else if (from !== null && (next === null || from < next)) next = from;
       // The clock of a zone may take a millisecond where it is asked for the first time.
       if (turn.isOver()) await turn.next();
@@ -216,17 +241,9 @@ export class JobScheduler {
       if (jobs.job(id) === undefined) this.#timed.delete(id);
       if (turn.isOver()) await turn.next();
     }
-    for (const { id } of due) {
-      // The beginning of a run is work of its own.
-      await turn.next();
-      const job = jobs.job(id);
-      if (job !== undefined && this.#isJudged(job)) continue;
-      const later = await this.#consider(id, now, turn);
-      if (later !== null && (next === null || later < next)) next = later;
-    }
+    this.#due = due;
     if (due.length === 0) this.#seen = { epoch, next };
-    // Runs that are passed over leave their places to others.
-    return passed > 0 && this.#running.size < parallelMax ? now : next;
+    return next;
   }
 
   /** Whether a job judges rules, and another one of its path does so now. */

@@ -28,7 +28,10 @@ import { runScoreWrite } from './score-write.ts';
 import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
 
 /** Options for a query that is part of a write. */
-export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
+export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>> & {
+  /** It is part of work that is listed: it is not listed by itself. */
+  readonly isListed?: boolean;
+};
 
 export interface WriteFrontDependencies {
   readonly clock: Clock;
@@ -182,7 +185,7 @@ export class WriteFront {
         const parsed = partOf(of, query, part, extra);
         const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
         const question = { parsed, dialect, time, rows: found, signal: either };
-        return ask(reading, question, { onPlan, given });
+        return ask(reading, question, { onPlan, given, isListed: own !== undefined });
       },
       atOnce: (query, snapshot) => {
         const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
