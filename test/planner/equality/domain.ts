@@ -1,5 +1,6 @@
 /** A small world for the functions of the domain: people, lists, shares, money and sightings, of which some change late in the history. */
 import type { ColumnType } from '../../../src/log/values/value.ts';
+import { domainFunctions } from '../../../src/planner/functions/domain/all.ts';
 
 interface Rows {
   readonly type: string;
@@ -71,8 +72,27 @@ export const early: readonly Rows[] = [
   },
   {
     type: 'Account',
-    columns: { id: 'string', handle: 'string', name: 'string', followers: 'integer' },
-    cells: numbers.slice(0, 12).map((i) => [`a${i}`, `handle${i}`, nameOf(i), 900 * 10 ** (i % 4)]),
+    columns: {
+      id: 'string',
+      platform: 'string',
+      handle: 'string',
+      name: 'string',
+      bio: 'string',
+      created_at: 'string',
+      followers: 'integer',
+    },
+    // Each of six people on two platforms, under one handle for every second of them.
+    cells: numbers
+      .slice(0, 12)
+      .map((i) => [
+        `a${i}`,
+        i < 6 ? 'birdsite' : 'chatter',
+        `handle${i % 2 === 0 ? i % 6 : i}`,
+        nameOf(i % 6),
+        `sailor ${i % 3} of the harbour`,
+        day(i),
+        900 * 10 ** (i % 4),
+      ]),
   },
   {
     type: 'Post',
@@ -121,7 +141,18 @@ export function domainQuestions(then: string): readonly string[] {
     "NARRATIVE_TRACE('x1')",
     "BOT_AMPLIFICATION_SCORE('a1')",
     'INAUTHENTIC_BEHAVIOUR_SCAN()',
-  ].map((call) => `SELECT * FROM ${call}`);
+    "STANCE_SCORE('x1', TARGET => 'harbour')",
+    "BIAS_SCORE('a1')",
+    "STYLE_FINGERPRINT('a1', COMPARE => 'a2')",
+    "AUTHENTICITY_SCORE('a1')",
+    // Posts of one object are weeks apart.
+    'COORDINATED_AMPLIFICATION(TIME_WINDOW => 20000000)',
+    'PERSONA_CLUSTER_DETECT()',
+    "CROSS_PLATFORM_ACCOUNT('a0', THRESHOLD => 0.3)",
+  ];
+  const missing = domainFunctions.filter(({ name }) => !calls.some((call) => call.startsWith(`${name}(`)));
+  if (missing.length > 0) throw new Error(`no question calls ${missing.map(({ name }) => name).join(', ')}`);
+  const asked = calls.map((call) => `SELECT * FROM ${call}`);
   // How long an incident waits is told by the nanosecond at which it is asked about.
-  return [...calls.filter((call) => !call.includes('DISPATCH')), ...calls.map((call) => `${call} ${then}`)];
+  return [...asked.filter((call) => !call.includes('DISPATCH')), ...asked.map((call) => `${call} ${then}`)];
 }
