@@ -6,14 +6,13 @@
  */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
-import { isSame } from './graph-changes.ts';
+import { readAgain, type ReadAt, readAt } from './graph-changes.ts';
 import type { Steps } from './steps.ts';
 
 interface Kept {
   readonly value: unknown;
   readonly bytes: number;
-  readonly time: TimeBounds;
-  readonly instant: bigint;
+  readonly read: ReadAt;
   readonly isErased: () => boolean;
 }
 
@@ -44,21 +43,22 @@ export class BasisCache {
   ): Steps<T> {
     if (snapshot.isPrivate || snapshot.pinned) return (yield* make()).value;
     const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, what]);
-    const { instant } = snapshot;
     const generation = this.#generation;
     const isErased = snapshot.erasing(types);
     let found: Kept | undefined;
+    let read: ReadAt | null = null;
     for (const kept of this.#kept.get(key) ?? []) {
-      if (!kept.isErased() && (yield* isSame(kept, { snapshot, types, time }))) {
-        found = kept;
-        break;
-      }
+      if (!kept.isErased()) read = yield* readAgain(kept.read, { snapshot, types, time });
+      if (read === null) continue;
+      found = kept;
+      break;
     }
     const made = found ?? (yield* make());
     if (generation === this.#generation && !isErased()) {
+      const { value, bytes } = made;
       const others = (this.#kept.get(key) ?? []).filter((each) => each !== found);
       this.#kept.delete(key);
-      this.#kept.set(key, [{ value: made.value, bytes: made.bytes, time, instant, isErased }, ...others].slice(0, instantsMax));
+      this.#kept.set(key, [{ value, bytes, read: read ?? readAt(time, snapshot), isErased }, ...others].slice(0, instantsMax));
       this.#letGo();
     }
     return made.value as T;

@@ -10,7 +10,7 @@
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
 import type { State } from './graph-algorithm.ts';
-import { followChanges, type GraphOf, isSame, type ReadGraph } from './graph-changes.ts';
+import { followChanges, type GraphOf, readAgain, readAt, type ReadGraph } from './graph-changes.ts';
 import type { Steps } from './steps.ts';
 import type { Warm } from './warm-start.ts';
 
@@ -77,13 +77,14 @@ export class GraphCache {
     const of = { ...asked, time };
     const key = keyOf(of);
     const generation = this.#generation;
-    const { instant } = snapshot;
     const isErased = snapshot.erasing(of.types);
     const all = this.#kept.get(key) ?? [];
     for (const kept of all) {
-      if (kept.isErased() || !(yield* isSame(kept, of))) continue;
-      if (generation === this.#generation) this.#keep(key, { ...kept, time, instant, isErased }, kept);
-      return kept.graph;
+      const again = kept.isErased() ? null : yield* readAgain(kept, of);
+      if (again === null) continue;
+      const { graph } = kept;
+      if (generation === this.#generation) this.#keep(key, { ...again, graph, isErased }, kept);
+      return graph;
     }
     let before: CachedGraph | null = null;
     let graph: Graph | null = null;
@@ -95,7 +96,9 @@ export class GraphCache {
     }
     graph ??= yield* read();
     const known = yield* this.#same(graph);
-    if (generation === this.#generation && !isErased()) this.#keep(key, { graph: known, time, instant, isErased }, before);
+    if (generation === this.#generation && !isErased()) {
+      this.#keep(key, { ...readAt(time, snapshot), graph: known, isErased }, before);
+    }
     return known;
   }
 

@@ -1,6 +1,6 @@
 /** Changes of the rows behind a graph between two instants: none, a few edges, or too many to follow. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/values/value.ts';
+import { type ColumnType, I64_MAX } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { ScanRequest, TimeBounds, ZonePredicate } from '../../projections/access-paths.ts';
 import { degreeOf, type Graph } from './graph.ts';
@@ -29,62 +29,92 @@ export interface LinkColumns {
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
 }
 
-/** A graph, and the time as of which it was read. */
-export interface ReadGraph {
-  readonly graph: Graph;
+/** When rows were read. */
+export interface ReadAt {
   readonly time: TimeBounds;
-  /** The instant of the snapshot that it was read through. */
+  /** Of the snapshot that they were read through. */
   readonly instant: bigint;
+  readonly position: number;
+  /** Nothing that is known at `position` begins or ends to be true from `time` until then. */
+  readonly calmUntil: bigint;
 }
 
-/** Whether the rows of its types say the same at another instant, and are still there. */
-export function* isSame(
-  { time, instant }: Pick<ReadGraph, 'time' | 'instant'>,
+/** A graph, and when its rows were read. */
+export interface ReadGraph extends ReadAt {
+  readonly graph: Graph;
+}
+
+/** Of rows that are read now: nobody has looked how long they stay true. */
+export function readAt(time: TimeBounds, { instant, position }: Pick<GovernedSnapshot, 'instant' | 'position'>): ReadAt {
+  return { time, instant, position, calmUntil: time.valid === 'all' ? 0n : time.valid };
+}
+
+/** A look at what turns goes this far ahead: questions of the same rows come one after the other. */
+const calmNs = 60_000_000_000n;
+
+/** The later reading, where the rows of its types say the same at another instant and are still there; null where they don't. */
+export function* readAgain(
+  read: ReadAt,
   { snapshot, types, time: asked }: Pick<GraphOf, 'snapshot' | 'types' | 'time'>,
-): Steps<boolean> {
-  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return false;
+): Steps<ReadAt | null> {
+  const { time, instant } = read;
+  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
+  const now = readAt(asked, snapshot);
+  // Most questions come while nobody writes.
+  const isKnown = read.position === snapshot.position && time.system === instant && asked.system === snapshot.instant;
+  if (isKnown && time.valid <= asked.valid && asked.valid <= read.calmUntil) return { ...now, calmUntil: read.calmUntil };
   const [before, after] = ascending(time.system, asked.system);
   const [since, until] = ascending(time.valid, asked.valid);
+  const ahead = until + calmNs > I64_MAX ? I64_MAX : until + calmNs;
+  let isCalm = since < until;
   for (const type of types) {
     try {
-      if (yield* hasChanged(snapshot, type, { instant, before, after, since, until })) return false;
+      if (yield* hasChanged(snapshot, type, { instant, before, after })) return null;
+      if (isCalm && !(yield* hasTurned(snapshot, type, { before, since, until: ahead }))) continue;
+      isCalm = false;
+      if (yield* hasTurned(snapshot, type, { before, since, until })) return null;
     } catch (error) {
       // A closed type has no part in the graph, and had none under this grant.
       if (!isClosed(error)) throw error;
     }
   }
-  return true;
+  return isCalm ? { ...now, calmUntil: ahead } : now;
 }
 
 interface Span {
   /** The instant of the snapshot before. */
   readonly instant: bigint;
+  /** What was believed. */
   readonly before: bigint;
   readonly after: bigint;
+  /** What was true. */
   readonly since: bigint;
   readonly until: bigint;
 }
 
-function* hasChanged(snapshot: GovernedSnapshot, type: string, span: Span): Steps<boolean> {
+/** Whether rows came, ended or were removed. */
+function* hasChanged(snapshot: GovernedSnapshot, type: string, span: Omit<Span, 'since' | 'until'>): Steps<boolean> {
   const { before, after } = span;
   if (isRemoved(snapshot, type, span)) return true;
-  if (before < after) {
-    const all: TimeBounds = { system: 'all', valid: 'all' };
-    const then: TimeBounds = { system: before, valid: 'all' };
-    const came = { type, columns: ['system_from'], time: all, after: before, zones: between('system_from', before, after) };
-    if (yield* has(snapshot, came, before, after)) return true;
-    const ended = { type, columns: ['system_to'], time: then, zones: between('system_to', before, after) };
-    if (yield* has(snapshot, ended, before, after)) return true;
-  }
-  return yield* hasTurned(snapshot, type, span);
+  if (before === after) return false;
+  const all: TimeBounds = { system: 'all', valid: 'all' };
+  const then: TimeBounds = { system: before, valid: 'all' };
+  const came = { type, columns: ['system_from'], time: all, after: before, zones: between('system_from', before, after) };
+  if (yield* has(snapshot, came, before, after)) return true;
+  const ended = { type, columns: ['system_to'], time: then, zones: between('system_to', before, after) };
+  return yield* has(snapshot, ended, before, after);
 }
 
-function isRemoved(snapshot: GovernedSnapshot, type: string, { instant }: Span): boolean {
+function isRemoved(snapshot: GovernedSnapshot, type: string, { instant }: Pick<Span, 'instant'>): boolean {
   return snapshot.removals.removedAfter(type, instant).length > 0;
 }
 
 /** Whether anything that was believed before began or ended to be true. */
-function* hasTurned(snapshot: GovernedSnapshot, type: string, { before, since, until }: Span): Steps<boolean> {
+function* hasTurned(
+  snapshot: GovernedSnapshot,
+  type: string,
+  { before, since, until }: Pick<Span, 'before' | 'since' | 'until'>,
+): Steps<boolean> {
   if (since === until) return false;
   for (const column of ['valid_from', 'valid_to']) {
     const time: TimeBounds = { system: before, valid: 'all' };
@@ -103,7 +133,12 @@ export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphOf)
   const span: Span = { instant, before: time.system, after: asked.system, since, until };
   const added: EdgeChange[] = [];
   const removed: EdgeChange[] = [];
-  for (const type of nodes) if (yield* unlessClosed(() => hasChanged(snapshot, type, span))) return null;
+  for (const type of nodes) {
+    const isOther = yield* unlessClosed(function* () {
+      return (yield* hasChanged(snapshot, type, span)) || (yield* hasTurned(snapshot, type, span));
+    });
+    if (isOther) return null;
+  }
   for (const [number, link] of links.entries()) {
     const { type } = link;
     const isOther = yield* unlessClosed(function* () {

@@ -41,6 +41,22 @@ export interface DomainRow {
   readonly systemFrom?: bigint | null;
 }
 
+/** An answer that is made by columns, in the order of its rows. They share their evidence. */
+export interface DomainColumns {
+  readonly count: number;
+  readonly evidence: Json;
+  /** The vectors of so many rows from one on. */
+  vectors(first: number, count: number): DomainVectors;
+}
+
+export interface DomainVectors {
+  readonly nodeId: Vector;
+  readonly type: Vector;
+  /** The function's own columns, in their order. */
+  readonly cells: readonly Vector[];
+  readonly score: Vector;
+}
+
 export interface DomainFunction {
   /** The name, in upper case. */
   readonly name: string;
@@ -61,7 +77,7 @@ export interface DomainFunction {
   /** Rows stay in the order in which they are given. */
   readonly isOrdered?: boolean;
   readonly action?: 'query' | 'search';
-  run(call: DomainCall): Steps<readonly DomainRow[]>;
+  run(call: DomainCall): Steps<readonly DomainRow[] | DomainColumns>;
 }
 
 const commonBefore: readonly PlanColumn[] = [
@@ -106,6 +122,7 @@ export function domainFunction(made: DomainFunction): TableFunction {
           scope.words.word(each.name) === undefined ? [] : [[each.name, scope.words.word(each.name)!]],
         ),
       ),
+      pieces: new Map(),
     }),
     open: (opening) => new DomainOperator(made, opening),
   };
@@ -137,6 +154,8 @@ interface Binding {
   /** The type that SOURCE names. */
   readonly source: string | undefined;
   readonly words: ReadonlyMap<string, string>;
+  /** What is kept of rows, by its name: found with every call of a plan. */
+  readonly pieces: Map<string, { readonly types: readonly string[]; readonly key: string }>;
 }
 
 /** The context of a function: its rows and arguments. */
@@ -173,9 +192,14 @@ export class DomainCall {
    * it among all that are made of the same types, and `make` says how many bytes it holds on to.
    */
   kept<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
-    const types = this.#bound.types.filter(({ role }) => roles.includes(role));
-    const key = JSON.stringify([what, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
-    return this.execution.services.kept.find(this.execution, [...new Set(types.map(({ type }) => type))], key, make);
+    const { types: all, pieces } = this.#bound;
+    let piece = pieces.get(what);
+    if (piece === undefined) {
+      const types = all.filter(({ role }) => roles.includes(role));
+      const key = JSON.stringify([what, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
+      pieces.set(what, (piece = { types: [...new Set(types.map(({ type }) => type))], key }));
+    }
+    return this.execution.services.kept.find(this.execution, piece.types, piece.key, make);
   }
 
   /** As `kept`, of what is made of the rows of one type. */
@@ -286,7 +310,7 @@ const outputRows = 1_024;
 class DomainOperator extends PiecesOperator {
   readonly #made: DomainFunction;
   readonly #opening: Opening;
-  #steps: Steps<readonly DomainRow[]> | null = null;
+  #steps: ReturnType<DomainFunction['run']> | null = null;
 
   constructor(made: DomainFunction, opening: Opening) {
     super();
@@ -305,33 +329,42 @@ class DomainOperator extends PiecesOperator {
     this.#steps = steps;
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield emptyBatch;
-    let rows = step.value;
-    if (!this.#made.isOrdered) {
-      const sorting = sortItemsInSteps(rows, compareRows);
+    let found = step.value;
+    if ('length' in found && !this.#made.isOrdered) {
+      const sorting = sortItemsInSteps(found, compareRows);
       let sorted = sorting.next();
       for (; !sorted.done; sorted = sorting.next()) yield emptyBatch;
-      rows = sorted.value;
+      found = sorted.value;
     }
     const { node, execution } = this.#opening;
-    if (node.limit !== null) execution.counters.hits += rows.length;
-    for (let first = 0; first < rows.length; first += outputRows) {
-      yield this.#batch(rows.slice(first, first + outputRows));
+    const length = 'length' in found ? found.length : found.count;
+    if (node.limit !== null) execution.counters.hits += length;
+    for (let first = 0; first < length; first += outputRows) {
+      const count = Math.min(outputRows, length - first);
+      yield 'length' in found ? this.#ofRows(found.slice(first, first + count)) : this.#ofColumns(found, first, count);
     }
     call.hold(0);
   }
 
-  #batch(rows: readonly DomainRow[]): Batch {
+  #ofColumns(found: DomainColumns, first: number, count: number): Batch {
+    const { nodeId, type, cells, score } = found.vectors(first, count);
+    const evidence = repeatedText(canonicalJson(found.evidence), count);
+    const columns = [nodeId, type, ...cells, score, repeatedText(this.#made.method, count), evidence];
+    return { columns, selection: null, first: 0, count };
+  }
+
+  #ofRows(rows: readonly DomainRow[]): Batch {
     const { columns: own, method } = this.#made;
     const columns = [
       columnOf('string', rows, (row) => row.nodeId),
       rows.every(({ type }) => type !== null && type === rows[0]!.type)
-        ? repeated(rows[0]!.type!, rows.length)
+        ? repeatedText(rows[0]!.type!, rows.length)
         : columnOf('string', rows, (row) => row.type),
       ...own.map(({ type }, i) => columnOf(type, rows, (row) => row.cells[i] ?? null)),
       columnOf('number', rows, (row) => row.score),
       rows.some((row) => row.method !== undefined)
         ? columnOf('string', rows, (row) => row.method ?? method)
-        : repeated(method, rows.length),
+        : repeatedText(method, rows.length),
       evidenceOf(rows),
     ];
     return { columns, selection: null, first: 0, count: rows.length };
@@ -341,7 +374,7 @@ class DomainOperator extends PiecesOperator {
 /** Rows that share their evidence share its text. */
 function evidenceOf(rows: readonly DomainRow[]): Vector {
   const first = rows[0]?.evidence ?? null;
-  if (rows.every(({ evidence }) => evidence === first)) return repeated(canonicalJson(first), rows.length);
+  if (rows.every(({ evidence }) => evidence === first)) return repeatedText(canonicalJson(first), rows.length);
   let [last, text]: [Json, string] = [null, 'null'];
   return columnOf('json', rows, ({ evidence }) => {
     if (evidence !== last) [last, text] = [evidence, canonicalJson(evidence)];
@@ -356,7 +389,7 @@ function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (r
 }
 
 /** One text so many times. */
-function repeated(text: string, count: number): Vector {
+export function repeatedText(text: string, count: number): Vector {
   const bytes = Buffer.from(text);
   const heap = new Uint8Array(bytes.length * count);
   const offsets = new Uint32Array(count + 1);

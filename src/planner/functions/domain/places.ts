@@ -1,5 +1,5 @@
 /** Places on the sphere: distances between them, and an index that finds those within one. Pure. */
-import type { Steps } from '../../graph/steps.ts';
+import { sortInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
 
 /** Metres: the mean radius of WGS 84. */
 const radius = 6_371_008.8;
@@ -17,55 +17,52 @@ export function isPlace(lat: number | null, lon: number | null): boolean {
   return lat !== null && lon !== null && Math.abs(lat) <= 90 && Math.abs(lon) <= 180;
 }
 
-/** Is given a point's number, its distance in metres, and where it is: beside its neighbours it is read without jumps. */
-type Take = (point: number, distance: number, lat: number, lon: number) => void;
-
-/** For one turn. */
-const pointsAtOnce = 1 << 14;
+/** Is given a point's number, its distance in metres, and its place in the index. */
+type Take = (point: number, distance: number, place: number) => void;
 
 const bandDegrees = 0.01;
 const bands = Math.round(180 / bandDegrees) + 1;
 
-/** Points in bands of latitude, each in the order of longitude. */
+/** Points in bands of latitude, each in the order of longitude: what lies near is read without jumps. */
 export class PlaceIndex {
-  readonly #lats: Float64Array;
-  readonly #lons: Float64Array;
-  /** Numbers of points, band after band. */
-  readonly #order: Int32Array;
-  /** Where in `#order` a band begins. */
+  /** By place. */
+  readonly lats: Float64Array;
+  readonly lons: Float64Array;
+  /** Numbers of points, by place. */
+  readonly points: Int32Array;
+  /** The place at which a band begins. */
   readonly #begins: Int32Array;
 
-  private constructor(lats: Float64Array, lons: Float64Array, order: Int32Array, begins: Int32Array) {
-    this.#lats = lats;
-    this.#lons = lons;
-    this.#order = order;
+  private constructor(lats: Float64Array, lons: Float64Array, points: Int32Array, begins: Int32Array) {
+    this.lats = lats;
+    this.lons = lons;
+    this.points = points;
     this.#begins = begins;
   }
 
   static *of(lats: Float64Array, lons: Float64Array): Steps<PlaceIndex> {
+    const count = lats.length;
     const begins = new Int32Array(bands + 1);
-    for (const lat of lats) begins[bandOf(lat) + 1]!++;
+    yield* inTurns(count, (i) => begins[bandOf(lats[i]!) + 1]!++);
     for (let band = 0; band < bands; band++) begins[band + 1]! += begins[band]!;
     const next = begins.slice();
-    const order = new Int32Array(lats.length);
-    for (let i = 0; i < lats.length; i++) order[next[bandOf(lats[i]!)]!++] = i;
-    yield;
-    let sorted = 0;
+    const points = new Int32Array(count);
+    yield* inTurns(count, (i) => (points[next[bandOf(lats[i]!)]!++] = i));
     for (let band = 0; band < bands; band++) {
       const [begin, end] = [begins[band]!, begins[band + 1]!];
-      if (end - begin > 1) order.subarray(begin, end).sort((a, b) => lons[a]! - lons[b]! || a - b);
-      sorted += end - begin;
-      if (sorted < pointsAtOnce) continue;
-      sorted = 0;
-      yield;
+      if (end - begin < 2) continue;
+      points.set(yield* sortInSteps(points.subarray(begin, end), (a, b) => lons[a]! - lons[b]! || a - b), begin);
     }
-    // Side by side in that order: a band is read without jumps.
-    const byBand = (values: Float64Array): Float64Array => Float64Array.from(order, (i) => values[i]!);
-    return new PlaceIndex(byBand(lats), byBand(lons), order, begins);
+    const [byPlace, eastByPlace] = [new Float64Array(count), new Float64Array(count)];
+    yield* inTurns(count, (place) => {
+      byPlace[place] = lats[points[place]!]!;
+      eastByPlace[place] = lons[points[place]!]!;
+    });
+    return new PlaceIndex(byPlace, eastByPlace, points, begins);
   }
 
   get bytes(): number {
-    return this.#lats.byteLength + this.#lons.byteLength + this.#order.byteLength + this.#begins.byteLength;
+    return this.lats.byteLength + this.lons.byteLength + this.points.byteLength + this.#begins.byteLength;
   }
 
   /** Hands every point within so many metres, the rim included, to `take`. Gives how many were looked at. */
@@ -77,19 +74,18 @@ export class PlaceIndex {
     const width = isAtPole
       ? 180
       : Math.asin(Math.min(1, Math.sin(Math.min(angle, Math.PI / 2)) / Math.cos(lat * radians))) / radians;
+    const ranges = rangesOf(lon, width + 1e-9);
+    const { lats, lons, points } = this;
     let looked = 0;
-    let pause = pointsAtOnce;
     for (let band = bandOf(Math.max(-90, south)); band <= bandOf(Math.min(90, north)); band++) {
-      if (this.#begins[band] === this.#begins[band + 1]) continue;
-      if (looked > pause) {
-        pause = looked + pointsAtOnce;
-        yield;
-      }
-      for (const [west, east] of rangesOf(lon, width + 1e-9)) {
-        for (let i = this.#first(band, west); i < this.#begins[band + 1]! && this.#lons[i]! <= east; i++) {
-          looked++;
-          const distance = metresBetween(lat, lon, this.#lats[i]!, this.#lons[i]!);
-          if (distance <= metres) take(this.#order[i]!, distance, this.#lats[i]!, this.#lons[i]!);
+      const end = this.#begins[band + 1]!;
+      if (this.#begins[band] === end) continue;
+      for (const [west, east] of ranges) {
+        for (let i = this.#first(band, west); i < end && lons[i]! <= east; i++) {
+          if (++looked % stepsAtOnce === 0) yield;
+          if (lats[i]! < south || lats[i]! > north) continue;
+          const distance = metresBetween(lat, lon, lats[i]!, lons[i]!);
+          if (distance <= metres) take(points[i]!, distance, i);
         }
       }
     }
@@ -102,10 +98,19 @@ export class PlaceIndex {
     let high = this.#begins[band + 1]!;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#lons[middle]! < west) low = middle + 1;
+      if (this.lons[middle]! < west) low = middle + 1;
       else high = middle;
     }
     return low;
+  }
+}
+
+/** Work on each of so many numbers, a portion each step. */
+export function* inTurns(count: number, work: (number: number) => void): Steps<void> {
+  for (let first = 0; first < count; first += stepsAtOnce) {
+    const end = Math.min(count, first + stepsAtOnce);
+    for (let i = first; i < end; i++) work(i);
+    yield;
   }
 }
 
