@@ -6,6 +6,15 @@ export const stepsAtOnce = 1 << 14;
 
 const runLength = 1_024;
 
+/** Does work for each number below `count`, so many each step. */
+export function* forEachInSteps(count: number, work: (number: number) => void, atOnce = stepsAtOnce): Steps<void> {
+  for (let first = 0; first < count; first += atOnce) {
+    const end = Math.min(count, first + atOnce);
+    for (let i = first; i < end; i++) work(i);
+    yield;
+  }
+}
+
 /** Sorts numbers in steps. Stable; may reuse the given array. */
 export function* sortInSteps(numbers: Int32Array, compare: (a: number, b: number) => number): Steps<Int32Array> {
   const count = numbers.length;

@@ -1,9 +1,9 @@
 /** DISPATCH_PRIORITY: which open incident comes first. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../log/values/value.ts';
-import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
-import { isPlace, metresBetween } from './places.ts';
+import { isPlace, metresApart, metresBetween } from './places.ts';
 
 export const dispatchPriority: TableFunction = domainFunction({
   name: 'DISPATCH_PRIORITY',
@@ -39,6 +39,16 @@ interface Unit {
   readonly lon: number;
 }
 
+interface Waiting {
+  readonly nodeId: string | null;
+  readonly type: string;
+  readonly lat: number | null;
+  readonly lon: number | null;
+  readonly severity: number | null;
+  readonly at: bigint | null;
+  readonly systemFrom: bigint | null;
+}
+
 function* prioritise(call: DomainCall): Steps<readonly DomainRow[]> {
   const incident = call.text('INCIDENT');
   const weights = {
@@ -50,37 +60,51 @@ function* prioritise(call: DomainCall): Steps<readonly DomainRow[]> {
   const { valid } = call.execution.time;
   const now = valid === 'all' ? call.execution.kernels.instant : valid;
   const units = yield* freeUnits(call);
-  const rows: DomainRow[] = [];
+  const waiting: Waiting[] = [];
   yield* call.rows(
     'incident',
     ['lat', 'lon', 'at', 'severity', 'status'],
     (batch) => {
       for (let row = 0; row < batch.count; row++) {
         if (over.has(batch.text('status', row)?.toLowerCase() ?? '')) continue;
-        const [lat, lon] = [batch.number('lat', row), batch.number('lon', row)];
-        const severity = batch.number('severity', row);
-        const at = batch.instant('at', row);
-        const wait = at === null ? null : Math.max(0, Number(now - at) / 1e9);
-        call.look(units.length * 5);
-        const near = isPlace(lat, lon) ? nearest(units, lat!, lon!) : null;
-        const terms = {
-          severity: severity === null ? 0 : Math.min(1, Math.max(0, severity)),
-          wait: wait === null ? 0 : Math.min(1, wait / target),
-          nearness: near === null ? 0 : nearMetres / (nearMetres + near.distance),
-        };
-        rows.push({
+        waiting.push({
           nodeId: batch.nodeId(row),
           type: batch.type,
-          cells: [near?.id ?? null, near === null ? null : near.distance / (speed / 3.6), wait],
-          score: weights.severity * terms.severity + weights.wait * terms.wait + weights.nearness * terms.nearness,
-          evidence: { terms, weights, target_secs: target, ...(near !== null && { distance_m: near.distance }) },
+          lat: batch.number('lat', row),
+          lon: batch.number('lon', row),
+          severity: batch.number('severity', row),
+          at: batch.instant('at', row),
           systemFrom: batch.systemFrom(row),
         });
       }
-      call.hold(rows.length * 512);
+      call.hold(waiting.length * 768);
     },
     incident === undefined ? undefined : { column: '_pk', texts: [incident] },
   );
+  const rows: DomainRow[] = [];
+  let looked = 0;
+  for (const { nodeId, type, lat, lon, severity, at, systemFrom } of waiting) {
+    if ((looked += units.length + 16) >= stepsAtOnce) {
+      looked = 0;
+      yield;
+    }
+    call.look(units.length * 5);
+    const wait = at === null ? null : Math.max(0, Number(now - at) / 1e9);
+    const near = isPlace(lat, lon) ? nearest(units, lat!, lon!) : null;
+    const terms = {
+      severity: severity === null ? 0 : Math.min(1, Math.max(0, severity)),
+      wait: wait === null ? 0 : Math.min(1, wait / target),
+      nearness: near === null ? 0 : nearMetres / (nearMetres + near.distance),
+    };
+    rows.push({
+      nodeId,
+      type,
+      cells: [near?.id ?? null, near === null ? null : near.distance / (speed / 3.6), wait],
+      score: weights.severity * terms.severity + weights.wait * terms.wait + weights.nearness * terms.nearness,
+      evidence: { terms, weights, target_secs: target, ...(near !== null && { distance_m: near.distance }) },
+      systemFrom,
+    });
+  }
   return rows;
 }
 
@@ -99,6 +123,8 @@ function* freeUnits(call: DomainCall): Steps<readonly Unit[]> {
 function nearest(units: readonly Unit[], lat: number, lon: number): { readonly id: string; readonly distance: number } | null {
   let best: { readonly id: string; readonly distance: number } | null = null;
   for (const unit of units) {
+    // No place is nearer than its circle of latitude.
+    if (best !== null && metresApart(unit.lat, lat) > best.distance) continue;
     const distance = metresBetween(lat, lon, unit.lat, unit.lon);
     if (best === null || distance < best.distance) best = { id: unit.id, distance };
   }

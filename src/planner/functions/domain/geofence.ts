@@ -1,10 +1,10 @@
 /** GEOFENCE: what is within a distance of a place. Source: specification, "SQL dialect", the table of operators. */
-import { sortInSteps, type Steps } from '../../graph/steps.ts';
+import { forEachInSteps, sortInSteps, type Steps } from '../../graph/steps.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, type DomainColumns, domainFunction, type DomainVectors, repeatedText } from './domain-function.ts';
-import { inTurns, isPlace, PlaceIndex } from './places.ts';
+import { isPlace, PlaceIndex } from './places.ts';
 
 const roles = ['incident', 'sighting', 'unit'] as const;
 
@@ -158,7 +158,7 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
   const index = yield* PlaceIndex.of(doubles(lats), doubles(lons));
   const texts = yield* textsByPlace(nodes.build(), index.points);
   const typeByPlace = new Uint16Array(count);
-  yield* inTurns(count, (place) => (typeByPlace[place] = typeOf[index.points[place]!]!));
+  yield* forEachInSteps(count, (place) => (typeByPlace[place] = typeOf[index.points[place]!]!));
   const value: Placed = { types, typeOf: typeByPlace, nodes: texts, index };
   return { value, bytes: index.bytes + texts.heap.length + 8 * count };
 }
@@ -177,7 +177,7 @@ function* textsByPlace(vector: Vector, points: Int32Array): Steps<Texts> {
   const offsets = new Uint32Array(length + 1);
   const heap = new Uint8Array(source.length);
   const nullByPlace = nulls && new Uint8Array(length);
-  yield* inTurns(length, (place) => {
+  yield* forEachInSteps(length, (place) => {
     const [begin, end, to] = [from[points[place]!]!, from[points[place]! + 1]!, offsets[place]!];
     for (let at = begin; at < end; at++) heap[to + at - begin] = source[at]!;
     offsets[place + 1] = to + end - begin;

@@ -132,6 +132,7 @@ export function* legsFrom(
       for (let i = firstAmount(sameCurrency.amounts, least); i < sameCurrency.amounts.length; i++) {
         if (sameCurrency.amounts[i]! > amount * (1 + rounding)) break;
         look(1);
+        if (i % legsAtOnce === 0) yield;
         const transfer = sameCurrency.transfers[i]!;
         const payOut = transfers.row(transfer);
         if (transfer <= paidIn || payOut.at > at + window || legs.has(transfer)) continue;
@@ -151,6 +152,8 @@ export function* legsFrom(
 }
 
 const rounding = 1e-12;
+/** Payments between brokers are looked up for each. */
+const legsAtOnce = 256;
 
 /** Whether one account paid another between two transfers. */
 function hasPaid(

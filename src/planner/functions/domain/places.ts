@@ -1,5 +1,5 @@
 /** Places on the sphere: distances between them, and an index that finds those within one. Pure. */
-import { sortInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
+import { forEachInSteps, sortInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
 
 /** Metres: the mean radius of WGS 84. */
 const radius = 6_371_008.8;
@@ -11,6 +11,11 @@ export function metresBetween(lat: number, lon: number, otherLat: number, otherL
   const byLon = Math.sin(((otherLon - lon) * radians) / 2);
   const half = byLat * byLat + Math.cos(lat * radians) * Math.cos(otherLat * radians) * byLon * byLon;
   return 2 * radius * Math.asin(Math.sqrt(Math.min(1, half)));
+}
+
+/** No more than the metres between two places on these latitudes; a little less, for rounding. */
+export function metresApart(lat: number, otherLat: number): number {
+  return radius * radians * Math.abs(otherLat - lat) * (1 - 1e-9);
 }
 
 export function isPlace(lat: number | null, lon: number | null): boolean {
@@ -43,18 +48,18 @@ export class PlaceIndex {
   static *of(lats: Float64Array, lons: Float64Array): Steps<PlaceIndex> {
     const count = lats.length;
     const begins = new Int32Array(bands + 1);
-    yield* inTurns(count, (i) => begins[bandOf(lats[i]!) + 1]!++);
+    yield* forEachInSteps(count, (i) => begins[bandOf(lats[i]!) + 1]!++);
     for (let band = 0; band < bands; band++) begins[band + 1]! += begins[band]!;
     const next = begins.slice();
     const points = new Int32Array(count);
-    yield* inTurns(count, (i) => (points[next[bandOf(lats[i]!)]!++] = i));
+    yield* forEachInSteps(count, (i) => (points[next[bandOf(lats[i]!)]!++] = i));
     for (let band = 0; band < bands; band++) {
       const [begin, end] = [begins[band]!, begins[band + 1]!];
       if (end - begin < 2) continue;
       points.set(yield* sortInSteps(points.subarray(begin, end), (a, b) => lons[a]! - lons[b]! || a - b), begin);
     }
     const [byPlace, eastByPlace] = [new Float64Array(count), new Float64Array(count)];
-    yield* inTurns(count, (place) => {
+    yield* forEachInSteps(count, (place) => {
       byPlace[place] = lats[points[place]!]!;
       eastByPlace[place] = lons[points[place]!]!;
     });
@@ -102,15 +107,6 @@ export class PlaceIndex {
       else high = middle;
     }
     return low;
-  }
-}
-
-/** Work on each of so many numbers, a portion each step. */
-export function* inTurns(count: number, work: (number: number) => void): Steps<void> {
-  for (let first = 0; first < count; first += stepsAtOnce) {
-    const end = Math.min(count, first + stepsAtOnce);
-    for (let i = first; i < end; i++) work(i);
-    yield;
   }
 }
 

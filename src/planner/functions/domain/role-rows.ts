@@ -141,13 +141,26 @@ export function* scanRoles(
     try {
       for (let batch = scan.next(); batch !== null; batch = scan.next()) {
         const left = wanted === null ? batch : only(new RoleBatch(type.type, batch, read, places), batch, wanted);
-        if (left.count > 0) take(new RoleBatch(type.type, left, read, places));
-        yield;
+        for (let at = 0; at < left.count; at += rowsAtOnce) {
+          take(new RoleBatch(type.type, rowsFrom(left, at), read, places));
+          yield;
+        }
+        if (left.count === 0) yield;
       }
     } finally {
       scan.close();
     }
   }
+}
+
+/** What a reader does with a row may take microseconds. */
+const rowsAtOnce = 1_024;
+
+function rowsFrom({ columns, selection, first, count }: Batch, at: number): Batch {
+  const rows = Math.min(rowsAtOnce, count - at);
+  return selection === null
+    ? { columns, selection, first: first + at, count: rows }
+    : { columns, selection: selection.subarray(at, at + rows), first, count: rows };
 }
 
 /** Columns of the type by their names in the role; columns that the type lacks are left out. */

@@ -51,7 +51,7 @@ interface Listings {
 /** A score is multiplied by one of these where the listing says something else. */
 const otherBirthYear = 0.7;
 const otherCountry = 0.9;
-const namesAtOnce = 256;
+const namesAtOnce = 64;
 
 function* screen(call: DomainCall): Steps<readonly DomainRow[]> {
   const name = call.text('NAME')!;

@@ -1,5 +1,5 @@
 /** WIRE_RECONSTRUCTION: what came into an account and left it in parts. Source: specification, "SQL dialect", the table of operators. */
-import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
+import { sortItemsInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -87,9 +87,10 @@ export function* chainsOf(
         const transfer = leaving[i]!;
         if (transfers.row(transfer).at > at + window) break;
         look(1);
+        if (i % stepsAtOnce === 0) yield;
         if (!taken.has(transfer) && transfers.amounts[transfer]! <= amount + tolerance) candidates.push(transfer);
       }
-      const subset = subsetOf(
+      const subset = yield* subsetOf(
         candidates.map((transfer) => transfers.amounts[transfer]!),
         amount,
         tolerance + amount * rounding,

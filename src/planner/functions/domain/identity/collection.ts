@@ -41,7 +41,7 @@ const assumedRows = 100;
 const assumedShare = 0.001;
 /** Least bits of shared keys, relative to those that single one row out: below, a pair is not compared. */
 const sharedBitsMin = 0.4;
-const entitiesAtOnce = 256;
+const entitiesAtOnce = 64;
 const looksPerEntity = 400;
 
 export class Collection {

@@ -6,7 +6,7 @@
 import { ServiceError } from '../../../../errors.ts';
 import { compareText } from '../../../../log/values/value.ts';
 import type { Judgement } from '../../../../projections/access-paths.ts';
-import type { Steps } from '../../../graph/steps.ts';
+import { sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
 import { Clusters, newestOfPairs, rowId } from '../../../identity/judged-clusters.ts';
 import type { NamedRow } from '../../../identity/named-rows.ts';
 import type { Collection, Entity } from './collection.ts';
@@ -116,7 +116,7 @@ export class Linkage {
       .filter(({ a, b }) => rows.has(rowId(a)) && rows.has(rowId(b)))
       .sort((x, y) => x.position - y.position);
     const clusters = new Clusters(within);
-    const found = [...links.values()].sort((x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)));
+    const found = yield* sortItemsInSteps([...links.values()], (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)));
     for (const { a, b } of found) clusters.join(a, b);
     const ids = clusters.membersOf(rowId(seed));
     const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...found].filter(
@@ -168,9 +168,17 @@ export class Linkage {
 }
 
 function clusterOf(rows: readonly NamedRow[], links: readonly Link[], systemFrom: (row: NamedRow) => bigint | null): Cluster {
+  const linksOf = new Map<string, Link[]>();
+  for (const link of links) {
+    for (const id of [link.a, link.b]) {
+      const own = linksOf.get(id);
+      if (own === undefined) linksOf.set(id, [link]);
+      else own.push(link);
+    }
+  }
   const members = rows.map((row): Member => {
     const id = rowId(row);
-    const own = links.filter(({ a, b }) => a === id || b === id);
+    const own = linksOf.get(id) ?? [];
     return { ...row, id, score: own[0]?.score ?? 1, links: own, systemFrom: systemFrom(row) };
   });
   members.sort((x, y) => compareText(x.key, y.key) || compareText(x.type, y.type));

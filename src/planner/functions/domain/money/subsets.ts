@@ -1,4 +1,5 @@
 /** Which of some amounts add up to another. Pure. */
+import { type Steps, stepsAtOnce } from '../../../graph/steps.ts';
 
 /** Up to so many every subset is looked at; beyond, the largest that still fit are taken. */
 export const exactMax = 20;
@@ -11,16 +12,17 @@ export interface Subset {
 }
 
 /** The subset whose sum is nearest to `total` within `tolerance`; of several the one of fewer amounts, then of earlier ones. */
-export function subsetOf(amounts: readonly number[], total: number, tolerance: number): Subset | null {
-  return amounts.length <= exactMax ? exactSubset(amounts, total, tolerance) : greedySubset(amounts, total, tolerance);
+export function* subsetOf(amounts: readonly number[], total: number, tolerance: number): Steps<Subset | null> {
+  return amounts.length <= exactMax ? yield* exactSubset(amounts, total, tolerance) : greedySubset(amounts, total, tolerance);
 }
 
-function exactSubset(amounts: readonly number[], total: number, tolerance: number): Subset | null {
+function* exactSubset(amounts: readonly number[], total: number, tolerance: number): Steps<Subset | null> {
   const sums = new Float64Array(1 << amounts.length);
   let best = 0;
   let bestCount = 0;
   let bestApart = Infinity;
   for (let mask = 1; mask < sums.length; mask++) {
+    if (mask % stepsAtOnce === 0) yield;
     const low = 31 - Math.clz32(mask & -mask);
     sums[mask] = sums[mask & (mask - 1)]! + amounts[low]!;
     const apart = Math.abs(sums[mask]! - total);

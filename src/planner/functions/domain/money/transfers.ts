@@ -1,6 +1,6 @@
 /** Transfers in the order of time, and by the accounts that they leave and reach. */
 import { compareText } from '../../../../log/values/value.ts';
-import { type Steps, sortInSteps } from '../../../graph/steps.ts';
+import { forEachInSteps, type Steps, sortInSteps } from '../../../graph/steps.ts';
 import type { DomainCall } from '../domain-function.ts';
 
 export interface TransferRow {
@@ -31,9 +31,20 @@ export class Transfers {
   readonly #leaving: Lists;
   readonly #reaching: Lists;
 
-  private constructor(rows: readonly TransferRow[], order: Int32Array) {
-    this.#rows = rows;
-    this.#order = order;
+  private constructor(parts: TransferParts) {
+    this.#rows = parts.rows;
+    this.#order = parts.order;
+    this.sources = parts.sources;
+    this.targets = parts.targets;
+    this.amounts = parts.amounts;
+    this.accounts = parts.accounts;
+    this.#holdings = parts.holdings;
+    this.#leaving = parts.leaving;
+    this.#reaching = parts.reaching;
+  }
+
+  static *of(rows: readonly TransferRow[]): Steps<Transfers> {
+    const order = yield* sortInSteps(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
     const numbers = new Map<string, number>();
     const holdings = new Map<string, number[]>();
     const accounts: string[] = [];
@@ -48,19 +59,18 @@ export class Transfers {
       else all.push(number);
       return number;
     };
-    this.sources = Int32Array.from(order, (row) => holdingOf(rows[row]!.from, rows[row]!.currency));
-    this.targets = Int32Array.from(order, (row) => holdingOf(rows[row]!.to, rows[row]!.currency));
-    this.amounts = Float64Array.from(order, (row) => rows[row]!.amount);
-    this.#holdings = holdings;
-    this.accounts = accounts;
-    this.#leaving = new Lists(this.sources, accounts.length);
-    this.#reaching = new Lists(this.targets, accounts.length);
-  }
-
-  static *of(rows: readonly TransferRow[]): Steps<Transfers> {
-    const order = yield* sortInSteps(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
-    yield;
-    return new Transfers(rows, order);
+    const [sources, targets] = [new Int32Array(order.length), new Int32Array(order.length)];
+    const amounts = new Float64Array(order.length);
+    const number = (transfer: number): void => {
+      const { from, to, currency, amount } = rows[order[transfer]!]!;
+      sources[transfer] = holdingOf(from, currency);
+      targets[transfer] = holdingOf(to, currency);
+      amounts[transfer] = amount;
+    };
+    yield* forEachInSteps(order.length, number, numberedAtOnce);
+    const leaving = yield* Lists.of(sources, accounts.length);
+    const reaching = yield* Lists.of(targets, accounts.length);
+    return new Transfers({ rows, order, sources, targets, amounts, accounts, holdings, leaving, reaching });
   }
 
   get count(): number {
@@ -85,18 +95,35 @@ export class Transfers {
   }
 }
 
+interface TransferParts extends Pick<Transfers, 'sources' | 'targets' | 'amounts' | 'accounts'> {
+  readonly rows: readonly TransferRow[];
+  readonly order: Int32Array;
+  readonly holdings: ReadonlyMap<string, readonly number[]>;
+  readonly leaving: Lists;
+  readonly reaching: Lists;
+}
+
+/** Two look-ups of texts each. */
+const numberedAtOnce = 1 << 11;
+
 /** Numbers by what they belong to, ascending. */
 class Lists {
   readonly #begins: Int32Array;
   readonly #numbers: Int32Array;
 
-  constructor(owners: Int32Array, count: number) {
-    this.#begins = new Int32Array(count + 1);
-    for (const owner of owners) this.#begins[owner + 1]!++;
-    for (let i = 0; i < count; i++) this.#begins[i + 1]! += this.#begins[i]!;
-    const next = this.#begins.slice();
-    this.#numbers = new Int32Array(owners.length);
-    for (let i = 0; i < owners.length; i++) this.#numbers[next[owners[i]!]!++] = i;
+  private constructor(begins: Int32Array, numbers: Int32Array) {
+    this.#begins = begins;
+    this.#numbers = numbers;
+  }
+
+  static *of(owners: Int32Array, count: number): Steps<Lists> {
+    const begins = new Int32Array(count + 1);
+    yield* forEachInSteps(owners.length, (i) => begins[owners[i]! + 1]!++);
+    yield* forEachInSteps(count, (i) => (begins[i + 1]! += begins[i]!));
+    const next = begins.slice();
+    const numbers = new Int32Array(owners.length);
+    yield* forEachInSteps(owners.length, (i) => (numbers[next[owners[i]!]!++] = i));
+    return new Lists(begins, numbers);
   }
 
   of(owner: number): Int32Array {

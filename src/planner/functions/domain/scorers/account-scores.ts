@@ -19,7 +19,7 @@ interface AccountScorer {
   readonly method: string;
   readonly columns: readonly PlanColumn[];
   /** `now` is the instant that the question is about. */
-  readonly scoreOf: (account: Account, posts: readonly Post[], now: bigint) => AccountScore;
+  readonly scoreOf: (account: Account, posts: readonly Post[], now: bigint) => Steps<AccountScore>;
 }
 
 function accountScorer({ name, summary, method, columns, scoreOf }: AccountScorer): TableFunction {
@@ -36,7 +36,7 @@ function accountScorer({ name, summary, method, columns, scoreOf }: AccountScore
       const rows: DomainRow[] = [];
       for (const { account, posts } of yield* accountsWithPosts(call, call.text('ACCOUNT'))) {
         call.look(posts.length * looksPerPost);
-        const { score, cells = [], evidence } = scoreOf(account, posts, now);
+        const { score, cells = [], evidence } = yield* scoreOf(account, posts, now);
         rows.push({ nodeId: account.id, type: account.type, cells, score, evidence, systemFrom: account.systemFrom });
         yield;
       }
@@ -58,8 +58,8 @@ export const authenticityScore: TableFunction = accountScorer({
   scoreOf: (account, posts, now) => authenticityOf(account, posts, now),
 });
 
-function authenticityOf(account: Account, posts: readonly Post[], now: bigint): AccountScore {
-  const [rhythm, originality] = [rhythmOf(posts), originalityOf(posts)];
+function* authenticityOf(account: Account, posts: readonly Post[], now: bigint): Steps<AccountScore> {
+  const [rhythm, originality] = [rhythmOf(posts), yield* originalityOf(posts)];
   if (rhythm === null || originality === null) return { score: null, evidence: tooFew(posts) };
   const age = account.createdAt === null ? null : Math.min(1, Math.max(0, Number(now - account.createdAt)) / yearNs);
   const signals = {
@@ -83,7 +83,7 @@ export const postingPattern: TableFunction = accountScorer({
     { name: 'median_gap_secs', type: 'number' },
     { name: 'period_secs', type: 'number' },
   ],
-  scoreOf: (_account, posts) => {
+  *scoreOf(_account, posts) {
     const rhythm = rhythmOf(posts);
     if (rhythm === null) return { score: null, cells: [null, null, null, null], evidence: tooFew(posts) };
     const { entropy, burstiness, medianGapSecs, periodSecs } = rhythm;
@@ -104,7 +104,7 @@ export const botAmplification: TableFunction = accountScorer({
   scoreOf: (_account, posts) => amplificationOf(posts),
 });
 
-function amplificationOf(posts: readonly Post[]): AccountScore {
+function* amplificationOf(posts: readonly Post[]): Steps<AccountScore> {
   if (posts.length < postsMin) return { score: null, cells: [null, null], evidence: tooFew(posts) };
   const reposts = repostsOf(posts);
   const share = reposts.length / posts.length;
@@ -121,7 +121,7 @@ function amplificationOf(posts: readonly Post[]): AccountScore {
     speed: median <= 0 ? 1 : Math.min(1, 60 / median),
     regularity: rhythm === null ? 0 : Math.min(1, Math.max(0, (0.2 - rhythm.burstiness) / 0.8)),
     few_sources: reposts.length === 0 ? 0 : 1 - objects.size / reposts.length,
-    unoriginal: 1 - originalityOf(posts)!,
+    unoriginal: 1 - (yield* originalityOf(posts))!,
   };
   // A fan reposts much, but at hours of his own; a desk is regular, but writes its own.
   const score =
@@ -134,9 +134,9 @@ export const inauthenticBehaviour: TableFunction = accountScorer({
   summary: 'Accounts by all signals of what is not a person, with the reasons.',
   method: 'inauthentic/1',
   columns: [{ name: 'reasons', type: 'json' }],
-  scoreOf: (account, posts, now) => {
-    const authenticity = authenticityOf(account, posts, now);
-    const amplification = amplificationOf(posts);
+  *scoreOf(account, posts, now) {
+    const authenticity = yield* authenticityOf(account, posts, now);
+    const amplification = yield* amplificationOf(posts);
     if (authenticity.score === null || amplification.score === null)
       return { score: null, cells: ['[]'], evidence: tooFew(posts) };
     const rhythm = rhythmOf(posts)!;
@@ -144,7 +144,7 @@ export const inauthenticBehaviour: TableFunction = accountScorer({
       ...(amplification.score >= 0.5 ? ['amplifies'] : []),
       ...(rhythm.periodSecs !== null ? ['posts by the clock'] : []),
       ...(rhythm.medianGapSecs < 30 ? ['posts faster than a person'] : []),
-      ...(originalityOf(posts)! < 0.5 ? ['repeats itself'] : []),
+      ...((yield* originalityOf(posts))! < 0.5 ? ['repeats itself'] : []),
       ...(profileOf(account) < 0.4 ? ['empty profile'] : []),
     ];
     const score = 0.5 * (1 - authenticity.score) + 0.5 * amplification.score;

@@ -104,11 +104,13 @@ export function* coordinationOf(
   }
   const together: { readonly first: Post; readonly second: Post; readonly object: string }[] = [];
   const participation = new Map<string, Set<string>>();
+  let looked = 0;
   for (const [object, shared] of byObject) {
     // In the order of time, as they were given.
     for (let i = 0; i < shared.length; i++) {
       for (let j = i + 1; j < shared.length && shared[j]!.at! - shared[i]!.at! <= windowNs; j++) {
         look(5);
+        if (++looked % stepsAtOnce === 0) yield;
         const [first, second] = [shared[i]!, shared[j]!];
         if (first.account === second.account) continue;
         together.push({ first, second, object });
@@ -119,7 +121,8 @@ export function* coordinationOf(
   }
   const takesPart = (account: string): boolean => participation.get(account)!.size >= participationMin;
   const edges = new Map<string, { readonly one: string; readonly other: string; readonly objects: Set<string> }>();
-  for (const { first, second, object } of together) {
+  for (const [i, { first, second, object }] of together.entries()) {
+    if (i % stepsAtOnce === stepsAtOnce - 1) yield;
     if (!takesPart(first.account!) || !takesPart(second.account!)) continue;
     const [one, other] = [first.account!, second.account!].sort(compareText) as [string, string];
     const key = JSON.stringify([one, other]);
@@ -141,6 +144,8 @@ function participationOf(all: Map<string, Set<string>>, account: string): Set<st
   all.set(account, made);
   return made;
 }
+
+const stepsAtOnce = 1 << 11;
 
 /** Between the two nearest, as R and most others have it. */
 function quantile(ascending: readonly number[], share: number): number {

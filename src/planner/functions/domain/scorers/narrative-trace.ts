@@ -57,7 +57,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
       evidence: { by: parent === null ? 'first' : parent === post.replyTo || parent === post.object ? 'reference' : 'text' },
       systemFrom: post.systemFrom,
     });
-    if (i % 64 === 63) yield;
+    if (i % followedAtOnce === followedAtOnce - 1) yield;
   }
   return rows;
 }
@@ -65,6 +65,8 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
 /** Earlier posts that one may follow: the nearest in time. */
 const parentsMax = 1_000;
 const postsAtOnce = 1_024;
+/** Each is compared with all that it may follow. */
+const followedAtOnce = 8;
 
 /** The post that it replies to or shares, where that is one of them; else the earlier one that is most alike, the first of several. */
 function parentOf(

@@ -1,4 +1,5 @@
 /** Signals that posts of an account give: rhythm, originality, style. Pure: numbers from 0 to 1, null where there is too little to go by. */
+import type { Steps } from '../../../graph/steps.ts';
 import { jaccard } from '../names/name-score.ts';
 import { type Account, type Post, postsMin, wordsOf } from './subjects.ts';
 
@@ -47,12 +48,22 @@ function isMultiple(gap: number, period: number): boolean {
 }
 
 /** The share of posts whose text is unlike every other text of the account. */
-export function originalityOf(posts: readonly Post[]): number | null {
+export function* originalityOf(posts: readonly Post[]): Steps<number | null> {
   if (posts.length < postsMin) return null;
   const seen = posts.slice(0, comparedMax).map(({ text }) => new Set(wordsOf(text)));
-  const copies = seen.filter((words, i) => seen.some((other, j) => i !== j && jaccard(words, other) >= 0.8)).length;
-  return 1 - copies / seen.length;
+  const isCopy = new Uint8Array(seen.length);
+  for (const [i, words] of seen.entries()) {
+    if (i % 8 === 7) yield;
+    for (let j = i + 1; j < seen.length; j++) {
+      const other = seen[j]!;
+      const isLike = Math.min(words.size, other.size) >= copyLikeness * Math.max(words.size, other.size);
+      if (isLike && jaccard(words, other) >= copyLikeness) isCopy[i] = isCopy[j] = 1;
+    }
+  }
+  return 1 - isCopy.reduce((sum, copy) => sum + copy, 0) / seen.length;
 }
+
+const copyLikeness = 0.8;
 
 /** Each of these posts is compared with each other. */
 const comparedMax = 200;
@@ -83,6 +94,8 @@ export interface Style {
   readonly words: number;
   readonly frequencies: Float64Array;
   readonly trigrams: ReadonlyMap<string, number>;
+  /** Length of the vector of trigrams. */
+  readonly length: number;
 }
 
 export function styleOf(texts: readonly string[]): Style {
@@ -104,7 +117,9 @@ export function styleOf(texts: readonly string[]): Style {
     }
   }
   const frequencies = Float64Array.from(functionWords, (word) => (1_000 * (counts.get(word) ?? 0)) / Math.max(1, words));
-  return { words, frequencies, trigrams };
+  let squares = 0;
+  for (const count of trigrams.values()) squares += count * count;
+  return { words, frequencies, trigrams, length: Math.sqrt(squares) };
 }
 
 /** Below so many words a style says nothing. */
@@ -126,14 +141,8 @@ export function deltaOf(left: Style, right: Style): number {
 /** Cosine of the trigrams of letters. */
 export function trigramLikeness(left: Style, right: Style): number {
   let dot = 0;
-  let leftSquares = 0;
-  let rightSquares = 0;
-  for (const [trigram, count] of left.trigrams) {
-    dot += count * (right.trigrams.get(trigram) ?? 0);
-    leftSquares += count * count;
-  }
-  for (const count of right.trigrams.values()) rightSquares += count * count;
-  return leftSquares === 0 || rightSquares === 0 ? 0 : dot / Math.sqrt(leftSquares * rightSquares);
+  for (const [trigram, count] of left.trigrams) dot += count * (right.trigrams.get(trigram) ?? 0);
+  return dot === 0 ? 0 : dot / (left.length * right.length);
 }
 
 /** From 0 to 1: one style is near 1. */

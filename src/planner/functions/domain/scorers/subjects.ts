@@ -1,6 +1,6 @@
 /** The subjects of scorers: posts of accounts, one post, or a text in quotes. */
 import { compareText } from '../../../../log/values/value.ts';
-import { sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
+import { forEachInSteps, sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
 import type { DomainArgument, DomainCall } from '../domain-function.ts';
 import type { RoleUse } from '../roles.ts';
 
@@ -155,12 +155,13 @@ export function* accountsWithPosts(call: DomainCall, id?: string): Steps<readonl
   const accounts = yield* accountsOf(call, id);
   const posts = yield* postsOf(call, id === undefined ? undefined : { column: 'account', texts: [id] });
   const byAccount = new Map<string, Post[]>();
-  for (const post of posts) {
-    if (post.account === null) continue;
-    const all = byAccount.get(post.account);
-    if (all === undefined) byAccount.set(post.account, [post]);
-    else all.push(post);
-  }
+  yield* forEachInSteps(posts.length, (i) => {
+    const { account } = posts[i]!;
+    if (account === null) return;
+    const all = byAccount.get(account);
+    if (all === undefined) byAccount.set(account, [posts[i]!]);
+    else all.push(posts[i]!);
+  });
   return accounts.map((account) => ({ account, posts: byAccount.get(account.id) ?? [] }));
 }
 
