@@ -9,7 +9,7 @@ import { plainJaccard } from './names/name-score.ts';
 export const sanctionsScreen: TableFunction = domainFunction({
   name: 'SANCTIONS_SCREEN',
   summary: 'Listings whose name, or one of whose aliases, is like a name.',
-  method: 'names/2',
+  method: 'names/3',
   arguments: [
     { name: 'NAME', kind: 'text', required: true, summary: 'the name that is screened, in any script' },
     { name: 'THRESHOLD', kind: 'number', least: 0, most: 1, summary: 'the least score of a row; 0.75 by default' },

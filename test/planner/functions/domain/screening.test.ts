@@ -44,6 +44,26 @@ test.each([
   expect(score(left, right) >= 0.75).toBe(isAlike);
 });
 
+test.each([
+  ['Bob Karova', 'Robert Karova', true],
+  ['Mikhail Karova', 'Michael Karova', true],
+  ['Juan Karova', 'Ivan Karova', false],
+  ['Pierre Karova', 'Pedro Karova', false],
+  ['Juan Mendez Karova', 'Giovanni Mendez Karova', true],
+])('a short form stands for a name, a form in another language only beside more: %s, %s', (left, right, isAlike) => {
+  expect(score(left, right) >= 0.75).toBe(isAlike);
+});
+
+test.each([
+  ['Sergei Dorpel', 'Sergei Vorpel', false],
+  ['Maria Zardor', 'Maria Mardor', false],
+  ['Omar Garnekta', 'Omar Karnekta', true],
+  ['Omar Menpel', 'Omar Nenpel', true],
+  ['Omar Lombrapel', 'Omar Lombrapelt', true],
+])('another consonant says less against two names where it sounds like the one: %s, %s', (left, right, isAlike) => {
+  expect(score(left, right) >= 0.75).toBe(isAlike);
+});
+
 /** Two of one line are pairs of one label; lines with odd numbers were not tuned on. */
 function pairsOf(file: string): readonly (readonly [string, string])[] {
   const text = readFileSync(new URL(`../../../../fixtures/names/${file}.txt`, import.meta.url), 'utf8');

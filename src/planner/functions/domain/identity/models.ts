@@ -10,7 +10,7 @@ import type { Collection } from './collection.ts';
 import type { Trained } from './likelihood.ts';
 import { trainedOf, type Weights, weightsIn } from './trained-weights.ts';
 
-export const resolveMethod = 'fellegi-sunter/3';
+export const resolveMethod = 'fellegi-sunter/4';
 
 interface Model {
   readonly id: string;

@@ -1,5 +1,6 @@
 /** Words of cells, each kept once, and how alike two of them are. Pure. */
 import { featuresOf, type NameWord, wordOf } from '../names/name-features.ts';
+import { isOneName } from '../names/name-score.ts';
 import { distanceOf } from '../names/name-sounds.ts';
 import { toLatin } from '../names/transliterate.ts';
 
@@ -53,7 +54,7 @@ export function likenessOf(left: Word, right: Word): number {
   const isBeginning = shorter >= 3 && (a.length > b.length ? a.startsWith(b) : b.startsWith(a));
   // Another digit is another model.
   if (isNumber || left.hasDigit || right.hasDigit) return isBeginning && shorter >= 5 ? 0.85 : 0;
-  if (left.groups.length > 0 && right.groups.length > 0 && left.groups.some((group) => right.groups.includes(group))) return 0.9;
+  if (isOneName(left, right) !== null) return 0.9;
   if (left.spelling === right.spelling) return 0.95;
   if (isBeginning) return 0.6 + 0.3 * (shorter / longer);
   if (longer - shorter > 2 || (a[0] !== b[0] && a[1] !== b[1] && a[0] !== b[1])) return 0;

@@ -5,6 +5,7 @@
 import {
   commonWords,
   honorifics,
+  type NameGroup,
   legalForms,
   legalFormWordsMax,
   nicknameGroups,
@@ -26,7 +27,7 @@ export interface NameWord {
   readonly spelling: string;
   /** The spelling without its vowels, but for a first one. */
   readonly consonants: string;
-  readonly groups: readonly number[];
+  readonly groups: readonly NameGroup[];
   readonly hasDigit: boolean;
 }
 

@@ -116,7 +116,7 @@ function keysOf({ kind, text, spelling, consonants, groups }: NameWord): readonl
   return [
     text,
     `s ${spelling}`,
-    ...groups.map((group) => `g ${group}`),
+    ...groups.map(({ family }) => `g ${family}`),
     ...changesOf(consonants).map((each) => `c ${each}`),
     ...(bare.length > 1 ? [`b ${bare}`] : []),
     ...slipsOf(text).map((each) => `t ${each}`),

@@ -24,6 +24,8 @@ interface Pair {
 export const worths = {
   spelling: 0.95,
   nickname: 0.9,
+  /** Beside one other word that is the same, it is not enough for the usual threshold. */
+  translation: 0.7,
   vowelless: 0.88,
   initial: 0.85,
   /** Beside one other word that is the same, it is enough for the usual threshold. */
@@ -101,12 +103,19 @@ function likeness(one: NameWord, other: NameWord, isVowelless: boolean): Pick<Pa
   if (one.kind === 'particle' || other.kind === 'particle') {
     return one.kind === other.kind && one.consonants === other.consonants ? { worth: 0.9, how: 'sound' } : null;
   }
-  if (one.groups.some((group) => other.groups.includes(group))) return { worth: worths.nickname, how: 'nickname' };
+  const family = isOneName(one, other);
+  if (family === 'nickname') return { worth: worths.nickname, how: family };
   if (one.spelling === other.spelling) return { worth: worths.spelling, how: 'sound' };
   if (isVowelless) {
     const [bare, otherBare] = [bareOf(one.consonants), bareOf(other.consonants)];
     if (bare === otherBare && bare.length > 1) return { worth: worths.vowelless, how: 'sound' };
   }
+  const letters = byLetters(one, other);
+  const isTranslated = family !== null && worths.translation > (letters?.worth ?? 0);
+  return isTranslated ? { worth: worths.translation, how: 'translation' } : letters;
+}
+
+function byLetters(one: NameWord, other: NameWord): Pick<Pair, 'worth' | 'how'> | null {
   const slip = slipOf(one.text, other.text);
   const bySlip =
     slip === null ? 0 : slip === 'turned' || Math.max(one.text.length, other.text.length) > 3 ? worths.slip : worths.least;
@@ -116,6 +125,18 @@ function likeness(one: NameWord, other: NameWord, isVowelless: boolean): Pick<Pa
   const cost = (distance * worths.letterCost * (length < 5 ? 2 : 1)) / length;
   const worth = Math.max(bySlip, Math.min(worths.spelling, 1 - cost));
   return worth < worths.least ? null : { worth, how: one.consonants === other.consonants ? 'sound' : 'letters' };
+}
+
+/** Whether one stands for the other, by a short form or by one in another language. */
+export function isOneName({ groups }: NameWord, { groups: others }: NameWord): 'nickname' | 'translation' | null {
+  let found: 'translation' | null = null;
+  for (const { forms, family } of groups) {
+    for (const other of others) {
+      if (forms === other.forms) return 'nickname';
+      if (family === other.family) found = 'translation';
+    }
+  }
+  return found;
 }
 
 /** Letters that a script without vowels may write for one go as well. */

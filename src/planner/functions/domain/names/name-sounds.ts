@@ -67,7 +67,7 @@ export function distanceOf(left: string, right: string, most = Infinity): number
     let least = row[0]!;
     for (let j = 1; j < width; j++) {
       const other = right.charCodeAt(j - 1);
-      const swap = letter === other ? 0 : isOneSound(letter, other) ? 0.5 : Math.max(own, costs[j]!);
+      const swap = letter === other ? 0 : isOneSound(letter, other) ? 0.5 : Math.max(own, costs[j]!) * strangeness(letter, other);
       let cost = Math.min(before[j]! + own, row[j - 1]! + costs[j]!, before[j - 1]! + swap);
       const isTurned = i > 1 && j > 1 && letter === right.charCodeAt(j - 2) && left.charCodeAt(i - 2) === other;
       if (isTurned) cost = Math.min(cost, earlier[j - 2]! + turnCost);
@@ -81,20 +81,42 @@ export function distanceOf(left: string, right: string, most = Infinity): number
   return row[width - 1]!;
 }
 
-const pairsOfOneSound = new Set(
-  ['ou', 'ei', 'dt', 'gk', 'bp', 'sz', 's\u0161', 'fv'].map((pair) => pairOf(pair.charCodeAt(0), pair.charCodeAt(1))),
-);
+const pairsOfOneSound = pairsOf(['ou', 'ei', 'dt', 'gk', 'bp', 'sz', 's\u0161', 'fv']);
 
-function isOneSound(left: number, right: number): boolean {
-  return pairsOfOneSound.has(left < right ? pairOf(left, right) : pairOf(right, left));
+/** Consonants that are made in one place or in one way: ears and hands mistake them for each other (Zobel and Dart 1996). */
+const pairsOfNearSounds = pairsOf(['bp', 'kgx', 'dt', 'lr', 'mn', 'gj', 'fpv', 'sxzj\u0161\u00e7']);
+
+/** How much more than a missing consonant a strange one in its place says that two are not one word. */
+const strange = 1.5;
+
+function strangeness(left: number, right: number): number {
+  return isVowel(left) || isVowel(right) || pairsOfNearSounds.has(pairIn(left, right)) ? 1 : strange;
 }
 
-function pairOf(first: number, second: number): number {
-  return first * 65_536 + second;
+function isVowel(letter: number): boolean {
+  return vowels.has(letter);
+}
+
+const vowels: ReadonlySet<number> = new Set(Array.from('aeiouy', (letter) => letter.charCodeAt(0)));
+
+/** Every two letters of each. */
+function pairsOf(all: readonly string[]): ReadonlySet<number> {
+  const pairs = new Set<number>();
+  for (const letters of all)
+    for (const one of letters) for (const other of letters) pairs.add(pairIn(one.charCodeAt(0), other.charCodeAt(0)));
+  return pairs;
+}
+
+function isOneSound(left: number, right: number): boolean {
+  return pairsOfOneSound.has(pairIn(left, right));
+}
+
+function pairIn(left: number, right: number): number {
+  return left < right ? left * 65_536 + right : right * 65_536 + left;
 }
 
 function costOf(word: string, i: number): number {
-  if (!'aeiouy'.includes(word[i]!)) return 1;
+  if (!isVowel(word.charCodeAt(i))) return 1;
   return i === word.length - 1 ? 1.5 : 0.5;
 }
 

@@ -72,39 +72,42 @@ export const commonWords = wordsOf(
     'construction engineering consulting partners associates trust fund foundation insurance finance financial',
 );
 
-/** Names that stand for each other; the first is what they are known by here. A name may stand in several lines. */
+/**
+ * Names that stand for each other; the first is what they are known by here. A name may stand in several lines. Behind a stroke
+ * stand its forms in other languages: people seldom go by those, as they do by short ones.
+ */
 const nicknames = [
   'alexander alex sasha aleksandr alexandre alessandro alejandro iskander sandro alec sacha oleksandr aleksander xander',
   'alexandra sasha alex sandra aleksandra oleksandra sandy',
-  'william bill billy will willy wilhelm guillaume guillermo willem liam guglielmo vilhelm',
-  'robert bob bobby rob robbie roberto rupert bert',
-  'richard rick dick ricky rich ricardo riccardo',
-  'john jack johnny jon johann johannes jean juan giovanni ivan jan johan ioannis hans joao yahya sean ian jean',
-  'james jim jimmy jamie jaime diego giacomo jacques jacob yakov yaqub jakob jacobo',
-  'joseph joe joey jose giuseppe yusuf youssef yosef josef pepe iosif yousef jozef yussuf',
-  'michael mike mick mickey mikhail michail michel miguel michele mikael mischa misha mykhailo michal mihail mikkel',
+  'william bill billy will willy liam | wilhelm vilhelm willem | guillaume | guillermo | guglielmo',
+  'robert bob bobby rob robbie bert | roberto | rupert',
+  'richard rick dick ricky rich | ricardo | riccardo',
+  'john jack johnny jon | johann johannes hans johan jan | jean | juan | giovanni | ivan | ioannis | joao | yahya | sean ian',
+  'james jim jimmy jamie | jaime diego | giacomo | jacques | jacob yakov yaqub jakob jacobo',
+  'joseph joe joey josef jozef iosif yosef yusuf youssef yousef yussuf | jose pepe | giuseppe',
+  'michael mike mick mickey mikhail michail mikael mischa misha mykhailo mihail mikkel michal | michel | miguel | michele',
   'david dave davide dawud daoud dawood davyd',
   'thomas tom tommy tomas tommaso tomasz',
-  'charles charlie chuck carlos carlo karl carl karol karel',
-  'edward ed eddie ted ned eduardo edoardo eduard edvard edouard',
-  'henry harry hank henri enrique enrico heinrich henrik hendrik heinz',
-  'george jorge giorgio georg georgios yuri georgi jerzy georges jurgen georgy heorhiy juri',
-  'peter pete pedro pietro pierre piotr petr pyotr petros butros boutros petro pieter',
-  'paul pablo paolo pavel pawel paulo pavlo pauls',
+  'charles charlie chuck | carlos | carlo | karl carl | karol karel',
+  'edward ed eddie ted ned eduard edvard | eduardo | edoardo | edouard',
+  'henry harry hank | henri | enrique | enrico | heinrich henrik hendrik heinz',
+  'george georgi georgy heorhiy georg | jorge | giorgio | georgios | yuri juri | jerzy | georges | jurgen',
+  'peter pete petr pyotr piotr petro petros pieter | pedro | pietro | pierre | butros boutros',
+  'paul pauls pavel pawel pavlo | pablo | paolo | paulo',
   'anthony tony antonio antoine anton antonius antony',
   'christopher chris christoph cristobal kit christophe cristoforo krzysztof',
   'christian chris cristian kristian',
-  'nicholas nick nicolas nikolai nikolay niccolo nicola klaus nikolaos mykola mikolaj nico nikola',
-  'steven steve stephen stefan esteban stefano etienne stephan stepan istvan steffen stevan',
-  'andrew andy andre andreas andrea andrei andres drew andrzej andrii andriy andrey andrej anders',
+  'nicholas nick nikolai nikolay mykola mikolaj nikola nikolaos | nicolas nico | niccolo nicola | klaus',
+  'steven steve stephen steffen stefan stephan stepan stevan | esteban | stefano | etienne | istvan',
+  'andrew andy drew andrei andrii andriy andrey andrej andrzej | andre | andreas anders | andrea | andres',
   'matthew matt matteo mateo matthias matthieu matvei mateusz mathias',
   'daniel dan danny danilo daniil daniele danylo',
   'benjamin ben benny binyamin beniamino benyamin',
   'samuel sam sammy samuele shmuel',
   'gregory greg grigory gregor gregorio grzegorz hryhoriy',
-  'lawrence larry laurence lorenzo laurent lars lorenz',
-  'frederick fred freddy friedrich frederic federico fritz frederik fredrik',
-  'francis frank francisco francesco francois franz paco pancho frantisek franciszek',
+  'lawrence larry laurence laurent | lorenzo | lars lorenz',
+  'frederick fred freddy friedrich frederic frederik fredrik fritz | federico',
+  'francis frank | francisco paco pancho | francesco | francois | franz frantisek franciszek',
   'kenneth ken kenny',
   'ronald ron ronnie ronaldo',
   'donald don donnie',
@@ -114,7 +117,7 @@ const nicknames = [
   'dmitry dima dmitri dimitri dmytro dimitrios dmitriy dmitrij mitya',
   'vladimir vova volodymyr wladimir volodya vladimiro',
   'sergei sergey serge sergio serhiy serhii sergej',
-  'elizabeth liz beth betty lisa eliza elisabeth isabel isabella elisabetta elizaveta liza lizzie bess yelizaveta elisabet',
+  'elizabeth liz beth betty lisa eliza elisabeth elisabetta elizaveta liza lizzie bess yelizaveta elisabet | isabel isabella',
   'margaret maggie meg peggy margarita margherita marguerite greta rita margot małgorzata malgorzata',
   'katherine kate kathy katie catherine katarina ekaterina catalina caterina kathryn karen katya yekaterina kateryna katharina katerina cathy',
   'mary maria marie molly polly maryam miriam mariam mariya marija',
@@ -161,7 +164,7 @@ const nicknames = [
   'jamal gamal cemal djamal jamaal djemal',
   'jafar jaafar cafer djafar ghafar',
   'leo leon lev leonid leonardo',
-  'louis lewis luis luigi ludwig lou ludovic lodewijk',
+  'louis lewis lou | luis | luigi | ludwig ludovic lodewijk',
   'luke lucas luca lukas luc łukasz lukasz',
   'mark marc marco marcus marcos marek markus',
   'martin marty martino marten',
@@ -188,13 +191,24 @@ const nicknames = [
   'xavier javier',
 ];
 
-/** The groups of names that a name belongs to, by its spelling. */
-export const nicknameGroups: ReadonlyMap<string, readonly number[]> = groupsBySpelling();
+/** Forms of one name that stand for each other, and all forms of it. */
+export interface NameGroup {
+  readonly forms: number;
+  readonly family: number;
+}
 
-function groupsBySpelling(): ReadonlyMap<string, readonly number[]> {
-  const groups = new Map<string, number[]>();
-  nicknames.forEach((line, group) => {
-    for (const name of new Set(line.split(' ').map(spellingOf))) groups.set(name, [...(groups.get(name) ?? []), group]);
+/** The groups of names that a name belongs to, by its spelling. */
+export const nicknameGroups: ReadonlyMap<string, readonly NameGroup[]> = groupsBySpelling();
+
+function groupsBySpelling(): ReadonlyMap<string, readonly NameGroup[]> {
+  const groups = new Map<string, NameGroup[]>();
+  let forms = 0;
+  nicknames.forEach((line, family) => {
+    for (const part of line.split(' | ')) {
+      forms++;
+      for (const name of new Set(part.split(' ').map(spellingOf)))
+        groups.set(name, [...(groups.get(name) ?? []), { forms, family }]);
+    }
   });
   return groups;
 }
