@@ -81,7 +81,7 @@ export const early: readonly Rows[] = [
       created_at: 'string',
       followers: 'integer',
     },
-    // Each of six people on two platforms, under one handle for every second of them.
+    // Each of six people on two platforms, under one handle for every second of them. All of them are older than the year that counts.
     cells: numbers
       .slice(0, 12)
       .map((i) => [
@@ -90,7 +90,7 @@ export const early: readonly Rows[] = [
         `handle${i % 2 === 0 ? i % 6 : i}`,
         nameOf(i % 6),
         `sailor ${i % 3} of the harbour`,
-        day(i),
+        `20${10 + i}-01-01T00:00:00.000000000Z`,
         900 * 10 ** (i % 4),
       ]),
   },

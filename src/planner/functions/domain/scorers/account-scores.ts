@@ -19,7 +19,7 @@ interface AccountScorer {
   readonly method: string;
   readonly columns: readonly PlanColumn[];
   /** `now` is the instant that the question is about. */
-  readonly scoreOf: (account: Account, posts: readonly Post[], now: bigint) => Steps<AccountScore>;
+  readonly scoreOf: (account: Account, posts: readonly Post[], now: bigint) => Steps<AccountScore> | AccountScore;
 }
 
 function accountScorer({ name, summary, method, columns, scoreOf }: AccountScorer): TableFunction {
@@ -36,7 +36,8 @@ function accountScorer({ name, summary, method, columns, scoreOf }: AccountScore
       const rows: DomainRow[] = [];
       for (const { account, posts } of yield* accountsWithPosts(call, call.text('ACCOUNT'))) {
         call.look(posts.length * looksPerPost);
-        const { score, cells = [], evidence } = yield* scoreOf(account, posts, now);
+        const scored = scoreOf(account, posts, now);
+        const { score, cells = [], evidence } = 'next' in scored ? yield* scored : scored;
         rows.push({ nodeId: account.id, type: account.type, cells, score, evidence, systemFrom: account.systemFrom });
         yield;
       }
@@ -83,7 +84,7 @@ export const postingPattern: TableFunction = accountScorer({
     { name: 'median_gap_secs', type: 'number' },
     { name: 'period_secs', type: 'number' },
   ],
-  *scoreOf(_account, posts) {
+  scoreOf: (_account, posts) => {
     const rhythm = rhythmOf(posts);
     if (rhythm === null) return { score: null, cells: [null, null, null, null], evidence: tooFew(posts) };
     const { entropy, burstiness, medianGapSecs, periodSecs } = rhythm;
