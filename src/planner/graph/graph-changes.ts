@@ -32,7 +32,7 @@ export interface LinkColumns {
 /** When rows were read. */
 export interface ReadAt {
   readonly time: TimeBounds;
-  /** Of the snapshot that they were read through. */
+  /** Instant and position of the snapshot that they were read through. */
   readonly instant: bigint;
   readonly position: number;
   /** Nothing that is known at `position` begins or ends to be true from `time` until then. */
@@ -44,7 +44,7 @@ export interface ReadGraph extends ReadAt {
   readonly graph: Graph;
 }
 
-/** Of rows that are read now: nobody has looked how long they stay true. */
+/** Rows that are read now: nobody has looked how long they stay true. */
 export function readAt(time: TimeBounds, { instant, position }: Pick<GovernedSnapshot, 'instant' | 'position'>): ReadAt {
   return { time, instant, position, calmUntil: time.valid === 'all' ? 0n : time.valid };
 }
@@ -84,10 +84,10 @@ export function* readAgain(
 interface Span {
   /** The instant of the snapshot before. */
   readonly instant: bigint;
-  /** What was believed. */
+  /** Instants of belief. */
   readonly before: bigint;
   readonly after: bigint;
-  /** What was true. */
+  /** Instants of truth. */
   readonly since: bigint;
   readonly until: bigint;
 }

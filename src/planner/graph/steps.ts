@@ -15,6 +15,20 @@ export function* forEachInSteps(count: number, work: (number: number) => void, a
   }
 }
 
+/** The results of work on each item, so many each step. */
+export function* mapInSteps<T, U>(items: readonly T[], work: (item: T, i: number) => U, atOnce = 1_024): Steps<U[]> {
+  const made: U[] = [];
+  yield* forEachInSteps(items.length, (i) => void made.push(work(items[i]!, i)), atOnce);
+  return made;
+}
+
+/** 0, 1, 2 … */
+export function numbersBelow(count: number): Int32Array {
+  const numbers = new Int32Array(count);
+  for (let i = 0; i < count; i++) numbers[i] = i;
+  return numbers;
+}
+
 /** Sorts numbers in steps. Stable; may reuse the given array. */
 export function* sortInSteps(numbers: Int32Array, compare: (a: number, b: number) => number): Steps<Int32Array> {
   const count = numbers.length;
@@ -35,8 +49,8 @@ export function* sortInSteps(numbers: Int32Array, compare: (a: number, b: number
 
 /** Sorts any items in steps. Stable; leaves the given list as it is. */
 export function* sortItemsInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
-  const order = yield* sortInSteps(Int32Array.from(items.keys()), (a, b) => compare(items[a]!, items[b]!));
-  return Array.from(order, (at) => items[at]!);
+  const order = yield* sortInSteps(numbersBelow(items.length), (a, b) => compare(items[a]!, items[b]!));
+  return yield* mapInSteps(items, (_, i) => items[order[i]!]!, stepsAtOnce);
 }
 
 interface Runs {

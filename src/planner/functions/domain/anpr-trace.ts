@@ -1,7 +1,7 @@
 /** ANPR_TRACE: where a car was seen, leg by leg. Source: specification, "SQL dialect", the table of operators. */
 import { parseZonedInstant } from '../../../log/values/timestamp.ts';
 import { compareText } from '../../../log/values/value.ts';
-import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
+import { mapInSteps, sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { isPlace, metresBetween } from './places.ts';
@@ -69,7 +69,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const inOrder = yield* sortItemsInSteps(seen, (a, b) =>
     a.at < b.at ? -1 : a.at > b.at ? 1 : compareText(a.nodeId ?? '', b.nodeId ?? ''),
   );
-  return inOrder.map((each, i) => rowOf(each, inOrder[i - 1], i));
+  return yield* mapInSteps(inOrder, (each, i) => rowOf(each, inOrder[i - 1], i));
 }
 
 function rowOf({ nodeId, type, plate, at, lat, lon, systemFrom }: Seen, before: Seen | undefined, leg: number): DomainRow {

@@ -1,6 +1,6 @@
 /** CRIME_PATTERN_CLUSTER: incidents that belong together. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../log/values/value.ts';
-import { sortItemsInSteps, type Steps } from '../../graph/steps.ts';
+import { mapInSteps, sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { plainWords } from './names/name-features.ts';
@@ -84,13 +84,14 @@ function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
   const { clusterOf, isCore, near } = yield* clusterIncidents(incidents, options, (count) => call.look(count));
   const sizes = new Map<number, number>();
   for (const cluster of clusterOf) if (cluster >= 0) sizes.set(cluster, (sizes.get(cluster) ?? 0) + 1);
-  return incidents.flatMap(({ id, type, systemFrom }, i): DomainRow[] => {
+  const members = Array.from(incidents.keys()).filter((i) => clusterOf[i]! >= 0);
+  return yield* mapInSteps(members, (i): DomainRow => {
+    const { id, type, systemFrom } = incidents[i]!;
     const cluster = clusterOf[i]!;
-    if (cluster < 0) return [];
     const size = sizes.get(cluster)!;
     const evidence = { near: near[i]!, eps_m: options.metres, eps_days: options.days, min_points: options.pointsMin };
     const score = Math.min(1, near[i]! / (2 * options.pointsMin));
-    return [{ nodeId: id, type, cells: [incidents[cluster]!.id, isCore[i] === 1, BigInt(size)], score, evidence, systemFrom }];
+    return { nodeId: id, type, cells: [incidents[cluster]!.id, isCore[i] === 1, BigInt(size)], score, evidence, systemFrom };
   });
 }
 
@@ -127,7 +128,7 @@ export function* clusterIncidents(
   const near = new Int32Array(count);
   for (let i = 0; i < count; i++) {
     near[i] = (yield* nearOf(i)).length;
-    if (i % incidentsAtOnce === 0) yield;
+    yield;
   }
   const isCore = Uint8Array.from(near, (points) => (points >= options.pointsMin ? 1 : 0));
   const clusterOf = new Int32Array(count).fill(-1);
@@ -143,7 +144,7 @@ export function* clusterIncidents(
         clusterOf[other] = first;
         members.push(other);
       }
-      if (next % incidentsAtOnce === 0) yield;
+      yield;
     }
     // The smallest member names the cluster; a rim may have a smaller number than every core.
     const smallest = members.reduce((least, member) => Math.min(least, member), first);
@@ -151,8 +152,6 @@ export function* clusterIncidents(
   }
   return { clusterOf, isCore, near };
 }
-
-const incidentsAtOnce = 256;
 
 /** Where one of the two says nothing of how it was done, place and time decide. */
 function isOneWay(one: Incident, other: Incident, similarity: number): boolean {

@@ -70,7 +70,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   return rows;
 }
 
-const rowsAtOnce = 1_024;
+const rowsAtOnce = 128;
 
 /** The accounts before the one that a transfer leaves, the seed first. */
 function pathTo(

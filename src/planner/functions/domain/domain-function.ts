@@ -154,7 +154,7 @@ interface Binding {
   /** The type that SOURCE names. */
   readonly source: string | undefined;
   readonly words: ReadonlyMap<string, string>;
-  /** What is kept of rows, by its name: found with every call of a plan. */
+  /** Keys of what is kept of rows, by name: made with the first call of a plan. */
   readonly pieces: Map<string, { readonly types: readonly string[]; readonly key: string }>;
 }
 
@@ -306,6 +306,18 @@ function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution
 }
 
 const outputRows = 1_024;
+/** Letters of texts that are written in one step, unless one row has more. */
+const outputLetters = 1 << 18;
+
+/** Gives how many of so many rows from one on are written at once. */
+function rowsWithin(rows: readonly DomainRow[], first: number, count: number): number {
+  let letters = 0;
+  for (let i = 0; i < count; i++) {
+    for (const cell of rows[first + i]!.cells) if (typeof cell === 'string') letters += cell.length;
+    if (letters > outputLetters) return i + 1;
+  }
+  return count;
+}
 
 class DomainOperator extends PiecesOperator {
   readonly #made: DomainFunction;
@@ -339,8 +351,9 @@ class DomainOperator extends PiecesOperator {
     const { node, execution } = this.#opening;
     const length = 'length' in found ? found.length : found.count;
     if (node.limit !== null) execution.counters.hits += length;
-    for (let first = 0; first < length; first += outputRows) {
-      const count = Math.min(outputRows, length - first);
+    for (let first = 0, count; first < length; first += count) {
+      count = Math.min(outputRows, length - first);
+      if ('length' in found) count = rowsWithin(found, first, count);
       yield 'length' in found ? this.#ofRows(found.slice(first, first + count)) : this.#ofColumns(found, first, count);
     }
     call.hold(0);

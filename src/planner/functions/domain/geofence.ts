@@ -1,5 +1,5 @@
 /** GEOFENCE: what is within a distance of a place. Source: specification, "SQL dialect", the table of operators. */
-import { forEachInSteps, sortInSteps, type Steps } from '../../graph/steps.ts';
+import { forEachInSteps, numbersBelow, sortInSteps, type Steps } from '../../graph/steps.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
@@ -55,7 +55,7 @@ function* within(call: DomainCall): Steps<DomainColumns> {
   call.look(looked);
   call.hold(places.length * bytesPerHit);
   const order = yield* sortInSteps(
-    Int32Array.from(places.keys()),
+    numbersBelow(places.length),
     (a, b) =>
       distances[a]! - distances[b]! ||
       compareNodes(nodes, places[a]!, places[b]!) ||

@@ -1,5 +1,5 @@
 /** HAWALA_TRACE: money that goes on without a transfer. Source: specification, "SQL dialect", the table of operators. */
-import { sortItemsInSteps, type Steps, sortInSteps } from '../../graph/steps.ts';
+import { mapInSteps, sortInSteps, sortItemsInSteps, type Steps } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -58,7 +58,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const options = { hopsMax, feePct, window: windowOf(hours) };
   const legs = yield* legsFrom(transfers, byAmount, call.text('SEED')!, options, (count) => call.look(count));
   call.hold(legs.length * 512);
-  return legs.map(({ transfer, before, hop, isHawala, residualPct, settlement }): DomainRow => {
+  return yield* mapInSteps(legs, ({ transfer, before, hop, isHawala, residualPct, settlement }): DomainRow => {
     const { from, to, at, amount, currency, nodeId, type } = transfers.row(transfer);
     const settled = settlement < 0 ? null : transfers.row(settlement).txid;
     const paidIn = before < 0 ? null : transfers.row(before);
@@ -122,7 +122,7 @@ export function* legsFrom(
     }
   }
   for (let hop = 2; hop <= hopsMax && frontier.length > 0; hop++) {
-    frontier.sort((a, b) => a - b);
+    frontier = Array.from(yield* sortInSteps(Int32Array.from(frontier), (a, b) => a - b));
     const next: number[] = [];
     for (const paidIn of frontier) {
       yield;

@@ -153,7 +153,7 @@ export function* scanRoles(
   }
 }
 
-/** What a reader does with a row may take microseconds. */
+/** A reader may take microseconds for a row. */
 const rowsAtOnce = 1_024;
 
 function rowsFrom({ columns, selection, first, count }: Batch, at: number): Batch {

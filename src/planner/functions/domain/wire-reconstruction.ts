@@ -1,5 +1,5 @@
 /** WIRE_RECONSTRUCTION: what came into an account and left it in parts. Source: specification, "SQL dialect", the table of operators. */
-import { sortItemsInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
+import { mapInSteps, sortItemsInSteps, type Steps, stepsAtOnce } from '../../graph/steps.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { firstFrom, type Transfers, transfersOf } from './money/transfers.ts';
@@ -48,7 +48,7 @@ function* reconstruct(call: DomainCall): Steps<readonly DomainRow[]> {
   const hours = call.number('WINDOW_HOURS', 72);
   const transfers = yield* transfersOf(call);
   const chains = yield* chainsOf(transfers, account, tolerance, windowOf(hours), (count) => call.look(count));
-  return chains.flatMap(({ incoming, outgoing, residualPct, isExact }, chain) =>
+  const rows = yield* mapInSteps(chains, ({ incoming, outgoing, residualPct, isExact }, chain) =>
     [incoming, ...outgoing].map((transfer, step): DomainRow => {
       const { from, to, at, amount, currency, nodeId, type } = transfers.row(transfer);
       return {
@@ -61,6 +61,7 @@ function* reconstruct(call: DomainCall): Steps<readonly DomainRow[]> {
       };
     }),
   );
+  return rows.flat();
 }
 
 export function windowOf(hours: number): bigint {

@@ -196,7 +196,7 @@ describe('trained weights', () => {
     expect(await ask(acme)).toEqual(before);
     await store.put('IdentityModel', modelFor(JSON.parse((await train(acme))[0]!)), acme);
     const trained = await ask(acme);
-    expect(String(trained[0]!['method'])).toMatch(/^fellegi-sunter\/3 \(Person: people of 2024-02-01T00:00:00\.\d{9}Z\)$/);
+    expect(String(trained[0]!['method'])).toMatch(/^fellegi-sunter\/4 \(Person: people of 2024-02-01T00:00:00\.\d{9}Z\)$/);
     store.clock.set('2024-03-01');
     await store.put('IdentityModel', modelFor(careless), acme);
     expect(String((await ask(acme))[0]!['method'])).toContain('2024-03-01');

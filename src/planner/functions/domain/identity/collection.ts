@@ -6,6 +6,7 @@ import { canonicalIdentifier, identifiersIn } from '../../../../projections/iden
 import type { Steps } from '../../../graph/steps.ts';
 import type { DomainCall } from '../domain-function.ts';
 import type { RoleBatch } from '../role-rows.ts';
+import { TextMap } from '../text-map.ts';
 import type { ComparedColumn } from './compared-columns.ts';
 import { textWord, type Word, wordsOfName, wordsOfText } from './words.ts';
 
@@ -49,11 +50,11 @@ export class Collection {
   readonly entities: Entity[] = [];
   #groups: Group[] = [];
   /** By group, how many rows have a word or value. */
-  #counts: Map<string, number>[] = [];
+  #counts: TextMap<number>[] = [];
   /** By group, what was worked out of the counts once all rows were there. */
-  #bits: Map<string, number>[] = [];
-  readonly #blocks = new Map<string, number[]>();
-  readonly #byNode = new Map<string, number>();
+  #bits: TextMap<number>[] = [];
+  readonly #blocks = new TextMap<number[]>();
+  readonly #byNode = new TextMap<number>();
   /** By row, bits of shared keys: zero but while rows are looked for. */
   #said: Uint32Array | null = null;
   #bytes = 0;
@@ -100,10 +101,10 @@ export class Collection {
       const length = cells === 0 ? 0 : words / cells;
       return { name, comparison: comparison === 'name' && length > nameWordsMax ? 'text' : comparison, length };
     });
-    made.#counts = made.#groups.map(() => new Map());
-    made.#bits = made.#groups.map(() => new Map());
+    made.#counts = made.#groups.map(() => new TextMap());
+    made.#bits = made.#groups.map(() => new TextMap());
     const parts = [...groups.values()];
-    const words = new Map<string, Word>();
+    const words = new TextMap<Word>();
     for (const [at, { nodeId, systemFrom, cells }] of rows.entries()) {
       const features = made.#groups.map((group, i) => {
         const of = parts[i]!.columns;
@@ -186,7 +187,7 @@ export class Collection {
     // The row itself is none of the others that may have it.
     const others = Math.max(0, (this.#counts[group]!.get(text) ?? 0) - 1);
     const bits = Math.log2((this.size + assumedRows) / (others + assumedRows * assumedShare));
-    if (this.#counts[group]!.has(text)) this.#bits[group]!.set(text, bits);
+    if (this.#counts[group]!.get(text) !== undefined) this.#bits[group]!.set(text, bits);
     return bits;
   }
 
@@ -272,7 +273,7 @@ function featureOf(
   { comparison }: Group,
   texts: readonly string[],
   columns: readonly ComparedColumn[],
-  words: Map<string, Word>,
+  words: TextMap<Word>,
 ): Feature | null {
   if (texts.length === 0) return null;
   const [text] = texts as readonly [string];
@@ -308,7 +309,7 @@ function dateOf(text: string): string {
   return text.trim().toLowerCase();
 }
 
-function interned(words: Map<string, Word>, word: Word): Word {
+function interned(words: TextMap<Word>, word: Word): Word {
   const key = word.kind === 'word' || word.kind === 'number' ? word.text : `${word.kind} ${word.text}`;
   const known = words.get(key);
   if (known !== undefined) return known;

@@ -49,7 +49,7 @@ interface Holding {
 
 /** Less than this share of an amount is a remainder of rounding. */
 const least = 1e-12;
-const stepsAtOnce = 8_192;
+const stepsAtOnce = 1_024;
 
 export function* taintFrom(
   transfers: Transfers,

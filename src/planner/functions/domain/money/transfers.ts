@@ -1,7 +1,8 @@
 /** Transfers in the order of time, and by the accounts that they leave and reach. */
 import { compareText } from '../../../../log/values/value.ts';
-import { forEachInSteps, type Steps, sortInSteps } from '../../../graph/steps.ts';
+import { forEachInSteps, numbersBelow, type Steps, sortInSteps } from '../../../graph/steps.ts';
 import type { DomainCall } from '../domain-function.ts';
+import { TextMap } from '../text-map.ts';
 
 export interface TransferRow {
   readonly from: string;
@@ -26,7 +27,7 @@ export class Transfers {
   readonly sources: Int32Array;
   readonly targets: Int32Array;
   readonly amounts: Float64Array;
-  readonly #holdings: ReadonlyMap<string, readonly number[]>;
+  readonly #holdings: TextMap<number[]>;
   readonly accounts: readonly string[];
   readonly #leaving: Lists;
   readonly #reaching: Lists;
@@ -44,9 +45,9 @@ export class Transfers {
   }
 
   static *of(rows: readonly TransferRow[]): Steps<Transfers> {
-    const order = yield* sortInSteps(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
-    const numbers = new Map<string, number>();
-    const holdings = new Map<string, number[]>();
+    const order = yield* sortInSteps(numbersBelow(rows.length), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
+    const numbers = new TextMap<number>();
+    const holdings = new TextMap<number[]>();
     const accounts: string[] = [];
     const holdingOf = (account: string, currency: string): number => {
       const key = `${currency}\u0000${account}`;
@@ -98,7 +99,7 @@ export class Transfers {
 interface TransferParts extends Pick<Transfers, 'sources' | 'targets' | 'amounts' | 'accounts'> {
   readonly rows: readonly TransferRow[];
   readonly order: Int32Array;
-  readonly holdings: ReadonlyMap<string, readonly number[]>;
+  readonly holdings: TextMap<number[]>;
   readonly leaving: Lists;
   readonly reaching: Lists;
 }

@@ -3,6 +3,7 @@
  * shares too few with the one that is asked about cannot reach the threshold: the answer is that of comparing with every name.
  */
 import type { Steps } from '../../../graph/steps.ts';
+import { TextMap } from '../text-map.ts';
 import { changesOf, slipsOf } from './name-sounds.ts';
 import { featuresOf, type NameFeatures, type NameWord } from './name-features.ts';
 import { bareOf, joinsOf, matchNames, type NameMatch } from './name-score.ts';
@@ -25,7 +26,7 @@ export class NameIndex {
     readonly weight: number;
     readonly small: number;
   }[] = [];
-  readonly #byKey = new Map<string, number[]>();
+  readonly #byKey = new TextMap<number[]>();
   #bytes = 0;
 
   /** About as many as it holds on to. */

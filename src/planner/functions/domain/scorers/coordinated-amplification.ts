@@ -1,6 +1,6 @@
 /** COORDINATED_AMPLIFICATION: accounts that share the same things at the same time. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../../log/values/value.ts';
-import type { Steps } from '../../../graph/steps.ts';
+import { mapInSteps, type Steps } from '../../../graph/steps.ts';
 import type { TableFunction } from '../../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from '../domain-function.ts';
 import { type Post, postsOf } from './subjects.ts';
@@ -64,18 +64,18 @@ function* groups(call: DomainCall): Steps<readonly DomainRow[]> {
       else all.push(edge);
     }
   }
-  const groupOf = groupsOf(edges);
+  const groupOf = yield* groupsOf(edges);
   const sizes = new Map<string, number>();
   for (const group of groupOf.values()) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const most = Math.max(1, ...edges.map(({ objects }) => objects.size));
-  return [...partners].map(([account, own]): DomainRow => {
+  const most = edges.reduce((largest, { objects }) => Math.max(largest, objects.size), 1);
+  const each = ([account, own]: [string, CoordinationEdge[]]): DomainRow => {
     const group = groupOf.get(account)!;
     const objects = new Set(own.flatMap((edge) => [...edge.objects]));
     const others = own.map(({ one, other, objects: shared }) => ({
       account: one === account ? other : one,
       objects: shared.size,
     }));
-    const heaviest = Math.max(...own.map((edge) => edge.objects.size));
+    const heaviest = own.reduce((largest, { objects: shared }) => Math.max(largest, shared.size), 0);
     return {
       nodeId: account,
       type: null,
@@ -83,8 +83,11 @@ function* groups(call: DomainCall): Steps<readonly DomainRow[]> {
       score: heaviest / (heaviest + 1),
       evidence: { heaviest_edge: heaviest, of: most, window_secs: Number(options.windowNs) / 1e9 },
     };
-  });
+  };
+  return yield* mapInSteps([...partners], each, accountsAtOnce);
 }
+
+const accountsAtOnce = 8;
 
 /**
  * CooRTweet's two steps: posts of two accounts with one object within the window are together, and an account with fewer such posts
@@ -157,14 +160,21 @@ function quantile(ascending: readonly number[], share: number): number {
 }
 
 /** By account, the smallest account that edges join it to. */
-export function groupsOf(edges: readonly { readonly one: string; readonly other: string }[]): ReadonlyMap<string, string> {
+export function* groupsOf(
+  edges: readonly { readonly one: string; readonly other: string }[],
+): Steps<ReadonlyMap<string, string>> {
   const parents = new Map<string, string>();
   const rootOf = (account: string): string => {
     let root = account;
-    for (let next = parents.get(root); next !== undefined && next !== root; next = parents.get(root)) root = next;
+    for (let next = parents.get(root); next !== undefined && next !== root; next = parents.get(root)) {
+      // Ways that are gone become shorter.
+      parents.set(root, parents.get(next)!);
+      root = next;
+    }
     return root;
   };
-  for (const { one, other } of edges) {
+  for (const [i, { one, other }] of edges.entries()) {
+    if (i % stepsAtOnce === stepsAtOnce - 1) yield;
     const [left, right] = [rootOf(one), rootOf(other)];
     const [smaller, larger] = compareText(left, right) <= 0 ? [left, right] : [right, left];
     parents.set(smaller, smaller);

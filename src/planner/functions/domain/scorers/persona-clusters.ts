@@ -1,6 +1,6 @@
 /** PERSONA_CLUSTER_DETECT, CROSS_PLATFORM_ACCOUNT: accounts that one hand may hold. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../../log/values/value.ts';
-import { sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
+import { mapInSteps, sortItemsInSteps, type Steps } from '../../../graph/steps.ts';
 import type { TableFunction } from '../../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from '../domain-function.ts';
 import { featuresOf } from '../names/name-features.ts';
@@ -79,19 +79,21 @@ function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
       partnersOf(partners, other).push({ account: one, score });
     }
   }
-  const groupOf = groupsOf(edges);
+  const groupOf = yield* groupsOf(edges);
   const sizes = new Map<string, number>();
   for (const group of groupOf.values()) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  return personas.flatMap(({ account }): DomainRow[] => {
-    const group = groupOf.get(account.id);
-    if (group === undefined) return [];
+  const members = personas.filter(({ account }) => groupOf.has(account.id));
+  const rowOf = ({ account }: Persona): DomainRow => {
+    const group = groupOf.get(account.id)!;
     const own = partners.get(account.id)!;
-    const score = Math.max(...own.map((each) => each.score));
+    const score = own.reduce((most, each) => Math.max(most, each.score), 0);
     const cells = [group, BigInt(sizes.get(group)!), JSON.stringify(own)];
-    return [{ nodeId: account.id, type: account.type, cells, score, evidence: { threshold }, systemFrom: account.systemFrom }];
-  });
+    return { nodeId: account.id, type: account.type, cells, score, evidence: { threshold }, systemFrom: account.systemFrom };
+  };
+  return yield* mapInSteps(members, rowOf, membersAtOnce);
 }
 
+const membersAtOnce = 8;
 const looksPerPair = 2_000;
 /** Some 30 µs each. */
 const pairsAtOnce = 32;
