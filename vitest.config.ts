@@ -1,15 +1,17 @@
-import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { compiledFiles, compiledTests, compileTests } from './test/runner/compiled.ts';
 import { seedOfCommit } from './test/runner/seed.ts';
 import { HeaviestFirst } from './test/runner/sequencer.ts';
 import { aloneFiles } from './test/runner/shared.ts';
 import { temporaryFolder } from './test/runner/temporary.ts';
 
+await compileTests();
+
 export default defineConfig({
+  plugins: [compiledTests()],
   test: {
+    server: { deps: { external: [compiledFiles] } },
     pool: 'forks',
-    // Compiled sources of the last run are used again where a file is unchanged. Beside the build, as trees may share node_modules.
-    experimental: { fsModuleCache: true, fsModuleCachePath: join(import.meta.dirname, 'dist/.test-cache') },
     maxWorkers: 2,
     // Tests allocate and drop a lot: with more room for the young, collecting it takes a tenth less of the whole.
     execArgv: ['--max-semi-space-size=32'],

@@ -9,10 +9,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { loadSettings } from '../src/config.ts';
-import { main } from '../src/main.ts';
 import { checkBoot } from '../src/service.ts';
+import { type Said, runHere } from './annals-here.ts';
 import { anyPorts } from './any-ports.ts';
 import { freePort } from './clients/free-port.ts';
 import { beginStore } from './harness.ts';
@@ -41,7 +41,7 @@ afterEach(() => {
 
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-function annals(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+function annals(args: readonly string[], env: Readonly<Record<string, string>> = {}): Said {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'bin/annals'), ...args], {
     cwd: home,
     env: { ...cleanEnv, ...env },
@@ -50,46 +50,8 @@ function annals(args: readonly string[], env: Readonly<Record<string, string>> =
   return { status, stdout, stderr };
 }
 
-class Exit extends Error {
-  readonly status: number;
-
-  constructor(status: number) {
-    super(`exit ${status}`);
-    this.status = status;
-  }
-}
-
-/** The same in this process, with the environment, the folder and the streams of that one. */
-async function annalsHere(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const said = { stdout: '', stderr: '' };
-  const before = { env: process.env, folder: process.cwd() };
-  const spies = [
-    vi.spyOn(process, 'exit').mockImplementation((status) => {
-      throw new Exit(Number(status));
-    }),
-    ...(['stdout', 'stderr'] as const).map((name) =>
-      vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
-        said[name] += String(chunk);
-        return true;
-      }),
-    ),
-  ];
-  process.env = { ...cleanEnv, ...env };
-  process.chdir(home);
-  process.exitCode = undefined;
-  try {
-    await main(args);
-    return { status: Number(process.exitCode ?? 0), ...said };
-  } catch (error) {
-    if (error instanceof Exit) return { status: error.status, ...said };
-    throw error;
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-    process.exitCode = undefined;
-    process.env = before.env;
-    process.chdir(before.folder);
-  }
-}
+const annalsHere = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Said> =>
+  runHere(args, { env: { ...cleanEnv, ...env }, folder: home });
 
 /** Resolves with what it said once it serves, and has offered a token where it is to offer one. */
 async function serve(

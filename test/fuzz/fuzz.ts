@@ -5,6 +5,7 @@
  * or the runner sees nothing.
  */
 import { readdirSync } from 'node:fs';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ServiceError } from '../../src/errors.ts';
@@ -34,6 +35,8 @@ export interface FuzzReport {
 /** Of CPU time, for one input of the command. */
 const inputMsMax = 100;
 const targetsFolder = new URL('targets/', import.meta.url);
+/** This file as it runs: tests run it compiled. */
+const running = { module: import.meta.url };
 
 /** Input i depends on the seed and i alone, so any one can be run by itself. */
 export function fuzz(target: FuzzTarget, inputs: number, seed: number, first = 0, msMax = Infinity): FuzzReport {
@@ -54,7 +57,8 @@ export function fuzz(target: FuzzTarget, inputs: number, seed: number, first = 0
 }
 
 export async function loadTarget(name: string): Promise<FuzzTarget> {
-  return (await import(new URL(`${name}.ts`, targetsFolder).href)) as FuzzTarget;
+  const { module } = running;
+  return (await import(new URL(`targets/${name}${extname(module)}`, module).href)) as FuzzTarget;
 }
 
 /** Every target but the broken one. */

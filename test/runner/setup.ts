@@ -1,7 +1,6 @@
-/** Runs before every test file: lets threads start from the bundle, measures what it takes, passes on what it tells, and sees what it leaves to the next one. */
+/** Runs before every test file: measures what it takes, passes on what it tells, and sees what it leaves to the next one. */
 import { afterAll } from 'vitest';
 import { cpuSeconds } from '../../scripts/cpu.mjs';
-import { startThreadsFromBundle } from './bundled-threads.ts';
 import { told } from './tell.ts';
 
 declare module 'vitest' {
@@ -13,7 +12,6 @@ declare module 'vitest' {
 
 /** Files that share a process share what came before them too. */
 const measured = globalThis as { cpuSecondsBefore?: number };
-startThreadsFromBundle();
 const before = processState();
 
 // Vitest wants a pattern, and there is nothing in it.

@@ -18,7 +18,7 @@ const affinities: Readonly<Record<string, string>> = {
 };
 
 /** How long a statement may take. The slowest that ends takes a second. */
-const LIMIT_MS = 20_000;
+const LIMIT_MS = 5_000;
 
 export class Sqlite {
   #worker: Worker<Request, Cell[][]> | null = null;
