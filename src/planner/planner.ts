@@ -39,6 +39,7 @@ import { Plans, type ReadyPlan } from './plans/plans.ts';
 import { TurnQueue } from './run/turn-queue.ts';
 import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
 import { readSigmaRules } from './standing/sigma/read-rules.ts';
+import { CatalogueCache } from './virtual/catalogue-cache.ts';
 import { Draws } from './virtual/draws.ts';
 import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
 import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-front.ts';
@@ -85,6 +86,8 @@ const sliceBehindMs = 0.5;
 const graphBytesMax = 512 * 1024 * 1024;
 /** The most bytes of all that functions keep of rows for the next question. */
 const keptBytesMax = 512 * 1024 * 1024;
+/** The most bytes that are kept of catalogues as callers see them. */
+const catalogueBytesMax = 128 * 1024 * 1024;
 
 export class Planner implements PlannerDoor {
   readonly #clock: Clock;
@@ -101,6 +104,7 @@ export class Planner implements PlannerDoor {
   readonly #writes: WriteFront;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #kept = new BasisCache(keptBytesMax);
+  readonly #catalogues = new CatalogueCache(catalogueBytesMax);
   readonly #draws: () => Draws;
 
   constructor(options: PlannerOptions) {
@@ -152,6 +156,7 @@ export class Planner implements PlannerDoor {
     this.#sketches.clear();
     this.#graphs.clear();
     this.#kept.clear();
+    this.#catalogues.clear();
     forgetHashed();
   }
 
@@ -419,14 +424,18 @@ export class Planner implements PlannerDoor {
   #catalogueFor(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
     let seen: SeenCatalogue | null = null;
     return () =>
-      (seen ??= seenCatalogue({
-        session,
-        snapshot,
-        branches: reading.branches(),
-        columnsOf: (view) => this.#viewColumns(view, snapshot),
-        check: () => reading.checkInspects(),
-        draws: this.#draws,
-      }));
+      (seen ??= seenCatalogue(
+        {
+          session,
+          snapshot,
+          branches: reading.branches(),
+          columnsOf: (view) => this.#viewColumns(view, snapshot),
+          check: () => reading.checkInspects(),
+          draws: this.#draws,
+          lookupEpoch: this.#standing?.lookups.epoch ?? 0,
+        },
+        this.#catalogues,
+      ));
   }
 
   /** The columns that a reader of the view would get; none of a view that can't be queried. */

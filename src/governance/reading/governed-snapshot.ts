@@ -133,15 +133,17 @@ function isWhole({ agreement, rows, history }: Lane): boolean {
   return agreement === null && rows === null && history === 'full';
 }
 
+const none: ReadonlySet<string> = new Set();
+
 class GovernedCatalog implements CatalogReader {
   readonly #catalog: CatalogReader;
   readonly #types: VisibleTypes;
-  readonly #views: readonly ViewRecord[];
+  readonly #viewNames: ReadonlySet<string>;
 
   constructor(catalog: CatalogReader, types: VisibleTypes, views: readonly ViewRecord[]) {
     this.#catalog = catalog;
     this.#types = types;
-    this.#views = views;
+    this.#viewNames = views.length === 0 ? none : new Set(views.map(({ name }) => name));
   }
 
   type(name: string): ReturnType<CatalogReader['type']> {
@@ -150,7 +152,7 @@ class GovernedCatalog implements CatalogReader {
 
   /** A view of the tenant comes before an inherited or shared type of its name: no other tenant can replace it. */
   #isView(name: string): boolean {
-    return this.#views.some((view) => view.name === name) && !this.#catalog.isOwn(name);
+    return this.#viewNames.has(name) && !this.#catalog.isOwn(name);
   }
 
   isOwn(name: string): boolean {
@@ -159,7 +161,7 @@ class GovernedCatalog implements CatalogReader {
 
   types(): ReturnType<CatalogReader['types']> {
     const all = this.#types.definitions();
-    return this.#views.length === 0 ? all : all.filter(({ name }) => !this.#isView(name));
+    return this.#viewNames.size === 0 ? all : all.filter(({ name }) => !this.#isView(name));
   }
 
   get ontologyVersion(): number {

@@ -54,7 +54,7 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   if (ofArrays) return ofArrays;
   const timed = catalogue && timeFunctions.has(name) ? timeCall(call, bind, catalogue) : null;
   if (timed) return timed;
-  if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(name, place));
+  if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(call, bind, catalogue));
   const named = call.arguments.find((each) => each.name !== null);
   if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.place);
   const made = bindSignature(
@@ -433,13 +433,22 @@ export function isNumeric(type: ValueType): type is Extract<ColumnType, 'integer
   return type === 'integer' || type === 'number';
 }
 
-function unknown(name: string, place: Location): ServiceError {
+function unknown({ name, place, arguments: given }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): ServiceError {
+  if (isOperator.test(name)) {
+    const detail =
+      catalogue === undefined
+        ? `the operator ${name} is of the wide dialect, which the relational and the columnar doors take: it is not implemented here`
+        : `there is no operator ${name} for ${given.map(({ value }) => wireTypeOf(bind(value))).join(' and ')}`;
+    return errorAt('REL_NOT_IMPLEMENTED', detail, place, 'no-such-function');
+  }
   const guess = didYouMean(
     name,
     scalarFunctions.map((each) => each.name),
   );
   return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place, 'no-such-function');
 }
+
+const isOperator = /^[^\w]+$/;
 
 function mismatch(detail: string, place: Location): ServiceError {
   return errorAt('REL_TYPE_MISMATCH', detail, place, 'types-differ');

@@ -5,16 +5,10 @@
  * AND and OR chains become balanced trees: both operators are associative in three-valued logic, and a thousand
  * conditions then nest ten deep instead of a thousand.
  */
-import {
-  type AggregateFunction,
-  aggregateFunctions,
-  type AggregateName,
-  aggregateNamed,
-} from '../expressions/functions/aggregates.ts';
+import { aggregateNamed } from '../expressions/functions/aggregates.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
 import { matchModes } from '../../governance/search/text-query.ts';
 import type {
-  OrderItem,
   Select,
   BinaryOp,
   ColumnRef,
@@ -25,7 +19,7 @@ import type {
   WindowFunction,
 } from '../statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
-import { readOver } from './sql-over.ts';
+import { hasFrames, isWindowed, readAggregate, readWindowed, windowFunctions } from './sql-aggregates.ts';
 import { combinedRow, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';
 import { readLike, readSimilar } from './sql-patterns.ts';
 import type { Token } from './sql-lexer.ts';
@@ -632,9 +626,8 @@ function readQueryArray(cursor: TokenCursor): Expression {
 const wideFunctions: ReadonlySet<string> = new Set(
   'COALESCE ROW_NUMBER RANK DENSE_RANK NTILE PERCENT_RANK CUME_DIST NTH_VALUE'.split(' '),
 );
-const windowFunctions: ReadonlySet<string> = new Set(
-  'ROW_NUMBER RANK DENSE_RANK LAG LEAD FIRST_VALUE LAST_VALUE NTILE PERCENT_RANK CUME_DIST NTH_VALUE'.split(' '),
-);
+
+const readers = { read: readExpression, readArguments };
 
 function readCall(cursor: TokenCursor): Expression {
   const place = cursor.place;
@@ -644,141 +637,15 @@ function readCall(cursor: TokenCursor): Expression {
   const isAggregate = aggregate !== undefined && cursor.aggregates !== 'functions';
   const overFrames = windowFunctions.has(name) || (isAggregate && hasFrames(aggregate));
   if (cursor.aggregates !== 'functions' && overFrames && isWindowed(cursor))
-    return readWindowed(cursor, isAggregate ? aggregate : (name.toLowerCase() as WindowFunction), place);
+    return readWindowed(cursor, isAggregate ? aggregate : (name.toLowerCase() as WindowFunction), place, readers);
   if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && !isAggregate) {
     throw cursor.error(`${name} is a window function: OVER (...) stands behind it`, place, 'not-of-this-call');
   }
-  const call = isAggregate ? readAggregate(cursor, aggregate, place) : readFunction(cursor, name, place);
+  const call = isAggregate ? readAggregate(cursor, aggregate, place, readExpression) : readFunction(cursor, name, place);
   if (!isAggregate && (cursor.key() === 'OVER' || cursor.key() === 'FILTER') && cursor.key(1) === '(')
     throw cursor.error(`${name} is no aggregate: it takes no ${cursor.key()}`, cursor.place, 'not-of-this-call');
   if (cursor.key() === 'OVER' && cursor.key(1) === '(') throw cursor.notImplemented(`${name} over a window`);
   return call;
-}
-
-/** Functions of the order of values have no frames. */
-function hasFrames(name: AggregateName): boolean {
-  const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
-  return !isOrdered && name !== 'median';
-}
-
-/** Whether OVER stands behind the closing bracket of this call, or of its FILTER. */
-function isWindowed(cursor: TokenCursor): boolean {
-  let depth = 0;
-  for (let ahead = 1; cursor.peek(ahead).kind !== 'end'; ahead++) {
-    const key = cursor.key(ahead);
-    if (key === '(') depth++;
-    else if (key === ')' && --depth === 0 && cursor.key(ahead + 1) !== 'FILTER')
-      return cursor.key(ahead + 1) === 'OVER' && (cursor.key(ahead + 2) === '(' || isWindowName(cursor.peek(ahead + 2)));
-  }
-  return false;
-}
-
-const isWindowName = ({ kind, reserved }: Token): boolean => (kind === 'word' || kind === 'quoted') && !reserved;
-
-function readWindowed(cursor: TokenCursor, name: WindowFunction, place: Location): Expression {
-  if (cursor.aggregates !== 'allowed')
-    throw cursor.error('a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
-  cursor.next();
-  const operands: Expression[] = [];
-  if (cursor.key(1) === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
-    cursor.next();
-    cursor.next();
-    cursor.expect(')');
-  } else {
-    if (cursor.key(1) === 'DISTINCT') throw cursor.notImplemented('DISTINCT in a window function');
-    operands.push(...readArguments(cursor).map(({ value }) => value));
-  }
-  if (cursor.key() === 'FILTER' && windowFunctions.has(name.toUpperCase()))
-    throw cursor.notImplemented(`FILTER of ${name.toUpperCase()}`);
-  const filter = readFilter(cursor);
-  cursor.expect('OVER');
-  const over = readOver(cursor, { read: readExpression, order: cursor.readOrder });
-  return { kind: 'over', function: name, arguments: operands, ...over, filter, place };
-}
-
-function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location): Expression {
-  if (cursor.aggregates === 'within')
-    throw cursor.error('an aggregate within an aggregate is not implemented', cursor.place, 'not-grouped');
-  if (cursor.aggregates === 'refused')
-    throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', place, 'not-grouped');
-  cursor.next();
-  cursor.expect('(');
-  const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
-  if (isOrdered) return readOrdered(cursor, name, place);
-  if (cursor.key() === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
-    cursor.next();
-    cursor.expect(')');
-    return { kind: 'aggregate', function: name, operand: null, second: null, distinct: false, filter: readFilter(cursor), place };
-  }
-  if (cursor.key() === ')') {
-    const usage = name === 'count' ? 'COUNT(*) counts rows' : `${name.toUpperCase()} takes a value`;
-    throw cursor.error(usage, cursor.place, name === 'count' ? 'not-of-this-call' : 'no-such-function');
-  }
-  const distinct = cursor.accept('DISTINCT');
-  if (!distinct) cursor.accept('ALL');
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const read = readExpression(cursor);
-  // Names of members are texts, whatever they were.
-  const operand = cursor.dialect === 'wide' && name.endsWith('_object_agg') ? asText(read) : read;
-  const second = cursor.accept(',') ? readExpression(cursor) : null;
-  let orderBy: readonly OrderItem[] | null = null;
-  if (cursor.key() === 'ORDER') {
-    if (cursor.dialect !== 'wide')
-      throw cursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
-    cursor.next();
-    cursor.expect('BY');
-    orderBy = cursor.readOrder(cursor);
-  }
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  const filter = readFilter(cursor);
-  return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), place };
-}
-
-function asText(value: Expression): Expression {
-  const { place } = value;
-  const type: Expression = { kind: 'column', table: null, name: 'TEXT', place };
-  return { kind: 'call', name: 'CAST', arguments: [argument(value), { name: 'TYPE', value: type }], place };
-}
-
-/** MODE() and percentiles: the share in their brackets, then WITHIN GROUP (ORDER BY x). */
-function readOrdered(cursor: TokenCursor, name: AggregateName, place: Location): Expression {
-  cursor.wideOnly(name.toUpperCase());
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const second = cursor.key() === ')' ? null : readExpression(cursor);
-  cursor.expect(')');
-  cursor.expect('WITHIN');
-  cursor.expect('GROUP');
-  cursor.expect('(');
-  cursor.expect('ORDER');
-  cursor.expect('BY');
-  const [item, more] = cursor.readOrder(cursor);
-  if (item === undefined || more !== undefined || item.collate !== 'codepoint')
-    throw cursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, place, 'no-such-function');
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  const filter = readFilter(cursor);
-  const { expression: operand, descending } = item;
-  return { kind: 'aggregate', function: name, operand, second, distinct: false, filter, descending, place };
-}
-
-/** FILTER (WHERE condition) behind an aggregate. */
-function readFilter(cursor: TokenCursor): Expression | null {
-  if (cursor.key() !== 'FILTER' || cursor.key(1) !== '(') return null;
-  cursor.wideOnly('FILTER within an aggregate');
-  cursor.next();
-  cursor.expect('(');
-  cursor.expect('WHERE');
-  const outer = cursor.aggregates;
-  cursor.aggregates = 'within';
-  const condition = readExpression(cursor);
-  cursor.aggregates = outer;
-  cursor.expect(')');
-  return condition;
 }
 
 function readFunction(cursor: TokenCursor, name: string, place: Location): Expression {

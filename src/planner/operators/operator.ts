@@ -5,7 +5,6 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
-import type { Cell } from '../../log/values/value.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { LongWork } from './long-work.ts';
@@ -76,8 +75,8 @@ export interface Execution {
   readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
   readonly working: ReadonlyMap<string, WorkingRows>;
-  /** Rows of virtual relations, which are not stored. */
-  readonly virtual: (read: VirtualRead) => Iterable<readonly Cell[]>;
+  /** Rows of virtual relations, which are not stored; undefined: call again. */
+  readonly virtual: (read: VirtualRead) => Iterator<RowPiece | undefined>;
   /** Rows that a scan delivers, and no more; absent: all. */
   readonly rowsMax?: number;
   readonly limits: ExecutionLimits;

@@ -86,7 +86,7 @@ export class Executions {
       literals,
       rowLimit,
       working: beside.working,
-      virtual: (read) => catalogue().rows(read),
+      virtual: (read) => catalogue().read(read),
       limits:
         pageRows === null
           ? this.#limits

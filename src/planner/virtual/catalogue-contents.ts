@@ -1,12 +1,11 @@
 /** The contents of the catalogue: tables with their columns, made of the types and views that the caller may know of. */
-import { splitTypeName } from '../../projections/access-paths.ts';
-import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
+import { splitTypeName, type ViewRecord } from '../../projections/access-paths.ts';
+import type { BranchView } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { isNode } from '../graph/graph-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { namedViews } from '../languages/views.ts';
 import type { OutputColumn } from '../planner-contract.ts';
 import type { InstantStyle, Session } from './session.ts';
 import { type WireType, wireTypeOf } from './wire-types.ts';
@@ -28,14 +27,12 @@ export interface Table {
   readonly name: string;
   /** r: a type; v: a view; m: a materialized one. */
   readonly kind: 'r' | 'v' | 'm';
-  /** Null: columns of views were not requested. */
+  /** Null: it is a view, whose columns follow from its query. */
   readonly columns: readonly TableColumn[] | null;
-  /** How many columns it has. */
-  readonly width: number | null;
   /** The column that is its primary key. */
   readonly key: TableColumn | null;
-  /** Whether rows of it may be read at all. */
-  readonly isReadable: boolean;
+  /** Whether a column of it names keys of a table. */
+  readonly hasReferences: boolean;
   /** Whether its rows are edges of the graph, and whether they are nodes of it. */
   readonly inGraph: { readonly edges: boolean; readonly nodes: boolean };
   /** The query of a view. */
@@ -44,9 +41,12 @@ export interface Table {
 
 export interface CatalogueContents {
   readonly session: Session;
-  readonly tables: Iterable<Table>;
+  readonly tables: CatalogueTables;
   readonly tableOf: (oid: number) => Table | undefined;
   readonly tableNamed: (name: string) => Table | undefined;
+  readonly columnsOf: (table: Table) => readonly TableColumn[];
+  /** Whether rows of it may be read at all. */
+  readonly isReadable: (table: Table) => boolean;
   /** Branches, main by the names that it has as a database. */
   readonly databases: readonly { readonly oid: number; readonly name: string }[];
 }
@@ -69,110 +69,186 @@ export interface Constraint {
   readonly target: Table | null;
 }
 
-/** A reference to a table that the caller does not see is none. */
-export function constraintsOf(table: Table, { tableNamed }: Pick<CatalogueContents, 'tableNamed'>): readonly Constraint[] {
-  const found: Constraint[] = [];
-  if (table.key) found.push({ oid: table.oid + 2, name: keyName(table), table, column: table.key, target: null });
-  for (const column of table.columns ?? []) {
-    const target = column.references === undefined ? undefined : tableNamed(column.references);
-    if (!target?.key) continue;
-    // Numbers of tables are four apart: this is the one behind another name's constraint.
-    const oid = firstNumberOf(`${table.name}\0${column.name}`) + 3;
-    found.push({ oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
-  }
-  return found;
+export function constraintsOf(table: Table, { tables }: Pick<CatalogueContents, 'tables'>): readonly Constraint[] {
+  return [...(table.key ? [primaryKeyOf(table, table.key)] : []), ...tables.referencesOf(table)];
 }
 
-export function factsOf(
-  session: Session,
-  snapshot: GovernedSnapshot,
-  branches: readonly BranchView[],
-  /** Columns of views, where they are wanted. */
-  viewColumns: ViewColumns | null,
-  /** Before it tells of tables: throws where the caller may know of none. */
-  check: () => void = () => undefined,
-): CatalogueContents {
-  let made: Made<Table> | null = null;
-  const tables = (): Made<Table> => {
-    if (made === null) check();
-    return (made ??= new Made(knownTables(session, snapshot, viewColumns)));
-  };
-  let known: Known | null = null;
-  const all = (): Known => (known ??= knownBy([...tables()]));
+/** The number of a table's primary key, beyond that of the table. */
+const keyConstraint = 2;
+
+function primaryKeyOf(table: Table, column: TableColumn): Constraint {
+  return { oid: table.oid + keyConstraint, name: keyName(table), table, column, target: null };
+}
+
+/** One question's access to tables that are kept for more of the same view. */
+export function factsOf({
+  session,
+  tables,
+  branches,
+  offers,
+  viewColumns,
+  check,
+}: {
+  readonly session: Session;
+  readonly tables: () => CatalogueTables;
+  readonly branches: readonly BranchView[];
+  readonly offers: (type: string) => boolean;
+  readonly viewColumns: ViewColumns;
+  /** Called before anything is told of tables: throws where the caller may know of none. */
+  readonly check: () => void;
+}): CatalogueContents {
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
   const numbers = new Numbers();
+  let isChecked = false;
+  const checked = (): CatalogueTables => {
+    if (!isChecked) check();
+    isChecked = true;
+    return tables();
+  };
+  const { instants } = session.variables;
+  const shown = new Map<Table, readonly TableColumn[]>();
+  const columnsOfView = (table: Table): readonly TableColumn[] => {
+    let columns = shown.get(table);
+    if (columns === undefined) {
+      columns = viewColumns(table.name).map((column, i) => columnOf(column, i + 1, instants, undefined, false));
+      shown.set(table, columns);
+    }
+    return columns;
+  };
   return {
     session,
     get tables() {
-      return tables();
+      return checked();
     },
-    tableOf: (oid) => (oid < firstOid ? undefined : all().byOid.get(oid - (oid % 4))),
-    tableNamed: (name) => all().byName.get(name),
+    tableOf: (oid) => (oid < firstOid ? undefined : checked().numbered(oid - (oid % 4))),
+    tableNamed: (name) => checked().named(name),
+    columnsOf: (table) => table.columns ?? columnsOfView(table),
+    isReadable: (table) => table.kind !== 'r' || offers(table.name),
     databases: names.map((name) => ({ oid: numbers.assign(`\0${name}`), name })),
   };
 }
 
 export type ViewColumns = (view: string) => readonly OutputColumn[];
 
-/** Made one by one, while they are read for the first time: there may be 10,000. */
-class Made<T> implements Iterable<T> {
-  readonly #made: T[] = [];
-  readonly #rest: Iterator<T>;
+/** The tables that one caller sees: they follow from definitions and views, and hold on to nothing of a question. */
+export class CatalogueTables implements Iterable<Table> {
+  readonly #types: readonly TypeDefinition[];
+  readonly #views: readonly ViewRecord[];
+  readonly #instants: InstantStyle;
+  /** Null once all tables are made. */
+  #before: CatalogueTables | null;
+  readonly #numbers = new Numbers();
+  readonly #made: Table[] = [];
+  #nextType = 0;
+  #nextView = 0;
+  readonly #byOid = new Map<number, Table>();
+  readonly #byName = new Map<string, Table>();
+  #isWhole = false;
+  #references: ReadonlyMap<number, Constraint> | null = null;
 
-  constructor(rest: Iterable<T>) {
-    this.#rest = rest[Symbol.iterator]();
+  /** `views` has one view for each name; `before` has all the tables that were seen until a type or a view changed. */
+  constructor(
+    types: readonly TypeDefinition[],
+    views: readonly ViewRecord[],
+    instants: InstantStyle,
+    before: CatalogueTables | null = null,
+  ) {
+    this.#types = types;
+    this.#views = views;
+    this.#instants = instants;
+    this.#before = before;
   }
 
-  *[Symbol.iterator](): Iterator<T> {
-    for (let i = 0; ; i++) {
-      if (i === this.#made.length) {
-        const { done, value } = this.#rest.next();
-        if (done === true) return;
-        this.#made.push(value);
-      }
-      yield this.#made[i]!;
+  /** Whether all tables are made. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /** Memory that they may take, with their columns. */
+  get bytes(): number {
+    return this.#made.length * bytesPerTable;
+  }
+
+  /** The nth table; undefined: there are no more. Made when it is first asked for: there may be 10,000. */
+  at(n: number): Table | undefined {
+    while (this.#made.length <= n && this.#make());
+    return this.#made[n];
+  }
+
+  *[Symbol.iterator](): Iterator<Table> {
+    for (let n = 0; ; n++) {
+      const table = this.at(n);
+      if (table === undefined) return;
+      yield table;
     }
   }
-}
 
-interface Known {
-  readonly byOid: ReadonlyMap<number, Table>;
-  readonly byName: ReadonlyMap<string, Table>;
-}
+  numbered(oid: number): Table | undefined {
+    while (!this.#byOid.has(oid) && this.#make());
+    return this.#byOid.get(oid);
+  }
 
-/** Made for questions that are about tables: many of what psql asks are not. */
-function* knownTables(session: Session, snapshot: GovernedSnapshot, viewColumns: ViewColumns | null): Iterable<Table> {
-  const { catalog, offers } = snapshot;
-  const oids = new Numbers();
-  const instants = session.variables.instants;
-  for (const definition of catalog.types())
-    if (splitTypeName(definition.name) === null) yield new TypeTable(oids.assign(definition.name), definition, offers, instants);
-  for (const { name, sql, refreshSecs } of namedViews(snapshot)) {
-    let columns: readonly TableColumn[] | null = null;
-    yield {
-      oid: oids.assign(name),
-      name,
-      kind: refreshSecs === 0 ? 'v' : 'm',
-      get columns() {
-        if (viewColumns === null) return null;
-        return (columns ??= viewColumns(name).map((column, i) => columnOf(column, i + 1, instants, undefined, false)));
-      },
-      get width() {
-        return this.columns?.length ?? null;
-      },
-      key: null,
-      isReadable: true,
-      inGraph: { edges: false, nodes: false },
-      sql,
-    };
+  named(name: string): Table | undefined {
+    while (!this.#byName.has(name) && this.#make());
+    return this.#byName.get(name);
+  }
+
+  constraint(oid: number): Constraint | undefined {
+    if (oid % 4 === keyConstraint) {
+      const table = this.numbered(oid - keyConstraint);
+      return table?.key ? primaryKeyOf(table, table.key) : undefined;
+    }
+    this.#references ??= new Map([...this].flatMap((table) => this.referencesOf(table).map((each) => [each.oid, each] as const)));
+    return this.#references.get(oid);
+  }
+
+  /** A reference to a table that the caller does not see is none. */
+  referencesOf(table: Table): readonly Constraint[] {
+    if (!table.hasReferences) return [];
+    return table.columns!.flatMap((column): readonly Constraint[] => {
+      const target = column.references === undefined ? undefined : this.named(column.references);
+      if (!target?.key) return [];
+      // Numbers of tables are four apart: this is the one behind another name's constraint.
+      const oid = firstNumberOf(`${table.name}\0${column.name}`) + 3;
+      return [{ oid, name: `${table.name}_${column.name}_fkey`, table, column, target }];
+    });
+  }
+
+  /** False: there are no more. */
+  #make(): boolean {
+    const table = this.#isWhole ? undefined : this.#next();
+    if (table === undefined) {
+      this.#isWhole = true;
+      this.#before = null;
+      return false;
+    }
+    this.#made.push(table);
+    this.#byOid.set(table.oid, table);
+    this.#byName.set(table.name, table);
+    return true;
+  }
+
+  #next(): Table | undefined {
+    while (this.#nextType < this.#types.length) {
+      const definition = this.#types[this.#nextType++]!;
+      if (splitTypeName(definition.name) !== null) continue;
+      const oid = this.#numbers.assign(definition.name);
+      const known = this.#before?.named(definition.name);
+      // An unchanged type keeps its table, with the columns that were made.
+      if (known instanceof TypeTable && known.definition === definition && known.oid === oid) return known;
+      return new TypeTable(oid, definition, this.#instants);
+    }
+    const view = this.#views[this.#nextView++];
+    return view && viewTable(this.#numbers.assign(view.name), view);
   }
 }
 
-function knownBy(tables: readonly Table[]): Known {
-  return {
-    byOid: new Map(tables.map((table) => [table.oid, table])),
-    byName: new Map(tables.map((table) => [table.name, table])),
-  };
+/** A dozen columns and the maps that it is in. */
+const bytesPerTable = 2_048;
+
+function viewTable(oid: number, { name, sql, refreshSecs }: ViewRecord): Table {
+  const kind = refreshSecs === 0 ? 'v' : 'm';
+  return { oid, name, kind, columns: null, key: null, hasReferences: false, inGraph: { edges: false, nodes: false }, sql };
 }
 
 /** Columns are made on first use: a tenant may have 10,000 types. */
@@ -181,31 +257,29 @@ class TypeTable implements Table {
   readonly sql = null;
   readonly oid: number;
   readonly name: string;
-  readonly #definition: TypeDefinition;
-  readonly #offers: (name: string) => boolean;
+  readonly definition: TypeDefinition;
   readonly #instants: InstantStyle;
   #columns: readonly TableColumn[] | null = null;
 
-  constructor(oid: number, definition: TypeDefinition, offers: (name: string) => boolean, instants: InstantStyle) {
+  constructor(oid: number, definition: TypeDefinition, instants: InstantStyle) {
     this.oid = oid;
     this.name = definition.name;
-    this.#definition = definition;
-    this.#offers = offers;
+    this.definition = definition;
     this.#instants = instants;
   }
 
   get inGraph(): Table['inGraph'] {
-    return { edges: endsOf(this.#definition) !== null, nodes: isNode(this.#definition) };
+    return { edges: endsOf(this.definition) !== null, nodes: isNode(this.definition) };
   }
 
-  get isReadable(): boolean {
-    return this.#offers(this.name);
+  get hasReferences(): boolean {
+    return Object.values(this.definition.properties).some(({ references }) => references !== undefined);
   }
 
   get columns(): readonly TableColumn[] {
     if (this.#columns) return this.#columns;
-    const { properties, primaryKey } = this.#definition;
-    this.#columns = readableColumns(this.#definition).map((column, i) => {
+    const { properties, primaryKey } = this.definition;
+    this.#columns = readableColumns(this.definition).map((column, i) => {
       const property = Object.hasOwn(properties, column.name) ? properties[column.name] : undefined;
       const notNull = column.name === primaryKey || property?.required === true || alwaysThere.has(column.name);
       return columnOf(column, i + 1, this.#instants, property, notNull);
@@ -213,12 +287,8 @@ class TypeTable implements Table {
     return this.#columns;
   }
 
-  get width(): number {
-    return readableColumns(this.#definition).length;
-  }
-
   get key(): TableColumn {
-    const name = this.#definition.primaryKey ?? '_pk';
+    const name = this.definition.primaryKey ?? '_pk';
     return this.columns.find((column) => column.name === name)!;
   }
 }

@@ -91,7 +91,7 @@ const tableOf = ({ facts }: FunctionContext, oid: number): Table | undefined => 
 /** Privileges on a table as clients see them; the policies decide when it is used. */
 function mayTable(context: FunctionContext, oid: number): boolean | null {
   const table = tableOf(context, oid);
-  if (table) return table.isReadable;
+  if (table) return context.facts.isReadable(table);
   return context.names.nameOf('regclass', oid) === null ? null : true;
 }
 

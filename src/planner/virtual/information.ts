@@ -31,7 +31,7 @@ const constraints = (table: Table, facts: CatalogueContents): readonly Constrain
 const privileges: Maker = {
   names: { table_name: 'name' },
   *ofTable(table, facts) {
-    for (const privilege of isTable(table) && table.isReadable ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
+    for (const privilege of isTable(table) && facts.isReadable(table) ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
       yield {
         grantor: owner.name,
         grantee: facts.session.user,
@@ -100,6 +100,7 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     },
   },
   'information_schema.columns': {
+    base: { is_self_referencing: 'NO', is_identity: 'NO', identity_cycle: 'NO', is_generated: 'NEVER' },
     names: { table_name: 'name' },
     ofTable: (table, facts) => (isListed(table) ? columnsOf(table, facts) : []),
     ofRelation: ownColumns,
@@ -162,42 +163,99 @@ export const informationRows: Readonly<Record<string, Maker>> = {
 };
 
 function* columnsOf(table: Table, facts: CatalogueContents): Iterable<Cells> {
-  for (const column of table.columns ?? []) yield { ...tableName(table, facts), ...describeColumn(column, facts) };
+  const { database } = facts.session;
+  const own = { schema: 'public', table: table.name, isUpdatable: true };
+  for (const column of facts.columnsOf(table)) yield new Column(database, own, column) as unknown as Cells;
 }
 
-function* ownColumns({ schema, name, columns }: RelationColumns, facts: CatalogueContents): Iterable<Cells> {
-  const own = { table_catalog: facts.session.database, table_schema: schema, table_name: name };
-  for (const [i, column] of columns.entries()) {
-    const type = wireOf(column.type);
-    yield {
-      ...own,
-      ...describeColumn({ name: column.name, number: i + 1, type, modifier: -1, notNull: false }, facts),
-      is_updatable: 'NO',
-    };
+function* ownColumns({ schema, name, columns }: RelationColumns, { session }: CatalogueContents): Iterable<Cells> {
+  const own = { schema, table: name, isUpdatable: false };
+  for (const [i, { name: column, type }] of columns.entries()) {
+    const described = { name: column, number: i + 1, type: wireOf(type), modifier: -1, notNull: false };
+    yield new Column(session.database, own, described) as unknown as Cells;
   }
 }
 
-function describeColumn({ name, number, type, notNull }: TableColumn, { session }: CatalogueContents): Cells {
-  const { formatted } = detailsOf(type.name);
-  const isVector = type.name === 'vector';
-  return {
-    column_name: name,
-    ordinal_position: number,
-    is_nullable: yesNo(!notNull),
-    data_type: isVector ? 'USER-DEFINED' : elementOf(type.name) === null ? formatted : 'ARRAY',
-    numeric_precision: type.name === 'int8' ? 64 : type.name === 'float8' ? 53 : null,
-    numeric_precision_radix: type.name === 'int8' || type.name === 'float8' ? 2 : null,
-    numeric_scale: type.name === 'int8' ? 0 : null,
-    datetime_precision: type.name === 'timestamptz' ? 6 : null,
-    character_octet_length: type.name === 'text' ? 1_073_741_824 : null,
-    udt_catalog: session.database,
-    udt_schema: isVector ? 'public' : 'pg_catalog',
-    udt_name: type.name,
-    dtd_identifier: String(number),
-    is_self_referencing: 'NO',
-    is_identity: 'NO',
-    identity_cycle: 'NO',
-    is_generated: 'NEVER',
-    is_updatable: 'YES',
-  };
+/** Cells of one column, of which there may be very many. */
+class Column {
+  readonly table_catalog: string;
+  readonly #own: { readonly schema: string; readonly table: string; readonly isUpdatable: boolean };
+  readonly #column: TableColumn;
+
+  constructor(
+    database: string,
+    own: { readonly schema: string; readonly table: string; readonly isUpdatable: boolean },
+    column: TableColumn,
+  ) {
+    this.table_catalog = database;
+    this.#own = own;
+    this.#column = column;
+  }
+
+  get table_schema(): string {
+    return this.#own.schema;
+  }
+
+  get table_name(): string {
+    return this.#own.table;
+  }
+
+  get column_name(): string {
+    return this.#column.name;
+  }
+
+  get ordinal_position(): number {
+    return this.#column.number;
+  }
+
+  get is_nullable(): string {
+    return yesNo(!this.#column.notNull);
+  }
+
+  get data_type(): string {
+    const { name } = this.#column.type;
+    return name === 'vector' ? 'USER-DEFINED' : elementOf(name) === null ? detailsOf(name).formatted : 'ARRAY';
+  }
+
+  get numeric_precision(): number | null {
+    const { name } = this.#column.type;
+    return name === 'int8' ? 64 : name === 'float8' ? 53 : null;
+  }
+
+  get numeric_precision_radix(): number | null {
+    const { name } = this.#column.type;
+    return name === 'int8' || name === 'float8' ? 2 : null;
+  }
+
+  get numeric_scale(): number | null {
+    return this.#column.type.name === 'int8' ? 0 : null;
+  }
+
+  get datetime_precision(): number | null {
+    return this.#column.type.name === 'timestamptz' ? 6 : null;
+  }
+
+  get character_octet_length(): number | null {
+    return this.#column.type.name === 'text' ? 1_073_741_824 : null;
+  }
+
+  get udt_catalog(): string {
+    return this.table_catalog;
+  }
+
+  get udt_schema(): string {
+    return this.#column.type.name === 'vector' ? 'public' : 'pg_catalog';
+  }
+
+  get udt_name(): string {
+    return this.#column.type.name;
+  }
+
+  get dtd_identifier(): string {
+    return String(this.#column.number);
+  }
+
+  get is_updatable(): string {
+    return yesNo(this.#own.isUpdatable);
+  }
 }

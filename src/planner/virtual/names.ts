@@ -1,5 +1,5 @@
 /** Names of catalogue objects, and the numbers behind them. */
-import { type Constraint, constraintsOf, type CatalogueContents, indexOf, keyedName, keyName } from './catalogue-contents.ts';
+import { type Constraint, type CatalogueContents, indexOf, keyedName, keyName } from './catalogue-contents.ts';
 import { relationOids } from './relation-oids.ts';
 import { procedures } from './procedures.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
@@ -104,14 +104,9 @@ export class CatalogueNames implements Names {
     return relationOids.get(`${schema ?? 'pg_catalog'}.${name}`) ?? null;
   }
 
-  #constraints: ReadonlyMap<number, Constraint> | null = null;
-
   /** Names a constraint, as `pg_get_constraintdef` is asked for it. */
   constraint(oid: number): Constraint | null {
-    this.#constraints ??= new Map(
-      [...this.#facts.tables].flatMap((table) => constraintsOf(table, this.#facts).map((each) => [each.oid, each] as const)),
-    );
-    return this.#constraints.get(oid) ?? null;
+    return this.#facts.tables.constraint(oid) ?? null;
   }
 }
 

@@ -1,5 +1,4 @@
 /** Rows of the catalogue's relations, made when a query reads them. A relation without an entry here is empty. */
-import { ServiceError } from '../../errors.ts';
 import { procedures, valueProcedures } from './procedures.ts';
 import { relationColumns } from './columns.ts';
 import {
@@ -13,7 +12,7 @@ import {
   type TableColumn,
 } from './catalogue-contents.ts';
 import { informationRows } from './information.ts';
-import type { Cells, Maker, OwnRelation, Row } from './row-maker.ts';
+import type { Cells, Maker, OwnRelation } from './row-maker.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
 import { namespaces, owner, userOid } from './names.ts';
 import { relationOids } from './relation-oids.ts';
@@ -22,13 +21,8 @@ import { systemRows } from './system-relations.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface Relation extends OwnRelation {
-  /** Cells that a row has unless it says otherwise, by place. */
-  readonly base: readonly Value[];
-  cells(facts: CatalogueContents): Iterable<Cells>;
-  rowOf(cells: Cells): Row;
-  rows(facts: CatalogueContents): Iterable<Row>;
-  /** The rows with a value in a column; null: all rows have to be read. */
-  findRows(facts: CatalogueContents, column: string, value: Value): Iterable<Cells> | null;
+  /** Undefined: it has no rows. */
+  readonly maker: Maker | undefined;
 }
 
 const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
@@ -79,6 +73,10 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_class': {
     base: classBase,
+    late: {
+      relnatts: ({ oid, relnatts }, facts) => relnatts ?? facts.columnsOf(facts.tableOf(oid as number)!).length,
+      relacl: ({ oid, relkind }, facts) => privilegesOf(oid as number, relkind as string, facts),
+    },
     names: { oid: 'oid', relname: 'name' },
     ofTable: classesOf,
     ofRelation: (relation) => [classOf(relation)],
@@ -350,13 +348,13 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_tables': {
-    base: { tableowner: owner.name, hasindexes: false, hasrules: false, hastriggers: false, rowsecurity: false },
+    base: { tableowner: owner.name, hasrules: false, hastriggers: false, rowsecurity: false },
     names: { tablename: 'name' },
     *ofTable({ kind, name }) {
       if (kind === 'r') yield { schemaname: 'public', tablename: name, hasindexes: true };
     },
     *ofRelation({ schema, name }) {
-      if (relkindOf(schema) === 'r') yield { schemaname: schema, tablename: name };
+      if (relkindOf(schema) === 'r') yield { schemaname: schema, tablename: name, hasindexes: false };
     },
   },
   'pg_catalog.pg_views': {
@@ -478,14 +476,17 @@ function rolesOf(user: string): (readonly [number, string])[] {
       ];
 }
 
-/** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor. */
-function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
+/** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor; null: none is told of indexes and of the catalogue itself. */
+function privilegesOf(oid: number, kind: string, facts: CatalogueContents): readonly string[] | null {
+  const table = kind === 'i' ? undefined : facts.tableOf(oid);
+  if (table === undefined) return null;
+  const { user } = facts.session;
   const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
-  return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
+  return facts.isReadable(table) ? [`${grantee}=${table.kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
 }
 
-function* classesOf(table: Table, { session }: CatalogueContents): Iterable<Cells> {
-  const { oid, name, kind, width } = table;
+function* classesOf(table: Table): Iterable<Cells> {
+  const { oid, name, kind } = table;
   yield {
     oid,
     relname: name,
@@ -494,9 +495,7 @@ function* classesOf(table: Table, { session }: CatalogueContents): Iterable<Cell
     relfilenode: oid,
     relhasindex: isKeyed(table),
     relkind: kind,
-    relnatts: width,
     relreplident: 'd',
-    relacl: privilegesOf(table, session.user),
   };
   if (isKeyed(table))
     yield {
@@ -526,9 +525,8 @@ function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
   };
 }
 
-function* attributesOf(table: Table): Iterable<Cells> {
-  if (table.columns === null) throw new ServiceError('REL_INTERNAL', 'columns of views were not asked for');
-  for (const column of table.columns) yield attributeOf(table.oid, column);
+function* attributesOf(table: Table, facts: CatalogueContents): Iterable<Cells> {
+  for (const column of facts.columnsOf(table)) yield attributeOf(table.oid, column);
   if (table.key) yield attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false });
 }
 
@@ -538,56 +536,85 @@ function ownAttributes({ oid, columns }: OwnRelation): Cells[] {
   );
 }
 
-function attributeOf(attrelid: number, { name, type, number, modifier, notNull }: TableColumn): Cells {
-  const { align, storage } = detailsOf(type.name);
-  return {
-    attrelid,
-    attname: name,
-    atttypid: type.oid,
-    attlen: type.size,
-    attnum: number,
-    attndims: elementOf(type.name) === null ? 0 : 1,
-    atttypmod: modifier,
-    attbyval: type.size > 0 && type.size <= 8,
-    attalign: align,
-    attstorage: storage,
-    attnotnull: notNull,
-    attcollation: collationOf(type.name),
-  };
+const attributeOf = (attrelid: number, column: TableColumn): Cells => new Attribute(attrelid, column) as unknown as Cells;
+
+/** Cells of one attribute, of which there may be very many. */
+class Attribute {
+  readonly attrelid: number;
+  readonly #column: TableColumn;
+
+  constructor(attrelid: number, column: TableColumn) {
+    this.attrelid = attrelid;
+    this.#column = column;
+  }
+
+  get attname(): string {
+    return this.#column.name;
+  }
+
+  get atttypid(): number {
+    return this.#column.type.oid;
+  }
+
+  get attlen(): number {
+    return this.#column.type.size;
+  }
+
+  get attnum(): number {
+    return this.#column.number;
+  }
+
+  get attndims(): number {
+    return elementOf(this.#column.type.name) === null ? 0 : 1;
+  }
+
+  get atttypmod(): number {
+    return this.#column.modifier;
+  }
+
+  get attbyval(): boolean {
+    const { size } = this.#column.type;
+    return size > 0 && size <= 8;
+  }
+
+  get attalign(): string {
+    return detailsOf(this.#column.type.name).align;
+  }
+
+  get attstorage(): string {
+    return detailsOf(this.#column.type.name).storage;
+  }
+
+  get attnotnull(): boolean {
+    return this.#column.notNull;
+  }
+
+  get attcollation(): number {
+    return collationOf(this.#column.type.name);
+  }
 }
 
 /** Relations by schema and name. */
 export const relations: ReadonlyMap<string, Relation> = new Map(
   relationColumns.map((each) => {
     const path = `${each.schema}.${each.name}`;
-    const maker = makers[path];
-    const base = each.columns.map(({ name }): Value => maker?.base?.[name] ?? null);
-    const rowOf = (made: Cells): Row => each.columns.map(({ name }, i) => made[name] ?? base[i]!);
-    const cells = (facts: CatalogueContents): Iterable<Cells> => (maker ? cellsOf(maker, facts) : []);
-    const relation: Relation = {
-      ...each,
-      oid: relationOids.get(path)!,
-      base,
-      cells,
-      rowOf,
-      *rows(facts) {
-        for (const made of cells(facts)) yield rowOf(made);
-      },
-      findRows: (facts, column, value) => {
-        const named = maker?.names?.[column];
-        return named === undefined ? null : equalCells(foundCells(maker!, facts, named, value), column, value);
-      },
-    };
-    return [path, relation];
+    return [path, { ...each, oid: relationOids.get(path)!, maker: makers[path] }];
   }),
 );
 
-const shownRelations = [...relations.values()].filter(({ schema }) => !others.has(schema));
+/** The relations that the catalogue lists. */
+export const shownRelations = [...relations.values()].filter(({ schema }) => !others.has(schema));
 
-function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: CatalogueContents): Iterable<Cells> {
-  if (all) yield* all(facts);
-  if (ofTable) for (const table of facts.tables) yield* ofTable(table, facts);
-  if (ofRelation) for (const relation of shownRelations) yield* ofRelation(relation, facts);
+/** Whether a row may have one of the values in a column: where all rows are alike, they have no other. */
+export function mayHave({ maker }: Relation, column: string, values: readonly Value[]): boolean {
+  const base = maker?.base;
+  return base === undefined || !Object.hasOwn(base, column) || values.includes(base[column]!);
+}
+
+/** The rows with a value in a column; null: all rows have to be read. */
+export function findRows({ maker }: Relation, facts: CatalogueContents, column: string, value: Value): Iterable<Cells> | null {
+  const named = maker?.names?.[column];
+  return named === undefined ? null : equalCells(foundCells(maker!, facts, named, value), column, value);
 }
 
 function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Iterable<Cells> {

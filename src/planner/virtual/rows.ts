@@ -1,17 +1,17 @@
 /** Rows of virtual relations, made of the objects that one caller sees: hidden types appear in none of them. */
-import { ServiceError } from '../../errors.ts';
-import { assert } from '../../errors.ts';
-import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import type { Cell } from '../../log/values/value.ts';
+import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Catalogue } from '../expressions/functions/scalar-function.ts';
 import type { VirtualRead } from '../logical-plan.ts';
-import { cellMaker } from './cells.ts';
-import { type CatalogueContents, factsOf, type ViewColumns } from './catalogue-contents.ts';
+import type { CatalogueCache, SeenTables } from './catalogue-cache.ts';
+import { type CatalogueContents, type CatalogueTables, factsOf, type ViewColumns } from './catalogue-contents.ts';
 import type { Draws } from './draws.ts';
 import type { FunctionContext } from './functions.ts';
-import type { Cells } from './row-maker.ts';
 import { CatalogueNames, owner } from './names.ts';
-import { type Relation, relations } from './relations.ts';
+import { type PiecesRead, readFound } from './relation-rows.ts';
+import { findRows, mayHave, type Relation, relations } from './relations.ts';
+import type { Cells } from './row-maker.ts';
 import type { Session } from './session.ts';
 import type { Value } from './types.ts';
 
@@ -24,11 +24,13 @@ export interface VirtualRequest {
   readonly check: () => void;
   /** Random numbers for a statement without a session. */
   readonly draws: () => Draws;
+  /** Rises when columns of views may be others. */
+  readonly lookupEpoch: number;
 }
 
 /** The catalogue as one caller sees it. */
 export interface SeenCatalogue extends Catalogue, FunctionContext {
-  rows(read: VirtualRead): Iterable<readonly Cell[]>;
+  read(read: VirtualRead): PiecesRead;
 }
 
 /** The session of callers through a door without users and databases. */
@@ -45,38 +47,49 @@ const nobody: Session = {
   },
 };
 
-export function seenCatalogue({ session, snapshot, branches, columnsOf, check, draws }: VirtualRequest): SeenCatalogue {
-  const facts = factsOf(session ?? nobody, snapshot, branches, columnsOf, check);
+export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): SeenCatalogue {
+  const { session = nobody, snapshot, branches, columnsOf, check } = request;
+  let known: SeenTables | null = null;
+  const seen = (): SeenTables => (known ??= cache.find(snapshot, session, request.lookupEpoch));
+  const tables = (): CatalogueTables => seen().tables;
+  const facts = factsOf({ session, tables, branches, offers: snapshot.offers, viewColumns: columnsOf, check });
   const names = new CatalogueNames(facts);
-  function* rows({ relation: path, columns, among }: VirtualRead): Iterable<readonly Cell[]> {
-    check();
-    const relation = relations.get(path);
-    assert(relation, 'a plan reads relations that there are');
-    const makers = columns.map(({ name, place, wire }) => ({ name, other: relation.base[place]!, make: cellMaker(wire, names) }));
-    for (const cells of findRows(relation, facts, among) ?? relation.cells(facts))
-      yield makers.map(({ name, other, make }) => make(cells[name] ?? other));
-  }
-  let own = session?.draws;
+  let draws = session.draws;
   return {
     isCatalogue: true,
     facts,
     names,
-    rows,
     get draws() {
-      return (own ??= draws());
+      return (draws ??= request.draws());
+    },
+    read({ relation: path, columns, among }) {
+      check();
+      const relation = relations.get(path);
+      assert(relation, 'a plan reads relations that there are');
+      const found = foundRows(relation, facts, among);
+      return found === null
+        ? seen().rowsOf(relation).read(columns, facts, names)
+        : readFound(relation, found, columns, facts, names);
     },
   };
 }
 
-/** Finds rows by the first column whose values select them. */
-function findRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
-  for (const { column, cells } of among) {
-    const values = [...new Set(cells)].map((cell) => (typeof cell === 'bigint' ? Number(cell) : (cell as Value)));
-    const known = values.map((value) => relation.findRows(facts, column, value));
+/** So many values are looked up at most: with more of them, reading what is kept takes less. */
+const lookedUpMax = 128;
+
+/** Finds rows by the column whose values select them, of several the one with the fewest; null: all rows have to be read. */
+function foundRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
+  const lists = among.map(({ column, cells }) => ({ column, values: [...new Set(cells)].map(valueOf) }));
+  if (lists.some(({ column, values }) => !mayHave(relation, column, values))) return [];
+  for (const { column, values } of lists.sort((a, b) => a.values.length - b.values.length)) {
+    if (values.length > lookedUpMax) return null;
+    const known = values.map((value) => findRows(relation, facts, column, value));
     if (known.every((each) => each !== null)) return chain(known);
   }
   return null;
 }
+
+const valueOf = (cell: Cell): Value => (typeof cell === 'bigint' ? Number(cell) : (cell as Value));
 
 function* chain<T>(lists: readonly Iterable<T>[]): Iterable<T> {
   for (const list of lists) yield* list;

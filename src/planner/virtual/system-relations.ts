@@ -34,13 +34,12 @@ export const systemRows: Readonly<Record<string, Maker>> = {
       is_temporary: 0,
       metadata_path: '',
       create_table_query: '',
-      as_select: '',
       partition_key: '',
       sampling_key: '',
       comment: '',
     },
     *all() {
-      for (const { name } of own) yield { database: 'system', name, engine: 'System', engine_full: 'System' };
+      for (const { name } of own) yield { database: 'system', name, engine: 'System', engine_full: 'System', as_select: '' };
     },
     *ofTable(table, facts) {
       const key = table.key?.name ?? '';
@@ -70,7 +69,7 @@ export const systemRows: Readonly<Record<string, Maker>> = {
           };
     },
     *ofTable(table, facts) {
-      for (const column of table.columns ?? []) yield columnCells(table, column, facts);
+      for (const column of facts.columnsOf(table)) yield columnCells(table, column, facts);
     },
   },
   'system.settings': {

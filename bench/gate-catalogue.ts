@@ -1,0 +1,142 @@
+/**
+ * A store of many types, links and views, for `measures/catalogue.ts`, asked what drivers ask the catalogue. Arguments: types, warm
+ * repeats. Prints one line of JSON, an `AskedOnce`, for each question: first cold, that is after a type was registered, then warm.
+ */
+import { systemClock, systemRandom } from '../src/clock.ts';
+import { loadSettings } from '../src/config.ts';
+import { tenantlessCaller } from '../src/governance/caller.ts';
+import type { Action, Invocation } from '../src/governance/gate-contract.ts';
+import type { PropertyDefinition } from '../src/log/entries/entry.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
+import type { ColumnType } from '../src/log/values/value.ts';
+import type { Session } from '../src/planner/virtual/session.ts';
+import { Service } from '../src/service.ts';
+import { recordedSessions } from '../test/doors/relational/recorded-sessions.ts';
+import { raisedLimits } from './annals-server.ts';
+
+export interface AskedOnce {
+  readonly question: string;
+  readonly isCold: boolean;
+  /** Of the process's CPU, and of the longest time that others waited for a turn. */
+  readonly cpuMs: number;
+  readonly turnMs: number;
+  readonly rows: number;
+}
+
+/** Looks at the clock in every turn of the loop. */
+class Turns {
+  #last = performance.now();
+  #longest = 0;
+  #isOver = false;
+
+  constructor() {
+    const look = (): void => {
+      const now = performance.now();
+      this.#longest = Math.max(this.#longest, now - this.#last);
+      this.#last = now;
+      if (!this.#isOver) setImmediate(look);
+    };
+    setImmediate(look);
+  }
+
+  longestMs(): number {
+    this.#isOver = true;
+    return Math.max(this.#longest, performance.now() - this.#last);
+  }
+}
+
+const [types, repeats] = process.argv.slice(2).map(Number) as [number, number];
+const typesPerCommit = 500;
+const caller = tenantlessCaller('bench', 'operator', 'bench');
+const service = await Service.open({
+  settings: loadSettings({
+    env: { SERVICE_IN_MEMORY: 'true', ...raisedLimits },
+    workingDirectory: '/nowhere',
+    homeDirectory: '/nowhere',
+  }),
+  disk: new MemoryDisk(),
+  clock: systemClock,
+  random: systemRandom,
+  version: 'bench',
+  say: () => undefined,
+});
+const session: Session = {
+  user: 'bench',
+  database: 'annals',
+  process: 1,
+  variables: { all: () => [], instants: 'timestamptz', set: () => undefined },
+};
+
+await fill();
+for (const { client, what, sql, parameters = [] } of recordedSessions) {
+  if (/^show /i.test(sql)) continue;
+  const literals = parameters.map((value) => (typeof value === 'number' ? BigInt(value) : String(value)));
+  const ask = (isCold: boolean): Promise<AskedOnce> => timed(`${client}: ${what}`, isCold, sql, literals);
+  await register(`Cold${recordedSessions.findIndex((each) => each.sql === sql)}`);
+  console.log(JSON.stringify(await ask(true)));
+  for (let i = 0; i < repeats; i++) console.log(JSON.stringify(await ask(false)));
+}
+process.exit(0);
+
+function invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  return service.gate.invoke(caller, { action, purpose: 'analytics', correlationId: service.ids.next() }, run);
+}
+
+function property(type: ColumnType, more: Partial<PropertyDefinition> = {}): PropertyDefinition {
+  return { type, required: false, masked: false, indexed: false, subject: false, dims: 0, ...more };
+}
+
+function register(...names: readonly string[]): Promise<unknown> {
+  const steps = names.map((name, i) => ({
+    kind: 'register-type' as const,
+    name,
+    properties: {
+      sku: property('string', { required: true }),
+      amount: property('number'),
+      count: property('integer'),
+      at: property('timestamp'),
+      maker: property('string', i === 0 ? {} : { references: names[i - 1]! }),
+      more: property('json'),
+      // One in ten is a link.
+      ...(i % 10 === 9 && { from_id: property('string'), to_id: property('string') }),
+    },
+    primaryKey: 'sku',
+    graphTriggers: [],
+  }));
+  return invoke('schema', (invocation) => invocation.submit({ kind: 'migrate-types', steps }));
+}
+
+async function fill(): Promise<void> {
+  const names = ['Item', ...Array.from({ length: types - 1 }, (_, i) => `Type${i}`)];
+  for (let first = 0; first < names.length; first += typesPerCommit)
+    await register(...names.slice(first, first + typesPerCommit));
+  for (const name of ['cheap', 'dear', 'recent'])
+    await invoke('schema', (invocation) =>
+      invocation.submit({
+        kind: 'create-view',
+        name,
+        sql: 'SELECT sku, count FROM Item',
+        refreshSecs: name === 'cheap' ? 60 : 0,
+      }),
+    );
+}
+
+async function timed(
+  question: string,
+  isCold: boolean,
+  sql: string,
+  parameters: readonly (string | bigint)[],
+): Promise<AskedOnce> {
+  const turns = new Turns();
+  const began = process.cpuUsage();
+  const { answer } = await invoke('query', (invocation) =>
+    service.planner.execute(invocation, {
+      sql,
+      parameters: parameters.length > 0 ? parameters : undefined,
+      session,
+      dialect: 'wide',
+    }),
+  );
+  const { user, system } = process.cpuUsage(began);
+  return { question, isCold, cpuMs: (user + system) / 1000, turnMs: turns.longestMs(), rows: answer.rowCount };
+}
