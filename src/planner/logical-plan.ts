@@ -89,6 +89,8 @@ export interface VirtualNode {
   /** `schema.name`. */
   readonly relation: string;
   readonly columns: readonly VirtualColumn[];
+  /** How many rows it may have, as far as the relation tells. */
+  readonly expected: number;
   /** Values that the filter above requires of columns. */
   readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
 }

@@ -22,15 +22,12 @@ const guessedEqual = 1 / 10;
 /** However many conditions there are, they are not thought to let less through. */
 const guessedLeast = 1 / 100;
 
-/** Virtual relations that have some rows to a table, where others have one or few. */
-const columnRelations: ReadonlySet<string> = new Set(['pg_catalog.pg_attribute', 'information_schema.columns']);
-
 export function rowsOf(node: PlanNode, statistics: Statistics): number {
   switch (node.kind) {
     case 'scan':
       return statistics.estimate(node);
     case 'virtual':
-      return columnRelations.has(node.relation) ? 4_000 : 1_000;
+      return node.expected;
     case 'working':
       return 1_000;
     case 'function':

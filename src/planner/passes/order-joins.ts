@@ -27,7 +27,8 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
   /** Rows of the largest scan to which the keys can be passed, after its own conditions. */
   const rowsTold = (node: PlanNode, column: number): number => {
     if (!takesKeys(node, column)) return 0;
-    if (node.kind === 'scan' || (node.kind === 'filter' && node.input.kind === 'scan')) return rowsOf(node, context);
+    const { kind } = node.kind === 'filter' ? node.input : node;
+    if (kind === 'scan' || kind === 'virtual') return rowsOf(node, context);
     return Math.max(
       ...inputsOf(node).flatMap((input, i) => narrowedBelow(node, i, column).map((below) => rowsTold(input, below))),
     );

@@ -1,8 +1,27 @@
 /** Array operators: construction, subscripts, comparison and concatenation. */
-import { commonOf, compare, castOf, elementOf, familyOf, type Names, typeNamed, type Value } from './types.ts';
+import type { Cell } from '../../log/values/value.ts';
+import type { Evaluator } from '../expressions/functions/scalar-function.ts';
+import { columnType } from './cells.ts';
+import {
+  castMayFail,
+  castOf,
+  commonOf,
+  compare,
+  elementOf,
+  elementsOf,
+  familyOf,
+  isReference,
+  type Names,
+  typeNamed,
+  type Value,
+} from './types.ts';
 
 interface ArrayOperator {
   readonly yields: string;
+  /** Absent: values may be refused. */
+  readonly mayFail?: false;
+  /** The same of cells as they are, where it takes no cast. */
+  readonly ofCells?: () => Evaluator;
   run(names: Names): (values: readonly Value[]) => Value;
 }
 
@@ -26,7 +45,7 @@ export function operatorOf(name: string, given: readonly string[]): ArrayOperato
   if (name === '||') return concatenate(a, b);
   const [op, quantifier] = name.split(' ');
   const judge = orders[op!];
-  if (judge !== undefined && quantifier !== undefined) return ofElements(judge, quantifier === 'all', a, b);
+  if (judge !== undefined && quantifier !== undefined) return ofElements(op!, quantifier === 'all', a, b);
   return judge !== undefined || name === '@>' || name === '<@' || name === '&&' ? comparison(name, a, b) : null;
 }
 
@@ -105,7 +124,8 @@ function concatenate(a: string, b: string): ArrayOperator | null {
   };
 }
 
-function ofElements(judge: (order: number) => boolean, all: boolean, left: string, right: string): ArrayOperator | null {
+function ofElements(op: string, all: boolean, left: string, right: string): ArrayOperator | null {
+  const judge = orders[op]!;
   const array = right === 'unknown' ? typeNamed(`_${left === 'unknown' ? 'text' : left}`) : right;
   const element = array === null ? null : elementOf(array);
   const common = element === null ? null : commonOf(left, element);
@@ -113,6 +133,8 @@ function ofElements(judge: (order: number) => boolean, all: boolean, left: strin
   const type = common === 'unknown' ? 'text' : common;
   return {
     yields: 'bool',
+    ...(castMayFail(left, type) || castMayFail(right, array!) || castMayFail(element!, type) ? {} : { mayFail: false }),
+    ...(op === '=' && !all && isWritten(left, element!) ? { ofCells: () => isElement(array!) } : {}),
     run: (names) => {
       const cast = castAll([left, right], [type, array!], names);
       const each = castOf(element!, type, names)!;
@@ -130,6 +152,31 @@ function ofElements(judge: (order: number) => boolean, all: boolean, left: strin
       };
     },
   };
+}
+
+const texts: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar']);
+
+/** Whether elements stand in the text of an array as cells of such a type are. */
+function isWritten(type: string, element: string): boolean {
+  if (texts.has(type)) return texts.has(element);
+  return columnType(type) === 'integer' && columnType(element) === 'integer' && !isReference(element);
+}
+
+/** `x = ANY (array)`: rows that follow each other often have the same array. */
+function isElement(array: string): Evaluator {
+  const areIntegers = columnType(elementOf(array)!) === 'integer';
+  let last: { readonly text: Cell; readonly has: ReadonlySet<Cell> } = { text: null, has: new Set() };
+  return (one = null, list = null) => {
+    if (list === null) return null;
+    if (last.text !== list) last = { text: list, has: new Set(elementCells(list as string, array, areIntegers)) };
+    if (one !== null && last.has.has(one)) return true;
+    return last.has.size > 0 && (one === null || last.has.has(null)) ? null : false;
+  };
+}
+
+function elementCells(text: string, array: string, areIntegers: boolean): readonly Cell[] {
+  const written = array.endsWith('vector') ? text.split(/\s+/).filter(Boolean) : elementsOf(text, array);
+  return written.map((each) => (each !== null && areIntegers ? BigInt(each) : each));
 }
 
 function comparison(name: string, a: string, b: string): ArrayOperator | null {

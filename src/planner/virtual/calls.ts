@@ -9,7 +9,7 @@ import { operatorOf } from './array-operators.ts';
 import { jsonCall } from './json-calls.ts';
 import type { SeenCatalogue } from './rows.ts';
 import { timeCall } from './time-calls.ts';
-import { castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
+import { castMayFail, castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
 
 /** Calls by their function and types: equal expressions share one. */
 const known = new Map<string, CatalogueCall>();
@@ -25,7 +25,9 @@ export const catalogueFunctions: CatalogueFunctions = {
     if (own) return once(`${name}(${String(given)})`, () => own);
     const operator = operatorOf(name, given);
     if (operator)
-      return once(`${name}(${String(given)})`, () => callOf(given, operator.yields, ({ names }) => operator.run(names)));
+      return once(`${name}(${String(given)})`, () =>
+        callOf(given, operator.yields, ({ names }) => operator.run(names), operator.mayFail !== false, operator.ofCells?.()),
+      );
     const found = functionOf(name, given.length);
     return found === null || found.isSet ? null : functionCall(found, given);
   },
@@ -45,10 +47,15 @@ export const catalogueFunctions: CatalogueFunctions = {
   cast(from, to) {
     if (castOf(from, to, noNames) === null) return null;
     return once(`${from}::${to}`, () =>
-      callOf([from], to, ({ names }) => {
-        const cast = castOf(from, to, names)!;
-        return ([value]) => cast(value!);
-      }),
+      callOf(
+        [from],
+        to,
+        ({ names }) => {
+          const cast = castOf(from, to, names)!;
+          return ([value]) => cast(value!);
+        },
+        castMayFail(from, to),
+      ),
     );
   },
   typeNamed(written) {
@@ -86,6 +93,8 @@ function functionCall(of: CatalogueFunction, given: readonly string[]): Catalogu
         : of.yields === 'second'
           ? takes[1]!
           : of.yields;
+  const mayFail = of.mayFail || given.some((type, i) => castMayFail(type, takes[i]!));
+  const draws = drawingFunctions.has(of.name.toUpperCase());
   const wire = setOfArrays(of) ? '_text' : of.isSet ? `_${yields}` : yields;
   const run = (context: FunctionContext): ((values: readonly Value[]) => Value) => {
     const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
@@ -94,7 +103,11 @@ function functionCall(of: CatalogueFunction, given: readonly string[]): Catalogu
       return !of.takesNull && cast.includes(null) ? null : of.run(context, cast, takes);
     };
   };
-  return once(`${of.name}(${String(given)})`, () => callOf(given, wire, run, drawingFunctions.has(of.name.toUpperCase())));
+  return once(`${of.name}(${String(given)})`, () => {
+    const call = callOf(given, wire, run, mayFail);
+    // As what may fail it is moved nowhere, and as what draws it is called for each row.
+    return draws ? { ...call, signature: { ...call.signature, draws, raises: true } } : call;
+  });
 }
 
 /** There are no arrays of arrays: a set of them is one of their texts. */
@@ -127,7 +140,8 @@ function callOf(
   given: readonly string[],
   wire: string,
   run: (context: FunctionContext) => (values: readonly Value[]) => Value,
-  draws = false,
+  mayFail = true,
+  ofCells?: Evaluator,
 ): CatalogueCall {
   const type = columnType(wire);
   return {
@@ -137,13 +151,12 @@ function callOf(
       takes: given.map(columnType),
       yields: type,
       cost: linear,
-      raises: true,
-      draws,
+      raises: mayFail,
       takesNull: true,
       evaluate: () => {
         throw new AssertionError('a function of the catalogue is asked within one');
       },
-      inCatalogue: (catalogue) => evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
+      inCatalogue: (catalogue) => ofCells ?? evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
     },
   };
 }

@@ -81,7 +81,7 @@ export class SeenTables {
     const known = this.#rows.get(path);
     if (known) return known;
     const rows = new RelationRows(relation, shownRelations);
-    // What is about no table may tell of the session.
+    // Rows that are about no table may tell of the session.
     if (relation.maker?.ofTable || relation.maker?.ofRelation) this.#rows.set(path, rows);
     return rows;
   }

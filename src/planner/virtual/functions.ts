@@ -32,6 +32,8 @@ export interface CatalogueFunction {
   /** Fields of the records that it yields. */
   readonly fields: readonly { readonly name: string; readonly type: string }[];
   readonly takesNull: boolean;
+  /** Whether values of the right types may be refused. */
+  readonly mayFail: boolean;
   /** Whether a question without FROM is one of the catalogue because of it. */
   readonly marks: boolean;
   run(context: FunctionContext, values: readonly Value[], types: readonly string[]): Value;
@@ -63,6 +65,16 @@ const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
   ],
 };
 
+const nothing: Run = () => null;
+const yes: Run = () => true;
+
+const neverFailing: ReadonlySet<string> = new Set(
+  (
+    'unnest generate_subscripts array_to_string array_length array_upper array_lower cardinality format_type pg_typeof pg_get_userbyid ' +
+    'pg_get_indexdef pg_get_constraintdef pg_table_is_visible pg_encoding_to_char obj_description shobj_description to_regclass to_regtype _array'
+  ).split(' '),
+);
+
 /** `name(type, type?) yields`; `setof` before the type of a set. */
 function catalogueFunction(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
   const [, name, given, set, yields, nulls] = /^(\w+)\((.*?)\) (setof )?(\w+)( null)?$/.exec(usage)!;
@@ -75,6 +87,7 @@ function catalogueFunction(usage: string, run: Run, marks = true, takesTypes = f
     isSet: set !== undefined,
     fields: yields === 'record' ? (records[name!] ?? []) : [],
     takesNull: nulls !== undefined,
+    mayFail: !(run === nothing || run === yes || neverFailing.has(name!)),
     marks,
     run: (context, values, types) => (takesTypes ? run(context, values, types) : run(context, ...values)),
   };
@@ -123,8 +136,6 @@ const size = (bytes: number): string => {
 
 const currentUser: Run = ({ facts }) => facts.session.user;
 const currentDatabase: Run = ({ facts }) => facts.session.database;
-const nothing: Run = () => null;
-const yes: Run = () => true;
 
 function setting({ facts }: FunctionContext, name: string, missing = false): Value {
   const found = [...facts.session.variables.all(), ...constants].find((each) => each.name === name.toLowerCase());

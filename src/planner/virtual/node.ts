@@ -4,6 +4,17 @@ import type { VirtualNode } from '../logical-plan.ts';
 import { relationColumns } from './columns.ts';
 import { relationOids } from './relation-oids.ts';
 import { columnType } from './cells.ts';
+import { relations } from './relations.ts';
+
+/** Virtual relations that have some rows to a table, where others have one or few. */
+const columnRelations: ReadonlySet<string> = new Set(['pg_catalog.pg_attribute', 'information_schema.columns', 'system.columns']);
+
+/** As of a large catalogue: a small one is read soon whichever way is taken. */
+function expectedRows(path: string): number {
+  if (columnRelations.has(path)) return 100_000;
+  const { maker } = relations.get(path)!;
+  return maker?.ofTable ? 10_000 : maker ? 50 : 1;
+}
 
 const nodes: ReadonlyMap<string, VirtualNode> = new Map(
   relationColumns.map(({ schema, name, columns }) => {
@@ -13,10 +24,9 @@ const nodes: ReadonlyMap<string, VirtualNode> = new Map(
       wire: column.type,
       place,
     }));
-    return [
-      `${schema}.${name}`,
-      { kind: 'virtual', relation: `${schema}.${name}`, oid: relationOids.get(`${schema}.${name}`)!, columns: typed },
-    ];
+    const path = `${schema}.${name}`;
+    const expected = expectedRows(path);
+    return [path, { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected }];
   }),
 );
 

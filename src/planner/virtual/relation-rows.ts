@@ -6,7 +6,6 @@ import { bytesOfCells, type Vector } from '../../log/values/columns.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { VirtualColumn } from '../logical-plan.ts';
-import type { RowPiece } from '../operators/operator.ts';
 import type { CatalogueContents } from './catalogue-contents.ts';
 import type { Relation } from './relations.ts';
 import type { Cells, OwnRelation } from './row-maker.ts';
@@ -18,8 +17,13 @@ interface Piece {
   readonly columns: Map<number, Vector>;
 }
 
+export interface PieceRead {
+  readonly columns: readonly Vector[];
+  readonly count: number;
+}
+
 /** Pieces in turn; undefined: call again, others may have a turn before. */
-export type PiecesRead = Generator<RowPiece | undefined, void, void>;
+export type PiecesRead = Generator<PieceRead | undefined, void, void>;
 
 const rowsPerPiece = 8_192;
 /** So many rows are made, or tables without any gone through, in one step; so many cells of a column; so many of those that take long. */
@@ -135,9 +139,9 @@ export class RelationRows {
     if (base === undefined || !Object.hasOwn(base, name)) return undefined;
     let vector = this.#constants.get(place);
     if (vector === undefined) {
-      const column_ = new ColumnBuilder(column, rowsPerPiece, names, new TextInterner());
-      for (let i = 0; i < rowsPerPiece; i++) column_.append(base[name]!);
-      this.#constants.set(place, (vector = column_.build()));
+      const builder = new ColumnBuilder(column, rowsPerPiece, names, new TextInterner());
+      for (let i = 0; i < rowsPerPiece; i++) builder.append(base[name]!);
+      this.#constants.set(place, (vector = builder.build()));
       this.#bytes += bytesOfCells(vector, rowsPerPiece);
     }
     return vector;

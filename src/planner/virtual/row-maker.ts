@@ -20,7 +20,7 @@ export interface Maker {
   all?(facts: CatalogueContents): Iterable<Cells>;
   ofTable?(table: Table, facts: CatalogueContents): Iterable<Cells>;
   ofRelation?(relation: OwnRelation, facts: CatalogueContents): Iterable<Cells>;
-  /** Of rows with one value in this column the first is the only one. */
+  /** A column that tells rows apart: the first row with a value is the only one. */
   readonly distinct?: string;
   /** Columns that tell which table or relation a row describes, by its number or its name; dependent objects included. */
   readonly names?: Readonly<Record<string, 'oid' | 'name'>>;

@@ -225,6 +225,14 @@ export function castOf(source: string, target: string, names: Names): ((value: V
   return from === to ? (value) => value : null;
 }
 
+/** Whether a cast may refuse a value: one that reads a text may. */
+export function castMayFail(source: string, target: string): boolean {
+  const [from, to] = [familyOf(source), familyOf(target)];
+  if (source === target || to === 'text') return target === 'interval' && source !== target;
+  if (from === 'array' && to === 'array') return castMayFail(elementOf(source)!, elementOf(target)!);
+  return from !== 'number' && from !== 'bool' && from !== 'time';
+}
+
 const strict =
   (each: (value: Exclude<Value, null>) => Value) =>
   (value: Value): Value =>
