@@ -260,6 +260,8 @@ class TypeTable implements Table {
   readonly definition: TypeDefinition;
   readonly #instants: InstantStyle;
   #columns: readonly TableColumn[] | null = null;
+  #key: TableColumn | null = null;
+  #hasReferences: boolean | null = null;
 
   constructor(oid: number, definition: TypeDefinition, instants: InstantStyle) {
     this.oid = oid;
@@ -273,7 +275,7 @@ class TypeTable implements Table {
   }
 
   get hasReferences(): boolean {
-    return Object.values(this.definition.properties).some(({ references }) => references !== undefined);
+    return (this.#hasReferences ??= Object.values(this.definition.properties).some(({ references }) => references !== undefined));
   }
 
   get columns(): readonly TableColumn[] {
@@ -289,7 +291,7 @@ class TypeTable implements Table {
 
   get key(): TableColumn {
     const name = this.definition.primaryKey ?? '_pk';
-    return this.columns.find((column) => column.name === name)!;
+    return (this.#key ??= this.columns.find((column) => column.name === name)!);
   }
 }
 

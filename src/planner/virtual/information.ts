@@ -21,12 +21,65 @@ function tableName(table: Table, { session }: CatalogueContents): Cells {
   return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
 }
 
-function constraintName({ name }: Constraint, { session }: CatalogueContents): Cells {
-  return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: name };
-}
-
 const constraints = (table: Table, facts: CatalogueContents): readonly Constraint[] =>
   isTable(table) ? constraintsOf(table, facts) : [];
+
+/** Columns of relations that are about constraints; `of` is the table that a row tells of, and its column. */
+const constraintRows = (
+  table: Table,
+  facts: CatalogueContents,
+  of: (constraint: Constraint) => readonly [table: Table, column: string],
+): readonly Cells[] =>
+  constraints(table, facts).map((each) => new ConstraintCells(facts.session.database, each, of(each)) as unknown as Cells);
+
+const ownTable = ({ table, column }: Constraint): readonly [Table, string] => [table, column.name];
+
+class ConstraintCells {
+  readonly constraint_catalog: string;
+  readonly #constraint: Constraint;
+  readonly #table: string;
+  readonly column_name: string;
+
+  constructor(database: string, constraint: Constraint, [table, column]: readonly [Table, string]) {
+    this.constraint_catalog = database;
+    this.#constraint = constraint;
+    this.#table = table.name;
+    this.column_name = column;
+  }
+
+  get constraint_name(): string {
+    return this.#constraint.name;
+  }
+
+  get table_catalog(): string {
+    return this.constraint_catalog;
+  }
+
+  get table_name(): string {
+    return this.#table;
+  }
+
+  get constraint_type(): string {
+    return this.#constraint.target === null ? 'PRIMARY KEY' : 'FOREIGN KEY';
+  }
+
+  get enforced(): string {
+    return yesNo(this.#constraint.target === null);
+  }
+
+  get position_in_unique_constraint(): number | null {
+    return this.#constraint.target === null ? null : 1;
+  }
+
+  get unique_constraint_catalog(): string {
+    return this.constraint_catalog;
+  }
+
+  get unique_constraint_name(): string | null {
+    const { target } = this.#constraint;
+    return target && keyName(target);
+  }
+}
 
 const privileges: Maker = {
   names: { table_name: 'name' },
@@ -106,74 +159,49 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     ofRelation: ownColumns,
   },
   'information_schema.table_constraints': {
+    base: { constraint_schema: 'public', table_schema: 'public', is_deferrable: 'NO', initially_deferred: 'NO' },
     names: { table_name: 'name' },
-    *ofTable(table, facts) {
-      for (const each of constraints(table, facts))
-        yield {
-          ...constraintName(each, facts),
-          ...tableName(each.table, facts),
-          is_deferrable: 'NO',
-          initially_deferred: 'NO',
-          enforced: each.target === null ? 'YES' : 'NO',
-          constraint_type: each.target === null ? 'PRIMARY KEY' : 'FOREIGN KEY',
-        };
-    },
+    ofTable: (table, facts) => constraintRows(table, facts, ownTable),
   },
   'information_schema.key_column_usage': {
+    base: { constraint_schema: 'public', table_schema: 'public', ordinal_position: 1 },
     names: { table_name: 'name' },
-    *ofTable(table, facts) {
-      for (const each of constraints(table, facts))
-        yield {
-          ...constraintName(each, facts),
-          ...tableName(each.table, facts),
-          column_name: each.column.name,
-          ordinal_position: 1,
-          position_in_unique_constraint: each.target === null ? null : 1,
-        };
-    },
+    ofTable: (table, facts) => constraintRows(table, facts, ownTable),
   },
   'information_schema.constraint_column_usage': {
-    *ofTable(table, facts) {
-      for (const each of constraints(table, facts))
-        yield {
-          ...constraintName(each, facts),
-          ...tableName(each.target ?? each.table, facts),
-          column_name: each.target?.key?.name ?? each.column.name,
-        };
-    },
+    base: { constraint_schema: 'public', table_schema: 'public' },
+    ofTable: (table, facts) =>
+      constraintRows(table, facts, ({ target, column }) => [target ?? table, target?.key?.name ?? column.name]),
   },
   'information_schema.referential_constraints': {
-    *ofTable(table, facts) {
-      const { database } = facts.session;
-      for (const each of constraints(table, facts))
-        if (each.target !== null)
-          yield {
-            ...constraintName(each, facts),
-            unique_constraint_catalog: database,
-            unique_constraint_schema: 'public',
-            unique_constraint_name: keyName(each.target),
-            match_option: 'NONE',
-            update_rule: 'NO ACTION',
-            delete_rule: 'NO ACTION',
-          };
+    base: {
+      constraint_schema: 'public',
+      unique_constraint_schema: 'public',
+      match_option: 'NONE',
+      update_rule: 'NO ACTION',
+      delete_rule: 'NO ACTION',
     },
+    ofTable: (table, facts) =>
+      table.hasReferences
+        ? constraintRows(table, facts, ownTable).filter(({ unique_constraint_name: name }) => name !== null)
+        : [],
   },
   'information_schema.table_privileges': privileges,
   'information_schema.role_table_grants': privileges,
 };
 
-function* columnsOf(table: Table, facts: CatalogueContents): Iterable<Cells> {
+function columnsOf(table: Table, facts: CatalogueContents): readonly Cells[] {
   const { database } = facts.session;
   const own = { schema: 'public', table: table.name, isUpdatable: true };
-  for (const column of facts.columnsOf(table)) yield new Column(database, own, column) as unknown as Cells;
+  return facts.columnsOf(table).map((column) => new Column(database, own, column) as unknown as Cells);
 }
 
-function* ownColumns({ schema, name, columns }: RelationColumns, { session }: CatalogueContents): Iterable<Cells> {
+function ownColumns({ schema, name, columns }: RelationColumns, { session }: CatalogueContents): readonly Cells[] {
   const own = { schema, table: name, isUpdatable: false };
-  for (const [i, { name: column, type }] of columns.entries()) {
+  return columns.map(({ name: column, type }, i) => {
     const described = { name: column, number: i + 1, type: wireOf(type), modifier: -1, notNull: false };
-    yield new Column(session.database, own, described) as unknown as Cells;
-  }
+    return new Column(session.database, own, described) as unknown as Cells;
+  });
 }
 
 /** Cells of one column, of which there may be very many. */

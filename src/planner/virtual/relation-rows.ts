@@ -104,9 +104,11 @@ export class RelationRows {
     }
     const table = ofTable && facts.tables.at(this.#nextTable);
     if (table) {
-      const rows = [...ofTable(table, facts)];
+      const rows = ofTable(table, facts);
+      // All of them, before the next table is turned to.
+      const made = Array.isArray(rows) ? (rows as readonly Cells[]) : [...rows];
       this.#nextTable++;
-      return rows;
+      return made;
     }
     const relation = ofRelation && this.#shown[this.#nextRelation];
     if (!relation) return null;

@@ -88,61 +88,64 @@ const makers: Readonly<Record<string, Maker>> = {
     ofRelation: ownAttributes,
   },
   'pg_catalog.pg_index': {
+    base: {
+      indnatts: 1,
+      indnkeyatts: 1,
+      indisunique: true,
+      indnullsnotdistinct: false,
+      indisprimary: true,
+      indisexclusion: false,
+      indimmediate: true,
+      indisclustered: false,
+      indisvalid: true,
+      indcheckxmin: false,
+      indisready: true,
+      indislive: true,
+      indisreplident: false,
+      indoption: [0],
+    },
     names: { indrelid: 'oid', indexrelid: 'oid' },
-    *ofTable(table) {
-      if (!table.key) return;
-      yield {
+    ofTable(table) {
+      const { key } = table;
+      if (!key) return [];
+      const index = {
         indexrelid: indexOf(table),
         indrelid: table.oid,
-        indnatts: 1,
-        indnkeyatts: 1,
-        indisunique: true,
-        indnullsnotdistinct: false,
-        indisprimary: true,
-        indisexclusion: false,
-        indimmediate: true,
-        indisclustered: false,
-        indisvalid: true,
-        indcheckxmin: false,
-        indisready: true,
-        indislive: true,
-        indisreplident: false,
-        indkey: [table.key.number],
-        indcollation: [collationOf(table.key.type.name)],
-        indclass: [operatorClasses.find(({ type }) => type === table.key!.type.name)?.oid ?? 0],
-        indoption: [0],
+        indkey: [key.number],
+        indcollation: [collationOf(key.type.name)],
+        indclass: [operatorClasses.find(({ type }) => type === key.type.name)?.oid ?? 0],
       };
+      return [index];
     },
   },
   'pg_catalog.pg_constraint': {
-    names: { conrelid: 'oid' },
-    *ofTable(of, facts) {
-      for (const { oid, name, table, column, target } of constraintsOf(of, facts)) {
-        yield {
-          oid,
-          conname: name,
-          connamespace: namespaces.public,
-          contype: target === null ? 'p' : 'f',
-          condeferrable: false,
-          condeferred: false,
-          // References are not enforced.
-          convalidated: target === null,
-          conrelid: table.oid,
-          contypid: 0,
-          conindid: indexOf(target ?? table),
-          conparentid: 0,
-          confrelid: target?.oid ?? 0,
-          confupdtype: target === null ? ' ' : 'a',
-          confdeltype: target === null ? ' ' : 'a',
-          confmatchtype: target === null ? ' ' : 's',
-          conislocal: true,
-          coninhcount: 0,
-          connoinherit: true,
-          conkey: [column.number],
-          confkey: target === null ? null : [target.key!.number],
-        };
-      }
+    base: {
+      connamespace: namespaces.public,
+      condeferrable: false,
+      condeferred: false,
+      contypid: 0,
+      conparentid: 0,
+      conislocal: true,
+      coninhcount: 0,
+      connoinherit: true,
     },
+    names: { conrelid: 'oid' },
+    ofTable: (of, facts) =>
+      constraintsOf(of, facts).map(({ oid, name, table, column, target }) => ({
+        oid,
+        conname: name,
+        contype: target === null ? 'p' : 'f',
+        // References are not enforced.
+        convalidated: target === null,
+        conrelid: table.oid,
+        conindid: indexOf(target ?? table),
+        confrelid: target?.oid ?? 0,
+        confupdtype: target === null ? ' ' : 'a',
+        confdeltype: target === null ? ' ' : 'a',
+        confmatchtype: target === null ? ' ' : 's',
+        conkey: [column.number],
+        confkey: target === null ? null : [target.key!.number],
+      })),
   },
   'pg_catalog.pg_type': {
     *all() {
@@ -485,9 +488,9 @@ function privilegesOf(oid: number, kind: string, facts: CatalogueContents): read
   return facts.isReadable(table) ? [`${grantee}=${table.kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
 }
 
-function* classesOf(table: Table): Iterable<Cells> {
+function classesOf(table: Table): readonly Cells[] {
   const { oid, name, kind } = table;
-  yield {
+  const own = {
     oid,
     relname: name,
     relnamespace: namespaces.public,
@@ -497,18 +500,19 @@ function* classesOf(table: Table): Iterable<Cells> {
     relkind: kind,
     relreplident: 'd',
   };
-  if (isKeyed(table))
-    yield {
-      oid: indexOf(table),
-      relname: keyName(table),
-      relnamespace: namespaces.public,
-      relam: 403,
-      relfilenode: indexOf(table),
-      relhasindex: false,
-      relkind: 'i',
-      relnatts: 1,
-      relreplident: 'n',
-    };
+  if (!isKeyed(table)) return [own];
+  const index = {
+    oid: indexOf(table),
+    relname: keyName(table),
+    relnamespace: namespaces.public,
+    relam: 403,
+    relfilenode: indexOf(table),
+    relhasindex: false,
+    relkind: 'i',
+    relnatts: 1,
+    relreplident: 'n',
+  };
+  return [own, index];
 }
 
 function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
@@ -525,9 +529,10 @@ function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
   };
 }
 
-function* attributesOf(table: Table, facts: CatalogueContents): Iterable<Cells> {
-  for (const column of facts.columnsOf(table)) yield attributeOf(table.oid, column);
-  if (table.key) yield attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false });
+function attributesOf(table: Table, facts: CatalogueContents): readonly Cells[] {
+  const attributes = facts.columnsOf(table).map((column) => attributeOf(table.oid, column));
+  if (table.key) attributes.push(attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false }));
+  return attributes;
 }
 
 function ownAttributes({ oid, columns }: OwnRelation): Cells[] {
