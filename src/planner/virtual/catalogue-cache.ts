@@ -82,7 +82,8 @@ export class SeenTables {
     if (known) return known;
     const rows = new RelationRows(relation, shownRelations);
     // Rows that are about no table may tell of the session.
-    if (relation.maker?.ofTable || relation.maker?.ofRelation) this.#rows.set(path, rows);
+    const { ofTable, ofColumns } = relation.maker ?? {};
+    if (ofTable || ofColumns) this.#rows.set(path, rows);
     return rows;
   }
 }

@@ -18,8 +18,8 @@ export interface TableColumn {
   /** Length of its vectors; -1 elsewhere. */
   readonly modifier: number;
   readonly notNull: boolean;
-  /** The table whose key its values name. */
-  readonly references?: string;
+  /** The table whose key its values name, and the number of that constraint. */
+  readonly references?: { readonly table: string; readonly oid: number };
 }
 
 export interface Table {
@@ -31,8 +31,8 @@ export interface Table {
   readonly columns: readonly TableColumn[] | null;
   /** The column that is its primary key. */
   readonly key: TableColumn | null;
-  /** Whether a column of it names keys of a table. */
-  readonly hasReferences: boolean;
+  /** The columns of it that name keys of a table. */
+  readonly references: readonly TableColumn[];
   /** Whether its rows are edges of the graph, and whether they are nodes of it. */
   readonly inGraph: { readonly edges: boolean; readonly nodes: boolean };
   /** The query of a view. */
@@ -98,7 +98,6 @@ export function factsOf({
   readonly check: () => void;
 }): CatalogueContents {
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
-  const numbers = new Numbers();
   let isChecked = false;
   const checked = (): CatalogueTables => {
     if (!isChecked) check();
@@ -123,8 +122,11 @@ export function factsOf({
     tableOf: (oid) => (oid < firstOid ? undefined : checked().numbered(oid - (oid % 4))),
     tableNamed: (name) => checked().named(name),
     columnsOf: (table) => table.columns ?? columnsOfView(table),
-    isReadable: (table) => table.kind !== 'r' || offers(table.name),
-    databases: names.map((name) => ({ oid: numbers.assign(`\0${name}`), name })),
+    isReadable: (table) => table.kind !== 'r' || checked().isReadable(table, offers),
+    databases: names.reduce<{ oid: number; name: string }[]>((all, name) => {
+      const oid = numberOf(`\0${name}`, (taken) => all.some((each) => each.oid === taken));
+      return [...all, { oid, name }];
+    }, []),
   };
 }
 
@@ -137,10 +139,10 @@ export class CatalogueTables implements Iterable<Table> {
   readonly #instants: InstantStyle;
   /** Null once all tables are made. */
   #before: CatalogueTables | null;
-  readonly #numbers = new Numbers();
   readonly #made: Table[] = [];
   #nextType = 0;
   #nextView = 0;
+  readonly #readable: WeakMap<Table, boolean>;
   readonly #byOid = new Map<number, Table>();
   readonly #byName = new Map<string, Table>();
   #isWhole = false;
@@ -157,6 +159,14 @@ export class CatalogueTables implements Iterable<Table> {
     this.#views = views;
     this.#instants = instants;
     this.#before = before;
+    this.#readable = before === null ? new WeakMap() : before.#readable;
+  }
+
+  /** `offers` says so under the grant of the view, which is the same for all who ask. */
+  isReadable(table: Table, offers: (type: string) => boolean): boolean {
+    let isReadable = this.#readable.get(table);
+    if (isReadable === undefined) this.#readable.set(table, (isReadable = offers(table.name)));
+    return isReadable;
   }
 
   /** Whether all tables are made. */
@@ -173,6 +183,12 @@ export class CatalogueTables implements Iterable<Table> {
   at(n: number): Table | undefined {
     while (this.#made.length <= n && this.#make());
     return this.#made[n];
+  }
+
+  /** Makes more of them, as many as one step has time for; false: all are made. */
+  makeSome(): boolean {
+    for (let i = 0; i < tablesPerStep; i++) if (!this.#make()) return false;
+    return true;
   }
 
   *[Symbol.iterator](): Iterator<Table> {
@@ -204,14 +220,13 @@ export class CatalogueTables implements Iterable<Table> {
 
   /** A reference to a table that the caller does not see is none. */
   referencesOf(table: Table): readonly Constraint[] {
-    if (!table.hasReferences) return [];
-    return table.columns!.flatMap((column): readonly Constraint[] => {
-      const target = column.references === undefined ? undefined : this.named(column.references);
-      if (!target?.key) return [];
-      // Numbers of tables are four apart: this is the one behind another name's constraint.
-      const oid = firstNumberOf(`${table.name}\0${column.name}`) + 3;
-      return [{ oid, name: `${table.name}_${column.name}_fkey`, table, column, target }];
-    });
+    const found: Constraint[] = [];
+    for (const column of table.references) {
+      const target = this.named(column.references!.table);
+      if (!target?.key) continue;
+      found.push({ oid: column.references!.oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
+    }
+    return found;
   }
 
   /** False: there are no more. */
@@ -232,23 +247,28 @@ export class CatalogueTables implements Iterable<Table> {
     while (this.#nextType < this.#types.length) {
       const definition = this.#types[this.#nextType++]!;
       if (splitTypeName(definition.name) !== null) continue;
-      const oid = this.#numbers.assign(definition.name);
+      const oid = this.#numberOf(definition.name);
       const known = this.#before?.named(definition.name);
       // An unchanged type keeps its table, with the columns that were made.
       if (known instanceof TypeTable && known.definition === definition && known.oid === oid) return known;
       return new TypeTable(oid, definition, this.#instants);
     }
     const view = this.#views[this.#nextView++];
-    return view && viewTable(this.#numbers.assign(view.name), view);
+    return view && viewTable(this.#numberOf(view.name), view);
+  }
+
+  #numberOf(name: string): number {
+    return numberOf(name, (oid) => this.#byOid.has(oid));
   }
 }
 
+const tablesPerStep = 1_024;
 /** A dozen columns and the maps that it is in. */
 const bytesPerTable = 2_048;
 
 function viewTable(oid: number, { name, sql, refreshSecs }: ViewRecord): Table {
   const kind = refreshSecs === 0 ? 'v' : 'm';
-  return { oid, name, kind, columns: null, key: null, hasReferences: false, inGraph: { edges: false, nodes: false }, sql };
+  return { oid, name, kind, columns: null, key: null, references: [], inGraph: { edges: false, nodes: false }, sql };
 }
 
 /** Columns are made on first use: a tenant may have 10,000 types. */
@@ -261,7 +281,7 @@ class TypeTable implements Table {
   readonly #instants: InstantStyle;
   #columns: readonly TableColumn[] | null = null;
   #key: TableColumn | null = null;
-  #hasReferences: boolean | null = null;
+  #references: readonly TableColumn[] | null = null;
 
   constructor(oid: number, definition: TypeDefinition, instants: InstantStyle) {
     this.oid = oid;
@@ -274,8 +294,10 @@ class TypeTable implements Table {
     return { edges: endsOf(this.definition) !== null, nodes: isNode(this.definition) };
   }
 
-  get hasReferences(): boolean {
-    return (this.#hasReferences ??= Object.values(this.definition.properties).some(({ references }) => references !== undefined));
+  get references(): readonly TableColumn[] {
+    return (this.#references ??= Object.values(this.definition.properties).some(({ references }) => references !== undefined)
+      ? this.columns.filter(({ references }) => references !== undefined)
+      : []);
   }
 
   get columns(): readonly TableColumn[] {
@@ -284,7 +306,7 @@ class TypeTable implements Table {
     this.#columns = readableColumns(this.definition).map((column, i) => {
       const property = Object.hasOwn(properties, column.name) ? properties[column.name] : undefined;
       const notNull = column.name === primaryKey || property?.required === true || alwaysThere.has(column.name);
-      return columnOf(column, i + 1, this.#instants, property, notNull);
+      return columnOf(column, i + 1, this.#instants, property, notNull, this.name);
     });
     return this.#columns;
   }
@@ -303,6 +325,7 @@ function columnOf(
   instants: InstantStyle,
   property: PropertyDefinition | undefined,
   notNull: boolean,
+  table = '',
 ): TableColumn {
   const modifier = type === 'vector' && property && property.dims > 0 ? property.dims : -1;
   const references = property?.references;
@@ -312,20 +335,16 @@ function columnOf(
     type: wireTypeOf({ name, type }, instants),
     modifier,
     notNull,
-    ...(references !== undefined && { references }),
+    // Numbers of tables are four apart: this is the one behind another name's constraint.
+    ...(references !== undefined && { references: { table: references, oid: firstNumberOf(`${table}\0${name}`) + 3 } }),
   };
 }
 
-/** Numbers that names keep from one statement to the next, each four apart; those of Postgres' own things are smaller. */
-class Numbers {
-  readonly #taken = new Set<number>();
-
-  assign(name: string): number {
-    let oid = firstNumberOf(name);
-    while (this.#taken.has(oid)) oid = oid === lastOid ? firstOid : oid + 4;
-    this.#taken.add(oid);
-    return oid;
-  }
+/** The number of a name, kept from one statement to the next, each four apart; those of Postgres' own things are smaller. */
+function numberOf(name: string, isTaken: (oid: number) => boolean): number {
+  let oid = firstNumberOf(name);
+  while (isTaken(oid)) oid = oid === lastOid ? firstOid : oid + 4;
+  return oid;
 }
 
 /** The number of a name, unless another name that came before has it. */

@@ -1,16 +1,8 @@
 /** Rows of `information_schema`. */
-import {
-  type Constraint,
-  constraintsOf,
-  type CatalogueContents,
-  keyName,
-  type Table,
-  type TableColumn,
-} from './catalogue-contents.ts';
+import { type CatalogueContents, type Constraint, constraintsOf, keyName, type Table } from './catalogue-contents.ts';
 import type { Cells, Maker } from './row-maker.ts';
-import type { RelationColumns } from './columns.ts';
 import { namespaces, owner } from './names.ts';
-import { detailsOf, elementOf, wireOf } from './types.ts';
+import { detailsOf, elementOf } from './types.ts';
 
 const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
 const isTable = ({ kind }: Table): boolean => kind === 'r';
@@ -155,8 +147,30 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   'information_schema.columns': {
     base: { is_self_referencing: 'NO', is_identity: 'NO', identity_cycle: 'NO', is_generated: 'NEVER' },
     names: { table_name: 'name' },
-    ofTable: (table, facts) => (isListed(table) ? columnsOf(table, facts) : []),
-    ofRelation: ownColumns,
+    ofColumns: {
+      hasOwn: true,
+      ofTable: (table, facts) => (isListed(table) ? [[table, facts.columnsOf(table)]] : []),
+      cells: {
+        table_catalog: (_, __, { session }) => session.database,
+        table_schema: (_, { schema }) => schema ?? 'public',
+        table_name: (_, { name }) => name,
+        column_name: ({ name }) => name,
+        ordinal_position: ({ number }) => number,
+        is_nullable: ({ notNull }) => yesNo(!notNull),
+        data_type: ({ type: { name } }) =>
+          name === 'vector' ? 'USER-DEFINED' : elementOf(name) === null ? detailsOf(name).formatted : 'ARRAY',
+        numeric_precision: ({ type: { name } }) => (name === 'int8' ? 64 : name === 'float8' ? 53 : null),
+        numeric_precision_radix: ({ type: { name } }) => (name === 'int8' || name === 'float8' ? 2 : null),
+        numeric_scale: ({ type: { name } }) => (name === 'int8' ? 0 : null),
+        datetime_precision: ({ type: { name } }) => (name === 'timestamptz' ? 6 : null),
+        character_octet_length: ({ type: { name } }) => (name === 'text' ? 1_073_741_824 : null),
+        udt_catalog: (_, __, { session }) => session.database,
+        udt_schema: ({ type: { name } }) => (name === 'vector' ? 'public' : 'pg_catalog'),
+        udt_name: ({ type: { name } }) => name,
+        dtd_identifier: ({ number }) => String(number),
+        is_updatable: (_, { schema }) => yesNo(schema === undefined),
+      },
+    },
   },
   'information_schema.table_constraints': {
     base: { constraint_schema: 'public', table_schema: 'public', is_deferrable: 'NO', initially_deferred: 'NO' },
@@ -182,108 +196,10 @@ export const informationRows: Readonly<Record<string, Maker>> = {
       delete_rule: 'NO ACTION',
     },
     ofTable: (table, facts) =>
-      table.hasReferences
+      table.references.length > 0
         ? constraintRows(table, facts, ownTable).filter(({ unique_constraint_name: name }) => name !== null)
         : [],
   },
   'information_schema.table_privileges': privileges,
   'information_schema.role_table_grants': privileges,
 };
-
-function columnsOf(table: Table, facts: CatalogueContents): readonly Cells[] {
-  const { database } = facts.session;
-  const own = { schema: 'public', table: table.name, isUpdatable: true };
-  return facts.columnsOf(table).map((column) => new Column(database, own, column) as unknown as Cells);
-}
-
-function ownColumns({ schema, name, columns }: RelationColumns, { session }: CatalogueContents): readonly Cells[] {
-  const own = { schema, table: name, isUpdatable: false };
-  return columns.map(({ name: column, type }, i) => {
-    const described = { name: column, number: i + 1, type: wireOf(type), modifier: -1, notNull: false };
-    return new Column(session.database, own, described) as unknown as Cells;
-  });
-}
-
-/** Cells of one column, of which there may be very many. */
-class Column {
-  readonly table_catalog: string;
-  readonly #own: { readonly schema: string; readonly table: string; readonly isUpdatable: boolean };
-  readonly #column: TableColumn;
-
-  constructor(
-    database: string,
-    own: { readonly schema: string; readonly table: string; readonly isUpdatable: boolean },
-    column: TableColumn,
-  ) {
-    this.table_catalog = database;
-    this.#own = own;
-    this.#column = column;
-  }
-
-  get table_schema(): string {
-    return this.#own.schema;
-  }
-
-  get table_name(): string {
-    return this.#own.table;
-  }
-
-  get column_name(): string {
-    return this.#column.name;
-  }
-
-  get ordinal_position(): number {
-    return this.#column.number;
-  }
-
-  get is_nullable(): string {
-    return yesNo(!this.#column.notNull);
-  }
-
-  get data_type(): string {
-    const { name } = this.#column.type;
-    return name === 'vector' ? 'USER-DEFINED' : elementOf(name) === null ? detailsOf(name).formatted : 'ARRAY';
-  }
-
-  get numeric_precision(): number | null {
-    const { name } = this.#column.type;
-    return name === 'int8' ? 64 : name === 'float8' ? 53 : null;
-  }
-
-  get numeric_precision_radix(): number | null {
-    const { name } = this.#column.type;
-    return name === 'int8' || name === 'float8' ? 2 : null;
-  }
-
-  get numeric_scale(): number | null {
-    return this.#column.type.name === 'int8' ? 0 : null;
-  }
-
-  get datetime_precision(): number | null {
-    return this.#column.type.name === 'timestamptz' ? 6 : null;
-  }
-
-  get character_octet_length(): number | null {
-    return this.#column.type.name === 'text' ? 1_073_741_824 : null;
-  }
-
-  get udt_catalog(): string {
-    return this.table_catalog;
-  }
-
-  get udt_schema(): string {
-    return this.#column.type.name === 'vector' ? 'public' : 'pg_catalog';
-  }
-
-  get udt_name(): string {
-    return this.#column.type.name;
-  }
-
-  get dtd_identifier(): string {
-    return String(this.#column.number);
-  }
-
-  get is_updatable(): string {
-    return yesNo(this.#own.isUpdatable);
-  }
-}

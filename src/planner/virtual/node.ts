@@ -13,7 +13,7 @@ const columnRelations: ReadonlySet<string> = new Set(['pg_catalog.pg_attribute',
 function expectedRows(path: string): number {
   if (columnRelations.has(path)) return 100_000;
   const { maker } = relations.get(path)!;
-  return maker?.ofTable ? 10_000 : maker ? 50 : 1;
+  return maker?.ofTable || maker?.ofColumns ? 10_000 : maker ? 50 : 1;
 }
 
 const nodes: ReadonlyMap<string, VirtualNode> = new Map(

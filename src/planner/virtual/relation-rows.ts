@@ -6,13 +6,44 @@ import { bytesOfCells, type Vector } from '../../log/values/columns.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { VirtualColumn } from '../logical-plan.ts';
-import type { CatalogueContents } from './catalogue-contents.ts';
+import type { CatalogueContents, TableColumn } from './catalogue-contents.ts';
 import type { Relation } from './relations.ts';
-import type { Cells, OwnRelation } from './row-maker.ts';
+import { type Cells, type ColumnOwner, type OwnedColumns, type OwnRelation, ownColumns } from './row-maker.ts';
 import { type Names, textOf, type Value } from './types.ts';
 
+/** Rows, each as its cells, or as a column and the owner of it. */
+class Rows {
+  readonly cells: (Cells | TableColumn)[] = [];
+  /** Null of a row that is cells. */
+  readonly owners: (ColumnOwner | null)[] = [];
+
+  push(cells: Cells): void {
+    this.cells.push(cells);
+    this.owners.push(null);
+  }
+
+  pushColumns([owner, columns]: OwnedColumns): void {
+    for (const column of columns) {
+      this.cells.push(column);
+      this.owners.push(owner);
+    }
+  }
+
+  get length(): number {
+    return this.cells.length;
+  }
+
+  /** Takes the first rows out. */
+  takeFirst(count: number): Rows {
+    const first = new Rows();
+    first.cells.push(...this.cells.splice(0, count));
+    first.owners.push(...this.owners.splice(0, count));
+    return first;
+  }
+}
+
 interface Piece {
-  readonly rows: readonly Cells[];
+  readonly rows: Rows;
   /** By place of the column. */
   readonly columns: Map<number, Vector>;
 }
@@ -31,21 +62,23 @@ const rowsPerStep = 512;
 const cellsPerStep = 4_096;
 const lateCellsPerStep = 128;
 /** Memory of a row before there are columns of it. */
-const bytesPerRow = 64;
+const bytesPerRow = 48;
+/** Memory of a text in a map. */
+const bytesPerText = 64;
 
 export class RelationRows {
   readonly #relation: Relation;
   readonly #shown: readonly OwnRelation[];
   readonly #pieces: Piece[] = [];
   /** Rows of the piece to come. */
-  #pending: Cells[] = [];
+  readonly #pending = new Rows();
   #nextTable = 0;
   #nextRelation = 0;
   #hasAll = false;
   #isWhole = false;
   readonly #distinct = new Set<Value>();
   /** By place of the column. */
-  readonly #texts = new Map<number, TextInterner>();
+  readonly #texts = new Map<number, ColumnTexts>();
   readonly #constants = new Map<number, Vector>();
   #bytes = 0;
 
@@ -79,41 +112,44 @@ export class RelationRows {
   #make(facts: CatalogueContents): void {
     const before = this.#pending.length;
     for (let i = 0; i < rowsPerStep && this.#pending.length - before < rowsPerStep; i++) {
-      const rows = this.#nextRows(facts);
-      if (rows === null) {
-        this.#isWhole = true;
-        break;
-      }
-      for (const cells of rows) if (this.#isNew(cells)) this.#pending.push(cells);
+      if (this.#makeNext(facts)) continue;
+      this.#isWhole = true;
+      break;
     }
     while (this.#pending.length >= rowsPerPiece || (this.#isWhole && this.#pending.length > 0)) {
-      const rows = this.#pending.slice(0, rowsPerPiece);
-      this.#pending = this.#pending.slice(rowsPerPiece);
+      const rows = this.#pending.takeFirst(rowsPerPiece);
       this.#pieces.push({ rows, columns: new Map() });
       this.#bytes += rows.length * bytesPerRow;
     }
   }
 
-  /** Rows of the next object; null: there is none. */
-  #nextRows(facts: CatalogueContents): readonly Cells[] | null {
-    const { all, ofTable, ofRelation } = this.#relation.maker ?? {};
+  /** Makes the rows of the next object; false: there is none. */
+  #makeNext(facts: CatalogueContents): boolean {
+    const { all, ofTable, ofRelation, ofColumns } = this.#relation.maker ?? {};
     if (all && !this.#hasAll) {
-      const rows = [...all(facts)];
+      this.#take(all(facts));
       this.#hasAll = true;
-      return rows;
+      return true;
     }
-    const table = ofTable && facts.tables.at(this.#nextTable);
+    const table = ofTable || ofColumns ? facts.tables.at(this.#nextTable) : undefined;
     if (table) {
-      const rows = ofTable(table, facts);
-      // All of them, before the next table is turned to.
-      const made = Array.isArray(rows) ? (rows as readonly Cells[]) : [...rows];
+      if (ofTable) this.#take(ofTable(table, facts));
+      for (const owned of ofColumns?.ofTable(table, facts) ?? []) this.#pending.pushColumns(owned);
       this.#nextTable++;
-      return made;
+      return true;
     }
-    const relation = ofRelation && this.#shown[this.#nextRelation];
-    if (!relation) return null;
+    const relation = ofRelation || ofColumns?.hasOwn ? this.#shown[this.#nextRelation] : undefined;
+    if (!relation) return false;
+    if (ofRelation) this.#take(ofRelation(relation, facts));
+    if (ofColumns) this.#pending.pushColumns([relation, ownColumns(relation)]);
     this.#nextRelation++;
-    return [...ofRelation(relation, facts)];
+    return true;
+  }
+
+  /** All of them are made before the first is taken. */
+  #take(rows: Iterable<Cells>): void {
+    for (const cells of Array.isArray(rows) ? (rows as readonly Cells[]) : [...rows])
+      if (this.#isNew(cells)) this.#pending.push(cells);
   }
 
   #isNew(cells: Cells): boolean {
@@ -127,7 +163,7 @@ export class RelationRows {
     const known = piece.columns.get(column.place) ?? this.#constantOf(column, names);
     if (known) return known;
     let texts = this.#texts.get(column.place);
-    if (texts === undefined) this.#texts.set(column.place, (texts = new TextInterner()));
+    if (texts === undefined) this.#texts.set(column.place, (texts = new ColumnTexts()));
     const vector = yield* vectorOf(this.#relation, piece.rows, column, { facts, names, texts });
     piece.columns.set(column.place, vector);
     this.#bytes += bytesOfCells(vector, piece.rows.length);
@@ -141,7 +177,7 @@ export class RelationRows {
     if (base === undefined || !Object.hasOwn(base, name)) return undefined;
     let vector = this.#constants.get(place);
     if (vector === undefined) {
-      const builder = new ColumnBuilder(column, rowsPerPiece, names, new TextInterner());
+      const builder = new ColumnBuilder(column, rowsPerPiece, names, new ColumnTexts());
       for (let i = 0; i < rowsPerPiece; i++) builder.append(base[name]!);
       this.#constants.set(place, (vector = builder.build()));
       this.#bytes += bytesOfCells(vector, rowsPerPiece);
@@ -158,13 +194,13 @@ export function* readFound(
   facts: CatalogueContents,
   names: Names,
 ): PiecesRead {
-  let pending: Cells[] = [];
+  let pending = new Rows();
   const piece = function* (): PiecesRead {
     const vectors: Vector[] = [];
     for (const column of columns)
-      vectors.push(yield* vectorOf(relation, pending, column, { facts, names, texts: new TextInterner() }));
+      vectors.push(yield* vectorOf(relation, pending, column, { facts, names, texts: new ColumnTexts() }));
     yield { columns: vectors, count: pending.length };
-    pending = [];
+    pending = new Rows();
   };
   for (const cells of rows) {
     pending.push(cells);
@@ -175,37 +211,55 @@ export function* readFound(
 
 function* vectorOf(
   { maker }: Relation,
-  rows: readonly Cells[],
+  { cells: rows, owners }: Rows,
   column: VirtualColumn,
-  { facts, names, texts }: { readonly facts: CatalogueContents; readonly names: Names; readonly texts: TextInterner },
+  { facts, names, texts }: { readonly facts: CatalogueContents; readonly names: Names; readonly texts: ColumnTexts },
 ): Generator<undefined, Vector, void> {
   const { name } = column;
   const late = maker?.late?.[name];
+  const ofColumn = maker?.ofColumns?.cells[name];
   const otherwise = maker?.base?.[name] ?? null;
   const builder = new ColumnBuilder(column, rows.length, names, texts);
   const step = late ? lateCellsPerStep : cellsPerStep;
   for (let i = 0; i < rows.length; i++) {
-    const cells = rows[i]!;
-    builder.append((late ? late(cells, facts) : cells[name]) ?? otherwise);
+    const owner = owners[i]!;
+    if (owner !== null) builder.append(ofColumn ? ofColumn(rows[i] as TableColumn, owner, facts) : otherwise);
+    else {
+      const cells = rows[i] as Cells;
+      builder.append((late ? late(cells, facts) : cells[name]) ?? otherwise);
+    }
     if (i % step === step - 1) yield;
   }
   return builder.build();
+}
+
+/** Texts of a column, most of which are there already: their codes are found without a look at their bytes. */
+class ColumnTexts extends TextInterner {
+  readonly #codes = new Map<string, number>();
+
+  override get bytes(): number {
+    return super.bytes + this.#codes.size * bytesPerText;
+  }
+
+  codeFor(text: string): number {
+    let code = this.#codes.get(text);
+    if (code === undefined) this.#codes.set(text, (code = this.ofText(text)));
+    return code;
+  }
 }
 
 /** Values of a column as cells: texts by their code, the same text only once. */
 class ColumnBuilder {
   readonly #wire: string;
   readonly #names: Names;
-  readonly #texts: TextInterner;
+  readonly #texts: ColumnTexts;
   readonly #cells: VectorBuilder;
   readonly #codes: Int32Array | null;
   #nulls: Uint8Array | null = null;
   #count = 0;
   #hasValue = false;
-  /** The last text and its code: rows of one object follow each other. */
-  #last: { readonly text: string; readonly code: number } | null = null;
 
-  constructor({ type, wire }: VirtualColumn, rows: number, names: Names, texts: TextInterner) {
+  constructor({ type, wire }: VirtualColumn, rows: number, names: Names, texts: ColumnTexts) {
     this.#wire = wire!;
     this.#names = names;
     this.#texts = texts;
@@ -237,8 +291,7 @@ class ColumnBuilder {
     }
     this.#hasValue = true;
     const text = this.#textOf(value);
-    if (this.#last?.text !== text) this.#last = { text, code: this.#texts.ofText(text) };
-    this.#codes![row] = this.#last!.code;
+    this.#codes![row] = this.#texts.codeFor(text);
   }
 
   #textOf(value: Exclude<Value, null>): string {

@@ -1,18 +1,9 @@
 /** Rows of the catalogue's relations, made when a query reads them. A relation without an entry here is empty. */
 import { procedures, valueProcedures } from './procedures.ts';
 import { relationColumns } from './columns.ts';
-import {
-  constraintsOf,
-  type CatalogueContents,
-  indexOf,
-  isKeyed,
-  keyedName,
-  keyName,
-  type Table,
-  type TableColumn,
-} from './catalogue-contents.ts';
+import { constraintsOf, type CatalogueContents, indexOf, isKeyed, keyedName, keyName, type Table } from './catalogue-contents.ts';
 import { informationRows } from './information.ts';
-import type { Cells, Maker, OwnRelation } from './row-maker.ts';
+import { type Cells, cellsOfColumns, type Maker, type OwnRelation, ownColumns } from './row-maker.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
 import { namespaces, owner, userOid } from './names.ts';
 import { relationOids } from './relation-oids.ts';
@@ -84,8 +75,28 @@ const makers: Readonly<Record<string, Maker>> = {
   'pg_catalog.pg_attribute': {
     base: attributeBase,
     names: { attrelid: 'oid' },
-    ofTable: attributesOf,
-    ofRelation: ownAttributes,
+    ofColumns: {
+      hasOwn: true,
+      ofTable(table, facts) {
+        const own = [table, facts.columnsOf(table)] as const;
+        if (!table.key) return [own];
+        return [own, [{ oid: indexOf(table), name: keyName(table) }, [{ ...table.key, number: 1, notNull: false }]]];
+      },
+      cells: {
+        attrelid: (_, { oid }) => oid,
+        attname: ({ name }) => name,
+        atttypid: ({ type }) => type.oid,
+        attlen: ({ type }) => type.size,
+        attnum: ({ number }) => number,
+        attndims: ({ type }) => (elementOf(type.name) === null ? 0 : 1),
+        atttypmod: ({ modifier }) => modifier,
+        attbyval: ({ type: { size } }) => size > 0 && size <= 8,
+        attalign: ({ type }) => detailsOf(type.name).align,
+        attstorage: ({ type }) => detailsOf(type.name).storage,
+        attnotnull: ({ notNull }) => notNull,
+        attcollation: ({ type }) => collationOf(type.name),
+      },
+    },
   },
   'pg_catalog.pg_index': {
     base: {
@@ -529,76 +540,6 @@ function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
   };
 }
 
-function attributesOf(table: Table, facts: CatalogueContents): readonly Cells[] {
-  const attributes = facts.columnsOf(table).map((column) => attributeOf(table.oid, column));
-  if (table.key) attributes.push(attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false }));
-  return attributes;
-}
-
-function ownAttributes({ oid, columns }: OwnRelation): Cells[] {
-  return columns.map(({ name, type }, i) =>
-    attributeOf(oid, { name, type: wireOf(type), number: i + 1, modifier: -1, notNull: false }),
-  );
-}
-
-const attributeOf = (attrelid: number, column: TableColumn): Cells => new Attribute(attrelid, column) as unknown as Cells;
-
-/** Cells of one attribute, of which there may be very many. */
-class Attribute {
-  readonly attrelid: number;
-  readonly #column: TableColumn;
-
-  constructor(attrelid: number, column: TableColumn) {
-    this.attrelid = attrelid;
-    this.#column = column;
-  }
-
-  get attname(): string {
-    return this.#column.name;
-  }
-
-  get atttypid(): number {
-    return this.#column.type.oid;
-  }
-
-  get attlen(): number {
-    return this.#column.type.size;
-  }
-
-  get attnum(): number {
-    return this.#column.number;
-  }
-
-  get attndims(): number {
-    return elementOf(this.#column.type.name) === null ? 0 : 1;
-  }
-
-  get atttypmod(): number {
-    return this.#column.modifier;
-  }
-
-  get attbyval(): boolean {
-    const { size } = this.#column.type;
-    return size > 0 && size <= 8;
-  }
-
-  get attalign(): string {
-    return detailsOf(this.#column.type.name).align;
-  }
-
-  get attstorage(): string {
-    return detailsOf(this.#column.type.name).storage;
-  }
-
-  get attnotnull(): boolean {
-    return this.#column.notNull;
-  }
-
-  get attcollation(): number {
-    return collationOf(this.#column.type.name);
-  }
-}
-
 /** Relations by schema and name. */
 export const relations: ReadonlyMap<string, Relation> = new Map(
   relationColumns.map((each) => {
@@ -613,7 +554,10 @@ export const shownRelations = [...relations.values()].filter(({ schema }) => !ot
 /** Whether a row may have one of the values in a column: where all rows are alike, they have no other. */
 export function mayHave({ maker }: Relation, column: string, values: readonly Value[]): boolean {
   const base = maker?.base;
-  return base === undefined || !Object.hasOwn(base, column) || values.includes(base[column]!);
+  if (base === undefined || !Object.hasOwn(base, column)) return true;
+  const cell = base[column]!;
+  // An array is sought by its text.
+  return (typeof cell === 'object' && cell !== null) || values.includes(cell);
 }
 
 /** The rows with a value in a column; null: all rows have to be read. */
@@ -628,7 +572,7 @@ function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Itera
 
 /** Rows of the object with the number or name, and of its dependents: a table has an index. */
 function* foundCells(
-  { ofTable, ofRelation }: Maker,
+  { ofTable, ofRelation, ofColumns }: Maker,
   facts: CatalogueContents,
   named: 'oid' | 'name',
   value: Value,
@@ -640,6 +584,13 @@ function* foundCells(
       : typeof value === 'string'
         ? [tableNamed(value), tableNamed(keyedName(value))]
         : [];
-  if (ofTable) for (const table of new Set(tables)) if (table) yield* ofTable(table, facts);
-  if (ofRelation) for (const relation of shownRelations) if (relation[named] === value) yield* ofRelation(relation, facts);
+  for (const table of new Set(tables)) {
+    if (table && ofTable) yield* ofTable(table, facts);
+    if (table && ofColumns) yield* cellsOfColumns(ofColumns, ofColumns.ofTable(table, facts), facts);
+  }
+  for (const relation of shownRelations) {
+    if (relation[named] !== value) continue;
+    if (ofRelation) yield* ofRelation(relation, facts);
+    if (ofColumns?.hasOwn) yield* cellsOfColumns(ofColumns, [[relation, ownColumns(relation)]], facts);
+  }
 }

@@ -62,14 +62,15 @@ export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): S
     get draws() {
       return (draws ??= request.draws());
     },
-    read({ relation: path, columns, among }) {
+    *read({ relation: path, columns, among }) {
       check();
       const relation = relations.get(path);
       assert(relation, 'a plan reads relations that there are');
+      // Looking up a number or a name takes all tables.
+      if (among.length > 0) while (tables().makeSome()) yield;
       const found = foundRows(relation, facts, among);
-      return found === null
-        ? seen().rowsOf(relation).read(columns, facts, names)
-        : readFound(relation, found, columns, facts, names);
+      if (found === null) yield* seen().rowsOf(relation).read(columns, facts, names);
+      else yield* readFound(relation, found, columns, facts, names);
     },
   };
 }

@@ -2,8 +2,8 @@
 import { scalarFunctions } from '../expressions/functions/all.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import { relationColumns } from './columns.ts';
-import type { CatalogueContents, Table, TableColumn } from './catalogue-contents.ts';
-import type { Cells, Maker } from './row-maker.ts';
+import type { CatalogueContents, Table } from './catalogue-contents.ts';
+import type { Maker } from './row-maker.ts';
 import type { WireType } from './wire-types.ts';
 
 /** The database of the session: there is one branch that it reads. */
@@ -68,8 +68,17 @@ export const systemRows: Readonly<Record<string, Maker>> = {
             is_in_primary_key: 0,
           };
     },
-    *ofTable(table, facts) {
-      for (const column of facts.columnsOf(table)) yield columnCells(table, column, facts);
+    ofColumns: {
+      hasOwn: false,
+      ofTable: (table, facts) => [[table, facts.columnsOf(table)]],
+      cells: {
+        database: (_, __, facts) => databaseOf(facts),
+        table: (_, { name }) => name,
+        name: ({ name }) => name,
+        type: ({ type }, _, { session }) => columnarTypeName(type, session.variables.instants === 'int8'),
+        position: ({ number }) => number,
+        is_in_primary_key: ({ name }, owner, facts) => (facts.tableOf(owner.oid)?.key?.name === name ? 1 : 0),
+      },
     },
   },
   'system.settings': {
@@ -89,17 +98,6 @@ export const systemRows: Readonly<Record<string, Maker>> = {
 
 function nobody(): string {
   return '00000000-0000-0000-0000-000000000000';
-}
-
-function columnCells(table: Table, column: TableColumn, facts: CatalogueContents): Cells {
-  return {
-    database: databaseOf(facts),
-    table: table.name,
-    name: column.name,
-    type: columnarTypeName(column.type, facts.session.variables.instants === 'int8'),
-    position: column.number,
-    is_in_primary_key: column.name === table.key?.name ? 1 : 0,
-  };
 }
 
 /** `isOld`: for a client that knows neither DateTime64 nor Bool. */

@@ -71,12 +71,13 @@ test('by every column that says which table it is about, and by those that are a
 test('no row has another cell where all rows are said to have one', () => {
   const facts = factsFor(new CatalogueTables(types, views, 'timestamptz'));
   for (const { name, maker = {} } of relations.values()) {
-    const { base = {}, all, ofTable, ofRelation } = maker;
+    const { base = {}, all, ofTable, ofRelation, ofColumns } = maker;
     const rows = [
       ...(all?.(facts) ?? []),
       ...[...facts.tables].flatMap((table) => [...(ofTable?.(table, facts) ?? [])]),
       ...shownRelations.flatMap((each) => [...(ofRelation?.(each, facts) ?? [])]),
     ];
+    for (const column of Object.keys(base)) expect(ofColumns?.cells[column], `${name}.${column}`).toBeUndefined();
     for (const cells of rows) for (const column of Object.keys(base)) expect(cells[column], `${name}.${column}`).toBeUndefined();
   }
 });
