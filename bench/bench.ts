@@ -18,6 +18,7 @@ import { asOfHead } from './measures/as-of-head.ts';
 import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
+import { catalogue } from './measures/catalogue.ts';
 import { commits } from './measures/commits.ts';
 import { geofence, resolve, screening, trace } from './measures/domain.ts';
 import { columnarDoor } from './measures/doors-columnar.ts';
@@ -80,6 +81,7 @@ const measures: Readonly<Record<string, Measure>> = {
   joins,
   tpch,
   tenants,
+  catalogue,
   governance,
   watch,
   text,

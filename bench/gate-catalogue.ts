@@ -1,6 +1,7 @@
 /**
- * A store of many types, links and views, for `measures/catalogue.ts`, asked what drivers ask the catalogue. Arguments: types, warm
- * repeats, and a part of the names of the questions that are asked. Prints one line of JSON, an `AskedOnce`, for each question: first cold, that is after a type was registered, then warm.
+ * A store of many types, links and views, for `measures/catalogue.ts`, asked what drivers ask the catalogue. Arguments: types, repeats,
+ * and a part of the names of the questions that are asked. Prints one line of JSON, an `AskedOnce`, for each time that a question is
+ * asked: first after a type was registered each time, then with nothing changed.
  */
 import { systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';

@@ -89,8 +89,9 @@ export interface VirtualNode {
   /** `schema.name`. */
   readonly relation: string;
   readonly columns: readonly VirtualColumn[];
-  /** How many rows it may have, as far as the relation tells. */
+  /** How many rows it may have, as far as the relation tells, and how many of them with one value in a column that finds rows. */
   readonly expected: number;
+  readonly found: { readonly by: ReadonlySet<string>; readonly rows: number };
   /** Values that the filter above requires of columns. */
   readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
 }

@@ -6,7 +6,7 @@
 import type { Cell } from '../../log/values/value.ts';
 import type { ColumnSketch } from './column-sketch.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import type { FilterNode, JoinNode, PlanNode } from '../logical-plan.ts';
+import type { FilterNode, JoinNode, PlanNode, VirtualNode } from '../logical-plan.ts';
 import type { PassContext } from './pass.ts';
 import { conjunctsOf } from './simplify-expressions.ts';
 
@@ -27,7 +27,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'scan':
       return statistics.estimate(node);
     case 'virtual':
-      return node.expected;
+      return virtualRows(node);
     case 'working':
       return 1_000;
     case 'function':
@@ -63,6 +63,11 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'window':
       return rowsOf(node.input, statistics);
   }
+}
+
+function virtualRows({ among = [], expected, found }: VirtualNode): number {
+  const values = among.flatMap((each) => (found.by.has(each.column) ? each.values.length : []));
+  return Math.min(expected, ...values.map((count) => count * found.rows));
 }
 
 /** Each equality finds one of so many values as the smaller of the two tables has rows; outer joins keep the rows of their side. */

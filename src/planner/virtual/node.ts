@@ -26,7 +26,9 @@ const nodes: ReadonlyMap<string, VirtualNode> = new Map(
     }));
     const path = `${schema}.${name}`;
     const expected = expectedRows(path);
-    return [path, { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected }];
+    const by = new Set(Object.keys(relations.get(path)!.maker?.names ?? {}));
+    const found = { by, rows: columnRelations.has(path) ? 10 : 1 };
+    return [path, { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected, found }];
   }),
 );
 
