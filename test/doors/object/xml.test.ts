@@ -17,3 +17,7 @@ test('elements are counted, whatever their attributes say', () => {
   );
   expect(() => xmlMembers(`<Delete>${'<a>'.repeat(20)}${'</a>'.repeat(20)}</Delete>`, 'Delete', listed)).toThrow('too deeply');
 });
+
+test.each(['<D/', '<Delete', '<Delete/', '<', '<Delete></Delete', '<?xml'])('%s is not well-formed', (text) => {
+  expect(() => xmlMembers(text, 'Delete', listed)).toThrow('well-formed');
+});
