@@ -213,7 +213,7 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
   readonly graph?: true | 'scores' | undefined;
-  /** Of CALL … .write: it is this work on record, which was cut off. */
+  /** CALL … .write is this work on record, which was cut off. */
   readonly as?: Again | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tables as values: `row_to_json(t)`, `to_jsonb(t)`, `json_agg(t)`, `count(t)`. Each takes an object of the columns of t, and NULL
- * where an outer join found no row of it. Anywhere else the name of a table is no value.
+ * Tables as values: `SELECT t` and `(t).a`; `row_to_json(t)`, `to_jsonb(t)`, `json_agg(t)`, `count(t)` take an object of the columns of t.
+ * Each is NULL where an outer join found no row of it.
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';
@@ -24,11 +24,23 @@ interface Around {
 
 export function withWholeRows(select: Select, around: Around): Select {
   const replace = <T>(tree: T): T => replaced(tree, select.from, around);
-  const projection = replace(select.projection);
+  const projection = replace(withNames(select.projection, around));
   const having = replace(select.having);
   const where = replace(select.where);
   const isSame = projection === select.projection && having === select.having && where === select.where;
   return isSame ? select : { ...select, projection, having, where };
+}
+
+/** A column of rows is named as its table. */
+function withNames(projection: Select['projection'], around: Around): Select['projection'] {
+  const isUnnamedRow = (item: Select['projection'][number]): boolean =>
+    item.kind === 'expression' && item.alias === null && tableNamed(item.expression, around) !== undefined;
+  if (!projection.some(isUnnamedRow)) return projection;
+  return projection.map((item) =>
+    isUnnamedRow(item) && item.kind === 'expression' && item.expression.kind === 'column'
+      ? { ...item, alias: item.expression.name }
+      : item,
+  );
 }
 
 /** Trees are plain data. Queries within have tables of their own. */
@@ -40,7 +52,7 @@ function replaced<T>(tree: T, from: Source, around: Around): T {
   }
   const node = tree as { readonly kind?: unknown };
   if (node.kind === 'select' || 'body' in node) return tree;
-  const own = wholeRowCall(node as Expression, from, around) ?? node;
+  const own = wholeRow(node as Expression, from, around) ?? node;
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(own)) {
     const other: unknown = replaced(value, from, around);
@@ -49,31 +61,89 @@ function replaced<T>(tree: T, from: Source, around: Around): T {
   return (copy ?? own) as T;
 }
 
-function wholeRowCall(expression: Expression, from: Source, around: Around): Expression | null {
+function wholeRow(expression: Expression, from: Source, around: Around): Expression | null {
   if (expression.kind === 'call') {
-    const maker = makers.get(expression.name);
     const [given, ...more] = expression.arguments;
-    if (maker === undefined || given === undefined || more.length > 0) return null;
-    return objectOf(given.value, maker, from, around);
+    if (given === undefined || more.length > 0) return null;
+    const { value } = given;
+    if (expression.name.startsWith('.')) {
+      const table = tableNamed(value, around);
+      return table ? { ...columnOf(table, value.place), name: expression.name.slice(1) } : null;
+    }
+    const maker = makers.get(expression.name);
+    if (maker === undefined) return null;
+    return value.kind === 'row'
+      ? objectOf(
+          value.items.map((item, i) => [`f${i + 1}`, item]),
+          maker,
+          value.place,
+        )
+      : (withinQuery(expression, value) ?? ofTable(value, maker, from, around));
   }
+  if (expression.kind === 'is-null') {
+    const { operand, negated, place } = expression;
+    const table = tableNamed(operand, around);
+    if (table === undefined) return null;
+    const tests = shownNames(table, around.typeOf).map((name): Expression => {
+      return { kind: 'is-null', operand: { ...columnOf(table, place), name }, negated, place };
+    });
+    return tests.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
+  }
+  if (expression.kind === 'column') return ofTable(expression, null, from, around);
   if (expression.kind !== 'aggregate' || expression.operand === null) return null;
   const maker = makers.get(expression.function);
-  const operand = maker === undefined ? null : objectOf(expression.operand, maker, from, around);
+  const operand = maker === undefined ? null : ofTable(expression.operand, maker, from, around);
   return operand && { ...expression, operand };
 }
 
-function objectOf(expression: Expression, maker: string, from: Source, { scope, typeOf }: Around): Expression | null {
-  if (expression.kind !== 'column' || expression.table !== null || scope.knows(expression)) return null;
-  const { place } = expression;
+/** `row_to_json((SELECT e FROM … e))`: the call stands where the row is known. */
+function withinQuery(call: Extract<Expression, { kind: 'call' }>, value: Expression): Expression | null {
+  if (value.kind !== 'scalar-query' || value.query.body.kind !== 'select') return null;
+  const { body } = value.query;
+  const [item] = body.projection;
+  if (body.projection.length !== 1 || item?.kind !== 'expression' || item.expression.kind !== 'column') return null;
+  const expression: Expression = { ...call, arguments: [{ name: null, value: item.expression }] };
+  return { ...value, query: { ...value.query, body: { ...body, projection: [{ ...item, expression }] } } };
+}
+
+/** The table whose rows an expression names. */
+function tableNamed(expression: Expression, { scope }: Around): ScopeTable | undefined {
+  if (expression.kind !== 'column' || expression.table !== null || scope.knows(expression)) return undefined;
   const table = scope.tables.find(({ name }) => name === expression.name);
+  return table?.isValue === true ? undefined : table;
+}
+
+const columnOf = (table: ScopeTable, place: Location): Extract<Expression, { kind: 'column' }> => ({
+  kind: 'column',
+  table: table.name,
+  name: '_pk',
+  quoted: true,
+  place,
+});
+
+function objectOf(members: readonly (readonly [name: string, value: Expression])[], maker: string, place: Location): Expression {
+  const pairs = members.flatMap(([name, value]): Expression[] => [{ kind: 'constant', cell: name, place }, value]);
+  return { kind: 'call', name: maker, arguments: pairs.map((value) => ({ name: null, value })), place };
+}
+
+/** Without a maker a record. */
+function ofTable(expression: Expression, maker: string | null, from: Source, around: Around): Expression | null {
+  const table = tableNamed(expression, around);
   if (table === undefined) return null;
-  const names = shownNames(table, typeOf);
-  const column = (name: string): Expression => ({ kind: 'column', table: table.name, name, quoted: true, place });
-  const pairs = names.flatMap((name): Expression[] => [{ kind: 'constant', cell: name, place }, column(name)]);
-  const made: Expression = { kind: 'call', name: maker, arguments: pairs.map((value) => ({ name: null, value })), place };
+  const { place } = expression;
+  const columns = shownNames(table, around.typeOf).map((name): Expression => ({ ...columnOf(table, place), name }));
+  const names = shownNames(table, around.typeOf);
+  const made: Expression =
+    maker === null
+      ? { kind: 'row', items: columns, place }
+      : objectOf(
+          columns.map((column, i) => [names[i]!, column]),
+          maker,
+          place,
+        );
   if (!hasOuterJoin(from)) return made;
   if (table.type === null) throw unknownRow(place);
-  const isAbsent: Expression = { kind: 'is-null', operand: column('_pk'), negated: false, place };
+  const isAbsent: Expression = { kind: 'is-null', operand: columnOf(table, place), negated: false, place };
   // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
   const branches = [{ when: isAbsent, then: { kind: 'constant', cell: null, place } as const }];
   return { kind: 'case', operand: null, branches, otherwise: made, place };

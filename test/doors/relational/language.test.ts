@@ -67,6 +67,15 @@ test.each([
     'null true false',
   ],
   ['SELECT id FROM A ORDER BY id LIMIT (1+1) OFFSET 1+1', '3 4'],
+  // Rows of tables as values.
+  ["SELECT t FROM A t WHERE id = 4 OR s = 'c' ORDER BY id", '(3,1,c) (4,2,)'],
+  ['SELECT (t).n, (t).s FROM A t WHERE (t).id = 2', '1 b'],
+  ['SELECT t IS NULL, t IS NOT NULL FROM A t WHERE id IN (3, 4) ORDER BY id', 'false true false false'],
+  ['SELECT B, B IS NULL FROM A LEFT JOIN B ON A.id = B.id WHERE A.id IN (3, 5) ORDER BY A.id', '(3,3) false null true'],
+  ['SELECT array_agg(t), count(DISTINCT t) FROM B t WHERE id < 3', '(1,1),(2,1) 2'],
+  ["SELECT row_to_json(ROW(1,'a',NULL))::text, to_jsonb(ROW(1,'a'))::text", '{"f1":1,"f2":"a","f3":null} {"f1": 1, "f2": "a"}'],
+  ['SELECT row_to_json((SELECT e FROM (SELECT t.id, t.s) e))::text FROM A t WHERE id = 4', '{"id":4,"s":null}'],
+  ['SELECT x.t FROM (SELECT t FROM B t WHERE id = 1) x', '(1,1)'],
   ["SELECT (ARRAY[1,2,3])[2:3], ('{a,b,c}'::text[])[:2], (ARRAY[1,2,3])[2:], (ARRAY[1,2])[:]", '2,3 a,b 2,3 1,2'],
   ['SELECT (ARRAY[1,2,3])[0:1], (ARRAY[1,2,3])[3:9], (ARRAY[1,2,3])[3:2], (ARRAY[1,2])[NULL:2]', '1 3  null'],
   ["SELECT (string_to_array(s || ',x', ','))[id:id + 1] FROM A WHERE id < 3 ORDER BY id", 'a,x x'],
@@ -132,9 +141,9 @@ test.each([
   expect(rows.flat().map(String).join(' ')).toBe(values);
 });
 
-test('a table is no value but where an object is made of its rows', async () => {
+test('only a table of the query is a value', async () => {
   for (const [text, state] of [
-    ['SELECT A FROM A', '42703'],
+    ['SELECT nope FROM A', '42703'],
     ['SELECT row_to_json(nope) FROM A', '42703'],
     ['SELECT row_to_json(5)', '42883'],
     ['SELECT row_to_json(q) FROM A LEFT JOIN (SELECT n FROM B) q ON q.n = A.n', '0A000'],
