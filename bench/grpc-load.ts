@@ -1,7 +1,8 @@
 /**
- * Closed-loop load of calls on one connection of the gRPC door, as lean as that on `/query`: the library of a client takes more time
- * than the server, and one that waits for its client commits the records of fewer calls at a time.
+ * gRPC by frames, as lean as the clients that the other doors are measured by: a library for clients takes more time than the server, and
+ * one that waits for its client commits the records of fewer calls at a time.
  */
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { bytesField, message } from '../src/doors/rpc/protobuf.ts';
 import { callBegun, frame, messageSent, preface } from '../test/hostile/frames.ts';
@@ -9,72 +10,136 @@ import { callBegun, frame, messageSent, preface } from '../test/hostile/frames.t
 const types = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7 } as const;
 const [ack, endStream] = [1, 1];
 const headBytes = 9;
-/** Half of what a connection may receive before its receiver says that it goes on. */
-const unreadMax = 32_768;
+/** Unread bytes of a stream, and of a connection. Clients of Flight find a window of that size by themselves. */
+const windowBytes = 4 << 20;
+const windowAtFirst = 65_535;
+const initialWindow = 4;
+
+class Connection {
+  readonly #socket: Socket;
+  readonly #secret: string;
+  /** By stream: the bytes that came of its answer, and who is told of its end. */
+  readonly #calls = new Map<number, { bytes: number; readonly end: (bytes: number) => void }>();
+  #received: Buffer = Buffer.alloc(0);
+  #said: Buffer[] = [];
+  #stream = -1;
+  #unread = 0;
+  readonly failed: Promise<never>;
+
+  private constructor(socket: Socket, secret: string) {
+    this.#socket = socket;
+    this.#secret = secret;
+    this.failed = new Promise((_, reject) => {
+      socket.on('error', reject);
+      socket.on('data', (bytes: Buffer) => {
+        try {
+          this.#read(bytes);
+        } catch (error) {
+          reject(error as Error);
+          socket.destroy();
+        }
+      });
+    });
+    this.failed.catch(() => undefined);
+    const setting = Buffer.alloc(6);
+    setting.writeUInt16BE(initialWindow);
+    setting.writeUInt32BE(windowBytes, 2);
+    socket.write(Buffer.concat([preface, frame('settings', 0, 0, setting), windowFrame(0, windowBytes - windowAtFirst)]));
+  }
+
+  static async open(port: number, secret: string): Promise<Connection> {
+    const socket = connect(port, '127.0.0.1').setNoDelay(true);
+    await once(socket, 'connect');
+    return new Connection(socket, secret);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  /** `end` gets the number of bytes of the answer. What is begun in one turn leaves together. */
+  begin(method: string, asked: Buffer, end: (bytes: number) => void): void {
+    const stream = (this.#stream += 2);
+    this.#calls.set(stream, { bytes: 0, end });
+    this.#say(Buffer.concat([callBegun(stream, method, this.#secret), messageSent(stream, asked, false)]));
+  }
+
+  #say(bytes: Buffer): void {
+    if (this.#said.push(bytes) > 1) return;
+    queueMicrotask(() => {
+      this.#socket.write(Buffer.concat(this.#said));
+      this.#said = [];
+    });
+  }
+
+  #read(bytes: Buffer): void {
+    const all = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes]);
+    let at = 0;
+    for (let end; at + headBytes <= all.length && (end = at + headBytes + all.readUIntBE(at, 3)) <= all.length; at = end)
+      this.#take(all[at + 3]!, all[at + 4]!, all.readUInt32BE(at + 5), all.subarray(at + headBytes, end));
+    this.#received = all.subarray(at);
+  }
+
+  #take(type: number, flags: number, stream: number, payload: Buffer): void {
+    const call = this.#calls.get(stream);
+    if (type === types.settings && flags !== ack) this.#say(frame('settings', ack, 0));
+    else if (type === types.ping && flags !== ack) this.#say(frame('ping', ack, 0, payload));
+    else if (type === types.reset || type === types.goAway) throw new Error('the server ended a call');
+    else if (type === types.data && call !== undefined) {
+      call.bytes += payload.length;
+      if ((this.#unread += payload.length) < windowBytes / 2) return;
+      this.#say(Buffer.concat([windowFrame(0, this.#unread), windowFrame(stream, this.#unread)]));
+      this.#unread = 0;
+    } else if (type === types.headers && (flags & endStream) !== 0 && call !== undefined) {
+      if (call.bytes === 0) throw new Error('a call was refused');
+      this.#calls.delete(stream);
+      call.end(call.bytes);
+    }
+  }
+}
+
+function windowFrame(stream: number, bytes: number): Buffer {
+  const payload = Buffer.alloc(4);
+  payload.writeUInt32BE(bytes);
+  return frame('window', 0, stream, payload);
+}
 
 export interface GrpcLoad {
   readonly port: number;
   readonly secret: string;
-  /** At once. */
+  /** At once, on one connection. */
   readonly calls: number;
   readonly seconds: number;
   readonly sql: (n: number) => string;
 }
 
 /** How many calls of Query were answered. */
-export function grpcLoad({ port, secret, calls, seconds, sql }: GrpcLoad): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const until = performance.now() + seconds * 1_000;
-    const answered = new Map<number, number>();
-    let stream = -1;
-    let done = 0;
-    const begin = (): Buffer => {
-      answered.set((stream += 2), 0);
-      const asked = message(bytesField(1, Buffer.from(sql(stream >> 1))));
-      return Buffer.concat([callBegun(stream, 'annals.v1.Annals/Query', secret), messageSent(stream, asked, false)]);
+export async function grpcLoad({ port, secret, calls, seconds, sql }: GrpcLoad): Promise<number> {
+  const connection = await Connection.open(port, secret);
+  const until = performance.now() + seconds * 1_000;
+  let n = 0;
+  let open = 0;
+  const ended = new Promise<void>((resolve) => {
+    const begin = (): void => {
+      open++;
+      connection.begin('annals.v1.Annals/Query', message(bytesField(1, Buffer.from(sql(n++)))), () => {
+        open--;
+        if (performance.now() < until) begin();
+        else if (open === 0) resolve();
+      });
     };
-    let unread = 0;
-    const read = (type: number, flags: number, of: number, payload: Buffer): Buffer | null => {
-      if (type === types.settings) return flags === ack ? null : frame('settings', ack, 0);
-      if (type === types.ping) return flags === ack ? null : frame('ping', ack, 0, payload);
-      if (type === types.reset || type === types.goAway) throw new Error('the server ended a call');
-      if (type === types.data) {
-        answered.set(of, answered.get(of)! + payload.length);
-        if ((unread += payload.length) < unreadMax) return null;
-        const increment = Buffer.alloc(4);
-        increment.writeUInt32BE(unread);
-        unread = 0;
-        return frame('window', 0, 0, increment);
-      }
-      if (type !== types.headers || (flags & endStream) === 0) return null;
-      if (answered.get(of) === 0) throw new Error('a call was refused');
-      answered.delete(of);
-      done++;
-      return performance.now() < until ? begin() : null;
-    };
-    const socket: Socket = connect(port, '127.0.0.1', () => {
-      socket.write(Buffer.concat([preface, ...Array.from({ length: calls }, begin)]));
-    }).setNoDelay(true);
-    let received: Buffer = Buffer.alloc(0);
-    socket.on('error', reject);
-    socket.on('data', (bytes: Buffer) => {
-      const all = received.length === 0 ? bytes : Buffer.concat([received, bytes]);
-      const said: Buffer[] = [];
-      let at = 0;
-      try {
-        for (let end; at + headBytes <= all.length && (end = at + headBytes + all.readUIntBE(at, 3)) <= all.length; at = end) {
-          const reply = read(all[at + 3]!, all[at + 4]!, all.readUInt32BE(at + 5), all.subarray(at + headBytes, end));
-          if (reply !== null) said.push(reply);
-        }
-      } catch (error) {
-        socket.destroy();
-        return reject(error as Error);
-      }
-      received = all.subarray(at);
-      if (said.length > 0) socket.write(Buffer.concat(said));
-      if (answered.size > 0) return;
-      socket.destroy();
-      resolve(done);
-    });
+    for (let i = 0; i < calls; i++) begin();
   });
+  await Promise.race([ended, connection.failed]);
+  connection.close();
+  return n;
+}
+
+/** Reads the rows of a ticket, and makes nothing of them. */
+export async function doGet(port: number, secret: string, ticket: Uint8Array): Promise<void> {
+  const connection = await Connection.open(port, secret);
+  const method = 'arrow.flight.protocol.FlightService/DoGet';
+  const ended = new Promise((resolve) => connection.begin(method, message(bytesField(1, ticket)), resolve));
+  await Promise.race([ended, connection.failed]);
+  connection.close();
 }

@@ -2,15 +2,12 @@
  * Bolt and gRPC beside `/query` for a row by its key, by what each takes of the server's core; Arrow Flight beside `/query/arrow` and an
  * ingest of JSON lines, by the time that each takes.
  */
-import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { type ClientHttp2Session, connect } from 'node:http2';
-import { bytesField, message } from '../../src/doors/rpc/protobuf.ts';
 import { commandDescriptor, FlightClient, typeDescriptor } from '../../test/doors/rpc/flight-client.ts';
 import type { GrpcClient } from '../../test/doors/rpc/grpc-client.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import { boltLoad } from '../bolt-load.ts';
-import { grpcLoad } from '../grpc-load.ts';
+import { doGet, grpcLoad } from '../grpc-load.ts';
 import type { BenchContext } from '../context.ts';
 import { load, post } from '../http-load.ts';
 import { cpuSeconds } from '../processes.ts';
@@ -23,7 +20,6 @@ const calls = 100;
 const keys = 100_000;
 /** As many as the goal is about, however short the run: what an answer takes at its beginning counts for more in a smaller one. */
 const tableRows = 1_000_000;
-/** Flight’s own clients find a window of that size by themselves. */
 const windowBytes = 4 << 20;
 
 export async function rpcDoors(context: BenchContext): Promise<void> {
@@ -96,7 +92,6 @@ async function byKey(
 async function tables({ report, repeats }: BenchContext, server: AnnalsServer, port: number): Promise<void> {
   const options = { 'grpc-node.flow_control_window': windowBytes };
   const client = new FlightClient(world('flight', port), {}, secret, { options });
-  const session = await connected(port);
   const agent = new Agent({ keepAlive: true });
   const sql = `SELECT ${orderColumns.join(', ')} FROM Purchase AS OF CURRENT`;
   const got = { get: [] as number[], arrow: [] as number[], put: [] as number[], lines: [] as number[] };
@@ -107,7 +102,7 @@ async function tables({ report, repeats }: BenchContext, server: AnnalsServer, p
       // The clock starts with the question for rows: a ticket is asked for beforehand, in a call of its own.
       const { ticket } = await client.info(commandDescriptor(Buffer.from(sql)));
       const timed = {
-        get: await taken(tableRows, () => passed(session, ticket)),
+        get: await taken(tableRows, () => doGet(port, secret, ticket)),
         arrow: await taken(tableRows, () => arrow(server, agent, sql)),
         put: await taken(part, () => client.put(typeDescriptor(`Put${repeat}`), table)),
         lines: await taken(part, () => lines(server, `Lines${repeat}`, part)),
@@ -116,7 +111,6 @@ async function tables({ report, repeats }: BenchContext, server: AnnalsServer, p
     }
   } finally {
     agent.destroy();
-    session.destroy();
     client.close();
   }
   const shape = { unit: 'rows/s', better: 'larger', product: 'annals' } as const;
@@ -135,35 +129,6 @@ async function taken(count: number, run: () => Promise<unknown>): Promise<number
   const began = performance.now();
   await run();
   return (count * 1_000) / (performance.now() - began);
-}
-
-/** Reads the answer, and makes nothing of it: as the other way is read. */
-function passed(session: ClientHttp2Session, ticket: Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/arrow.flight.protocol.FlightService/DoGet',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      authorization: `Bearer ${secret}`,
-    });
-    stream.once('error', reject).once('trailers', (trailers) => {
-      if (trailers['grpc-status'] === '0') resolve();
-      else reject(new Error(`DoGet ended with ${String(trailers['grpc-status'])}: ${String(trailers['grpc-message'])}`));
-    });
-    const asked = message(bytesField(1, ticket));
-    const head = Buffer.alloc(5);
-    head.writeUInt32BE(asked.length, 1);
-    stream.resume().end(Buffer.concat([head, asked]));
-  });
-}
-
-/** A connection with the window that Flight's own clients find by themselves. */
-async function connected(port: number): Promise<ClientHttp2Session> {
-  const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: windowBytes } });
-  await once(session, 'connect');
-  session.setLocalWindowSize(windowBytes);
-  return session;
 }
 
 function arrow(server: AnnalsServer, agent: Agent, sql: string): Promise<void> {
