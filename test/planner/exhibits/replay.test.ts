@@ -407,9 +407,7 @@ test('a branch: what it read from its source, and what it wrote; once it is gone
 
 test('what is drawn at random is refused, behind a view too', async () => {
   const sql = 'SELECT random() AS r FROM Person';
-  await store.run('schema', (invocation) =>
-    invocation.submit({ kind: 'create-view', name: 'Drawn', sql, refreshSecs: 60 }),
-  );
+  await store.run('schema', (invocation) => invocation.submit({ kind: 'create-view', name: 'Drawn', sql, refreshSecs: 60 }));
   for (const each of [sql, 'SELECT * FROM Drawn'])
     await expect(store.link(exhibit, { sql: each })).rejects.toMatchObject({
       code: 'REL_UNPROCESSABLE',
