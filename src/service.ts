@@ -230,7 +230,7 @@ export class Service {
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     // Nobody waits for the answers of jobs as callers do for theirs.
     const behindOthers: PlannerContract = {
-      query: (invocation, request) => this.planner.query(invocation, { ...request, behindOthers: opened.behindOthers }),
+      query: (invocation, request) => this.planner.query(invocation, { ...request, behindOthers: true }),
     };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
     this.views = new MaterializedViews({
@@ -336,6 +336,7 @@ export class Service {
       random,
       version: parts.version,
       yieldTurn,
+      yieldBehind: opened.behindOthers,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder,
       embeddings: this.embeddings,

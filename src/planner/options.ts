@@ -33,6 +33,8 @@ export interface PlannerOptions {
   readonly limits?: Partial<PlannerLimits>;
   /** Gives other work a turn; a queue of its own, unless the store has one for all. */
   readonly yieldTurn?: () => Promise<void>;
+  /** The same for questions that go behind others; as for all, unless the store has it. */
+  readonly yieldBehind?: () => Promise<void>;
   /** Standing queries and what else outlives its statement; without it these statements are refused. */
   readonly standing?: Standing;
   /** Names of branches whose plans no other branch's may push out. */

@@ -54,7 +54,7 @@ export interface QuestionOptions {
   /** Refuses statements other than queries (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Gives others a turn after slices that are short, since nobody waits for the answer; it runs until its signal ends it. */
-  readonly behindOthers?: (() => Promise<void>) | undefined;
+  readonly behindOthers?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }
@@ -213,7 +213,7 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
   readonly graph?: true | 'scores' | undefined;
-  /** CALL … .write is this work on record, which was cut off. */
+  /** CALL … .write goes on as this work on record, which was cut off. */
   readonly as?: Again | undefined;
 }
 

@@ -89,12 +89,20 @@ const keptBytesMax = 512 * 1024 * 1024;
 /** The most bytes that are kept of catalogues as callers see them. */
 const catalogueBytesMax = 128 * 1024 * 1024;
 
+/** Whose turns a run takes. */
+interface RunOrder {
+  readonly scheduler: Scheduler;
+  readonly isBehind: boolean;
+}
+
 export class Planner implements PlannerDoor {
   readonly #clock: Clock;
   readonly #version: string;
   readonly #standing: Standing | null;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
+  /** For questions that go behind others. */
+  readonly #behind: Scheduler;
   readonly #jobs: JobRunner | null;
   readonly #questions: QuestionReader;
   readonly #plans: Plans;
@@ -119,6 +127,7 @@ export class Planner implements PlannerDoor {
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
+    this.#behind = { yield: options.yieldBehind ?? this.#scheduler.yield };
     this.#questions = new QuestionReader((key) => this.#writes.knows(key));
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
@@ -324,17 +333,20 @@ export class Planner implements PlannerDoor {
       if (question.mode === 'plan') return this.#explainer.explain(plan, execution, startedMs, { question, run: null });
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const { behindOthers } = request;
-      const scheduler = behindOthers === undefined ? this.#scheduler : { yield: behindOthers };
-      const result = await this.#run(scheduler, {
-        plan,
-        kernels: cached.kernels,
-        execution,
-        signal: longWork?.signal(request.signal) ?? request.signal,
-        isLong: isSlow,
-        startedMs,
-        taker: takerOf(question, cached, request),
-      });
+      const { behindOthers: isBehind = false } = request;
+      const scheduler = isBehind ? this.#behind : this.#scheduler;
+      const result = await this.#run(
+        { scheduler, isBehind },
+        {
+          plan,
+          kernels: cached.kernels,
+          execution,
+          signal: longWork?.signal(request.signal) ?? request.signal,
+          isLong: isSlow,
+          startedMs,
+          taker: takerOf(question, cached, request),
+        },
+      );
       const provenance = plan.withProvenance
         ? await provenanceOf(plan, result.batches, execution, { clock: this.#clock, scheduler })
         : null;
@@ -377,11 +389,10 @@ export class Planner implements PlannerDoor {
     }
   }
 
-  async #run(scheduler: Scheduler, request: RunRequest): Promise<Result> {
+  async #run({ scheduler, isBehind }: RunOrder, request: RunRequest): Promise<Result> {
     const clock = this.#clock;
     const { resultRowsMax } = this.#limits;
     const { longWork } = request.execution;
-    const isBehind = scheduler !== this.#scheduler;
     const timeoutMs = isBehind ? Number.POSITIVE_INFINITY : this.#limits.timeoutMs;
     const slice = isBehind ? sliceBehindMs : sliceMs;
     try {

@@ -9,9 +9,9 @@ import { Table, tableFromIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import type { Session } from 'neo4j-driver';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
-import { covers } from '../../src/governance/caller.ts';
+import { absentDoor, covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { request } from './columnar/columnar-client.ts';
@@ -542,6 +542,20 @@ describe.each(built.filter((door) => drivers[door]?.write))('written through %s'
       });
     }
   });
+});
+
+test.each(built)('whoever asks through %s goes before work that nobody waits for', async (door) => {
+  await drivers['http']!.write!(world, 'Asked', 'k1', 'acme/eu');
+  const { gate, planner } = world.service;
+  const [invoked, queried] = [vi.spyOn(gate, 'invoke'), vi.spyOn(planner, 'query')];
+  try {
+    for (const read of Object.values(drivers[door]!.reads)) await read(world, 'Asked', 'k1', 'acme/eu', 'note');
+    expect(invoked.mock.calls.length).toBeGreaterThan(0);
+    expect(invoked.mock.calls.filter(([caller]) => caller.door === absentDoor)).toEqual([]);
+    expect(queried.mock.calls.filter(([, { behindOthers }]) => behindOthers === true)).toEqual([]);
+  } finally {
+    for (const spy of [invoked, queried]) spy.mockRestore();
+  }
 });
 
 /** Where a reader stands to a row that `acme/eu` wrote on the branch `written`, and whether that shows it to its owner. */

@@ -1,6 +1,6 @@
 /** Jobs over the whole stack: made, run, paused, cancelled, by the grants that their owner has now. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Caller, tenantlessCaller } from '../../src/governance/caller.ts';
+import { absentDoor, type Caller, tenantlessCaller } from '../../src/governance/caller.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { StoreWorld } from '../doors/http/store-world.ts';
 
@@ -168,6 +168,29 @@ describe('a job', () => {
     await must('POST', '/tenants/acme/reactivate', {}, platform.as);
     await must('POST', `/jobs/${job['job_id'] as string}/resume`, {}, ann.as);
     expect(await must('POST', `/jobs/${job['job_id'] as string}/run`, {}, ann.as)).toMatchObject({ state: 'done', run_count: 3 });
+  });
+
+  test.each([
+    ['a question', () => count],
+    ['rules', (rule: string) => ({ rules: [rule] })],
+    ['a function', () => ({ function: 'GRAPH_PAGERANK', arguments: ['Login'] })],
+    ['retention', () => null],
+  ])('goes behind whoever asks: %s', async (_, runOf) => {
+    const rule = await must('POST', '/rules', { name: 'fails', object_type: 'Login', condition_sql: 'fails > 3' });
+    await must('POST', '/ingest?object_type=Login', [{ id: 'a', fails: 9 }]);
+    const run = runOf(rule['id'] as string);
+    if (run === null) await must('PUT', '/types/Login/retention', { days: 9_999, by: 'system_from', action: 'delete' });
+    else await must('POST', '/jobs', { name: 'behind', run, run_now: false });
+    const [job] = (await must('GET', '/jobs'))['jobs'] as { job_id: string }[];
+    const { gate, planner } = world.service;
+    const [invoked, queried] = [vi.spyOn(gate, 'invoke'), vi.spyOn(planner, 'query')];
+    expect(await must('POST', `/jobs/${job!.job_id}/run`)).toMatchObject({ state: 'done' });
+    const doors = invoked.mock.calls.map(([caller]) => caller.door);
+    // The request that asks for the run, and its work.
+    expect(doors.filter((door) => door !== absentDoor)).toEqual(['http']);
+    expect(doors.length).toBeGreaterThan(1);
+    expect(queried.mock.calls.length).toBeGreaterThan(0);
+    expect(queried.mock.calls.every(([, { behindOthers }]) => behindOthers === true)).toBe(true);
   });
 
   test('is cancelled while it runs, and by its time limit', async () => {

@@ -124,7 +124,7 @@ class Output {
     this.#held = first === null ? null : this.#hold(first);
   }
 
-  /** Whether an answer is: the call of a tool is not made again before its output is named. */
+  /** True of answers alone: a tool is not called again before its output is named. */
   get isOvertaken(): boolean {
     return this.#isAnswer && this.#overtaken();
   }

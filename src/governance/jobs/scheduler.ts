@@ -137,7 +137,7 @@ export class JobScheduler {
   /** The last run of a path that judges rules: they do so one after the other, so that each sees the alerts of those before it. */
   readonly #judging = new Map<string | null, Promise<unknown>>();
   #epoch: number | null = null;
-  /** Due jobs that the last look found and that are not begun, the longest due first: what is due since waits behind them. */
+  /** Jobs that the last look found to be due and that have not begun, the longest due first. Those that are due since wait behind them. */
   #due: Due[] = [];
   /** The last look, where it found nothing that is due. */
   #seen: { readonly epoch: number; readonly next: bigint | null } | null = null;

@@ -127,7 +127,7 @@ export interface Work {
   /** Nanoseconds as decimal text; null where it never began, and before its end. */
   readonly started: string | null;
   readonly finished: string | null;
-  /** Present for a statement that writes, until it has ended. */
+  /** Work of a statement that writes has it until it has ended. */
   readonly statement?: WorkStatement;
 }
 
