@@ -26,7 +26,13 @@ export class NameIndex {
     readonly weight: number;
     readonly small: number;
   }[] = [];
+  /** By key, places of words that have it. */
   readonly #byKey = new TextMap<number[]>();
+  /** By name, zero but while names are looked for: how many of the words asked about may match one of its, and which of its. */
+  #shared = new Uint8Array(0);
+  #words = new Int32Array(0);
+  /** The last word asked about that did. */
+  #last = new Uint8Array(0);
   #bytes = 0;
 
   /** About as many as it holds on to. */
@@ -44,10 +50,16 @@ export class NameIndex {
     const number =
       this.#names.push({ owner, name, features, weight: weightOf(features.words), small: weightOfSmall(features.words) }) - 1;
     this.#bytes += 200 + 2 * name.length + 240 * features.words.length;
-    for (const key of new Set([...features.words.flatMap(keysOf), ...joinsOf(features.words).flatMap(joinKeysOf)])) {
-      const numbers = this.#byKey.get(key);
-      if (numbers === undefined) this.#byKey.set(key, [number]);
-      else numbers.push(number);
+    features.words.forEach((word, i) => this.#post(keysOf(word), placeOf(number, i)));
+    for (const join of joinsOf(features.words)) this.#post(joinKeysOf(join), placeOf(number, joinedWord));
+  }
+
+  #post(keys: readonly string[], place: number): void {
+    for (const key of new Set(keys)) {
+      const places = this.#byKey.get(key);
+      if (places === undefined) this.#byKey.set(key, [place]);
+      else if (places.at(-1) !== place) places.push(place);
+      else continue;
       this.#bytes += 24;
     }
   }
@@ -55,41 +67,14 @@ export class NameIndex {
   /** Finds every name that scores at least `threshold`, the owner's best one each. `look` counts the names as they are compared. */
   *find(name: string, threshold: number, look: (count: number) => void): Steps<NameHit[]> {
     const asked = featuresOf(name);
-    const weight = weightOf(asked.words);
-    const small = weightOfSmall(asked.words);
-    // By name: how many of the words may match one of its, the last of them that did, and whether words that are joined may.
-    const shared = new Uint8Array(this.size);
-    const last = new Uint8Array(this.size);
-    const isJoined = new Uint8Array(this.size);
-    const found: number[] = [];
-    let asking = 0;
-    const share = (keys: readonly string[], joins: boolean): void => {
-      asking++;
-      for (const key of keys) {
-        for (const number of this.#byKey.get(key) ?? []) {
-          if (last[number] === asking) continue;
-          last[number] = asking;
-          if (joins) isJoined[number] = 1;
-          if (shared[number]!++ === 0) found.push(number);
-        }
-      }
-    };
-    for (const word of asked.words) share(keysOf(word), false);
-    for (const join of joinsOf(asked.words)) share(joinKeysOf(join), true);
     const best = new Map<number, NameHit>();
     let compared = 0;
-    yield;
-    for (const number of found) {
-      const { owner, name: known, features, weight: other, small: otherSmall } = this.#names[number]!;
-      const most = shared[number]! + small + otherSmall;
-      // Words that become one weigh less than they do alone: that one is compared whatever it shares.
-      const isOpen = isJoined[number] === 1 || features.words.length > asked.words.length;
-      if (!isOpen && most < threshold * (weight + other - most)) continue;
-      if (isOpen && most < threshold * Math.max(1, Math.min(weight, other))) continue;
+    for (const number of this.#mayReach(asked, threshold)) {
       if (++compared % comparedAtOnce === 0) {
         look(comparedAtOnce);
         yield;
       }
+      const { owner, name: known, features } = this.#names[number]!;
       const match = matchNames(asked, features);
       if (match.score < threshold - 1e-9) continue;
       const before = best.get(owner);
@@ -98,6 +83,62 @@ export class NameIndex {
     look(compared % comparedAtOnce);
     return [...best.values()];
   }
+
+  /** Numbers of the names whose words share enough keys. */
+  #mayReach(asked: NameFeatures, threshold: number): readonly number[] {
+    if (this.#shared.length < this.size) {
+      this.#shared = new Uint8Array(this.size);
+      this.#words = new Int32Array(this.size);
+      this.#last = new Uint8Array(this.size);
+    }
+    const [shared, words, last] = [this.#shared, this.#words, this.#last];
+    const found: number[] = [];
+    let asking = 0;
+    const share = (keys: readonly string[], joins: number): void => {
+      asking++;
+      for (const key of keys) {
+        for (const place of this.#byKey.get(key) ?? []) {
+          const number = place >>> wordBits;
+          words[number]! |= joins | (1 << (place & (wordsOfName - 1)));
+          if (last[number] === asking) continue;
+          last[number] = asking;
+          if (shared[number]!++ === 0) found.push(number);
+        }
+      }
+    };
+    for (const word of asked.words) share(keysOf(word), 0);
+    for (const join of joinsOf(asked.words)) share(joinKeysOf(join), 1 << joinedAsked);
+    const weight = weightOf(asked.words);
+    const small = weightOfSmall(asked.words);
+    const reaching = found.filter((number) => {
+      const { features, weight: other, small: otherSmall } = this.#names[number]!;
+      const isJoined = (words[number]! & joinedWords) !== 0;
+      // Each word matches one of the other name.
+      const most = (isJoined ? shared[number]! : Math.min(shared[number]!, bitCount(words[number]!))) + small + otherSmall;
+      // Words that become one weigh less than they do alone: that one is compared whatever it shares.
+      const isOpen = isJoined || features.words.length > asked.words.length;
+      return most >= threshold * (isOpen ? Math.max(1, Math.min(weight, other)) : weight + other - most);
+    });
+    for (const number of found) shared[number] = words[number] = last[number] = 0;
+    return reaching;
+  }
+}
+
+/** A place is the number of a name with that of its word; what words make together is one more. */
+const wordBits = 5;
+const wordsOfName = 1 << wordBits;
+const joinedWord = 24;
+const joinedAsked = 25;
+const joinedWords = (1 << joinedWord) | (1 << joinedAsked);
+
+function placeOf(name: number, word: number): number {
+  return (name << wordBits) | word;
+}
+
+function bitCount(bits: number): number {
+  let count = 0;
+  for (let rest = bits; rest !== 0; rest &= rest - 1) count++;
+  return count;
 }
 
 function weightOf(words: readonly NameWord[]): number {
