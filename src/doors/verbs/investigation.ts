@@ -1,6 +1,8 @@
 /** Tools that bring several functions together on one snapshot: an entity, a case, a domain, what threatens. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
-import { type RoleName, type RoleType, rolePlayers, roles } from '../../planner/functions/domain/roles.ts';
+import { ServiceError } from '../../errors.ts';
+import { compareText } from '../../log/values/value.ts';
+import { type RoleName, type RoleType, rolePlayers, roles, unplayed } from '../../planner/functions/domain/roles.ts';
 import type { Literal } from '../../planner/statement.ts';
 import { alertTypeIn } from '../../planner/standing/rules/alerts.ts';
 import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
@@ -26,6 +28,13 @@ function players({ snapshot }: VerbSession, role: RoleName): readonly RoleType[]
     snapshot.catalog.types().filter(({ name }) => snapshot.offers(name)),
     role,
   );
+}
+
+/** The same; REL_UNKNOWN_TYPE where there are none. */
+function playersOf(session: VerbSession, role: RoleName): readonly RoleType[] {
+  const found = players(session, role);
+  if (found.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayed(role));
+  return found;
 }
 
 export const investigateEntity = verb({
@@ -101,7 +110,7 @@ export const getCaseSummary = verb({
   run: async (session, { case_id: id, limit: most }) => {
     const cases: Shown[] = [];
     const notes: Shown[] = [];
-    for (const { type } of players(session, 'case'))
+    for (const { type } of playersOf(session, 'case'))
       cases.push(...(await rowsFor(session, `SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id])));
     for (const { type, columns } of players(session, 'case_note')) {
       const sql = `SELECT * FROM ${quote(type)} WHERE ${quote(columns.get('case_id')!)} = $1 ORDER BY system_from LIMIT ${most}`;
@@ -199,11 +208,15 @@ export const findInSocialCorpus = verb({
   example: { query: 'words' },
   run: async (session, { query, limit: most }) => {
     const posts: { type: string; row: Shown }[] = [];
-    for (const { type, columns } of players(session, 'post')) {
-      const sql = `SELECT * FROM ${quote(type)} WHERE MATCH(${quote(columns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${most}`;
+    for (const { type, columns } of playersOf(session, 'post')) {
+      const sql = `SELECT *, _score FROM ${quote(type)} WHERE MATCH(${quote(columns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${most}`;
       for (const row of await rowsFor(session, sql, [query])) posts.push({ type, row });
     }
+    posts.sort(
+      (a, b) => Number(b.row['_score']) - Number(a.row['_score']) || compareText(String(a.row['_pk']), String(b.row['_pk'])),
+    );
+    posts.splice(most);
     session.note({ result: { posts: posts.length } });
-    return { posts: posts.slice(0, most) };
+    return { posts };
   },
 });

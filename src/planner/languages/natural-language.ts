@@ -49,14 +49,17 @@ const forms: readonly Form[] = [
   },
   {
     intent: 'sanctions',
-    opens: (text) => /\bsanctions? screen\b|\bsanctioned\b/i.test(text) || isIn(text, /\bscreen\b/i, /\bsanctions?\b/i),
+    opens: (text) =>
+      /\bsanctions? screen\b|\bsanctioned\b|\bsanctions? lists?$/i.test(text) || isIn(text, /\bscreen\b/i, /\bsanctions?\b/i),
     names: (asked) =>
       behind(asked, /\bsanctions? screen (?:of |for )?/i) ??
-      (/ sanctioned$/i.test(asked.text) ? behind({ ...asked, text: asked.text.replace(/ sanctioned$/i, '') }, /\bis /i) : null),
+      (isSanctioned.test(asked.text) ? behind({ ...asked, text: asked.text.replace(isSanctioned, '') }, /\bis /i) : null),
     takes: { hops: false, asOf: false },
     statement: ([party]) => `SANCTIONS_SCREEN(${literal(party!)}, THRESHOLD => 0.85)`,
   },
 ];
+
+const isSanctioned = / (?:sanctioned|on (?:a|any|the) sanctions? lists?)$/i;
 
 /** `types`: names that the caller may use. Throws REL_UNPROCESSABLE for questions that can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {

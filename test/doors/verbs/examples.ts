@@ -13,6 +13,7 @@ const roles: Readonly<Record<string, object>> = {
   Case: { title: 'string', status: 'string', subjects: 'json' },
   Listing: { name: 'string', list: 'string' },
   Ownership: { owner: 'string', owned: 'string', pct: 'number' },
+  Post: { account: 'string', text: 'string' },
   Sighting: { subject: 'string', lat: 'number', lon: 'number' },
   Transfer: { from: 'string', to: 'string', amount: 'number', at: 'timestamp' },
 };

@@ -115,6 +115,19 @@ describe('flat routes', () => {
     }
   });
 
+  test('a tool whose role no type plays names the role', async () => {
+    const empty = await StoreWorld.open();
+    for (const [name, given, role] of [
+      ['get_case_summary', { case_id: 'case-1' }, 'case'],
+      ['find_in_social_corpus', { query: 'storm' }, 'post'],
+    ] as const) {
+      const { status, json } = await empty.call('POST', '/mcp/tools/call', { name, arguments: { purpose: 'test', ...given } });
+      expect([name, status, (json as Json)['content'][1].json.code]).toEqual([name, 404, 'REL_UNKNOWN_TYPE']);
+      expect((json as Json)['content'][1].json.detail).toContain(`no type plays the role ${role}`);
+    }
+    await empty.close();
+  });
+
   test('a case has its notes, a domain its types, and posts are found by their words', async () => {
     for (const [type, row] of [
       ['Listing', { id: 'l2', name: 'Ludmila Quigley', list: 'two' }],
@@ -135,9 +148,25 @@ describe('flat routes', () => {
       ['case', 'Case'],
       ['case_note', 'CaseNote'],
     ]);
-    expect((await told('find_in_social_corpus', { query: 'storm' }))['posts'].map(({ row }: Json) => row._pk)).toEqual([
-      'post-1',
+    await world.call('POST', '/types', {
+      name: 'Bulletin',
+      properties: { id: 'string', account: 'string', text: 'string' },
+      primary_key: 'id',
+      role: 'post',
+    });
+    await world.call('POST', '/ingest?object_type=Bulletin', [
+      {
+        id: 'b1',
+        account: 'a2',
+        text: 'a day like any other, though some old men at the pier said that a storm may come to the harbour',
+      },
     ]);
+    // Of all types the best first.
+    const posts = async (limit: number) => (await told('find_in_social_corpus', { query: 'storm', limit }))['posts'];
+    const found = (await posts(10)).map(({ row }: Json) => row);
+    expect(found.map((row: Json) => row._pk).sort()).toEqual(['b1', 'post-1']);
+    expect(found[0]._score).toBeGreaterThanOrEqual(found[1]._score);
+    expect((await posts(1)).map(({ row }: Json) => row._pk)).toEqual([found[0]._pk]);
     const investigated = await told('investigate_entity', { entity_id: 'l2' });
     expect([investigated['cluster'].length, investigated['entities'][0].type, investigated['listed'][0].nodeId]).toEqual([
       1,

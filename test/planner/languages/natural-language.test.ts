@@ -83,4 +83,5 @@ test.each([
   ['who owns Acme Ltd, please?', "BENEFICIAL_OWNERSHIP_CHAIN('Acme Ltd', MAX_DEPTH => 5)"],
   ['ownership chain of Acme within 3 levels', "BENEFICIAL_OWNERSHIP_CHAIN('Acme', MAX_DEPTH => 3)"],
   ['is Ivan Ivanov sanctioned, please', "SANCTIONS_SCREEN('Ivan Ivanov', THRESHOLD => 0.85)"],
+  ['Is Ivan Ivanov on any sanctions list?', "SANCTIONS_SCREEN('Ivan Ivanov', THRESHOLD => 0.85)"],
 ])('%s', (question, sql) => expect(sqlOf(question)).toBe(sql));

@@ -123,9 +123,12 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
       : undefined
     : uses.find((use) => !use.optional && !isPlayed(use));
   if (missing === undefined) return;
-  const { defaultType } = roles[missing.role];
-  const what = `no type plays the role ${missing.role}`;
-  throw errorAt('REL_UNKNOWN_TYPE', `${what}: declare it of a type, or register ${defaultType}`, words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', unplayed(missing.role), words.placeOf('SOURCE'));
+}
+
+/** The detail of REL_UNKNOWN_TYPE about a role. */
+export function unplayed(name: RoleName): string {
+  return `no type plays the role ${name}: declare it of a type, or register ${roles[name].defaultType}`;
 }
 
 /** Roles that one of these types plays. */
