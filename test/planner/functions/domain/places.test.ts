@@ -101,6 +101,56 @@ test('a fence holds rows of every role with coordinates, nearest first', async (
   });
 });
 
+test('what is kept of places is asked again as rows come, go and begin or end to be true, by the second', async () => {
+  const own = await TestStore.open('2024-03-02');
+  await own.register('Sighting', { id: 'string', subject: 'string', lat: 'number', lon: 'number' }, 'id');
+  const seen = (id: string, times: Readonly<Record<string, string>> = {}) => ({
+    id,
+    subject: id,
+    lat: 51.5,
+    lon: -0.1,
+    ...times,
+  });
+  await own.put('Sighting', [
+    seen('always'),
+    seen('later', { valid_from: '2024-03-02T00:01:40Z' }),
+    seen('gone', { valid_to: '2024-03-02T00:04:00Z' }),
+  ]);
+  const fenced = async (when: string): Promise<string> => {
+    own.clock.set(`2024-03-02T00:${when}Z`);
+    const rows = await own.rows('GEOFENCE(51.5, -0.1, 1)');
+    return rows.map(({ nodeId }) => nodeId).join(' ');
+  };
+  for (const [when, expected] of [
+    ['00:10', 'always gone'],
+    // Nothing turns within a minute.
+    ['00:11', 'always gone'],
+    ['00:12', 'always gone'],
+    // Within the next one something does.
+    ['01:20', 'always gone'],
+    ['01:39', 'always gone'],
+    ['01:40', 'always gone later'],
+    ['01:41', 'always gone later'],
+    ['03:59', 'always gone later'],
+    ['04:00', 'always later'],
+    ['09:00', 'always later'],
+  ] as const) {
+    expect([when, await fenced(when)]).toEqual([when, expected]);
+  }
+  await own.put('Sighting', [seen('new')]);
+  expect(await fenced('09:01')).toBe('always later new');
+  await own.put('Sighting', [{ ...seen('new'), lat: 0 }]);
+  expect(await fenced('09:02')).toBe('always later');
+  // Another instant on one axis is none that was kept.
+  expect((await own.rows("GEOFENCE(51.5, -0.1, 1) AS OF '2024-03-02T00:03:00Z'")).map(({ nodeId }) => nodeId)).toEqual([
+    'always',
+    'gone',
+    'later',
+  ]);
+  expect(await fenced('09:03')).toBe('always later');
+  await own.close();
+});
+
 test('a trace has legs; a car that is too fast was not one car', async () => {
   const columns = ['leg', 'nodeId', 'seconds', 'implausible'];
   const legs = await cells("ANPR_TRACE('ab12 CDE')", ...columns);
