@@ -8,13 +8,14 @@ import type { SettledCells } from '../../projections/access-paths.ts';
 import type { RowCondition } from './grant.ts';
 
 const bytesKept = 64 * 1024 * 1024;
+/** A size: for a number of them the cache would take its room at once. */
 const conditionsKept = 4096;
 /** Maximum number of segments ever met; the number of a condition is counted above it. */
 const stretches = 2 ** 28;
 
 export class RowBits {
   readonly #bits: LRUCache<number, Int32Array>;
-  readonly #numbers = new LRUCache<string, number>({ max: conditionsKept });
+  readonly #numbers = new LRUCache<string, number>({ maxSize: conditionsKept, sizeCalculation: () => 1 });
   readonly #conditions = new WeakMap<RowCondition, number>();
   readonly #stretches = new WeakMap<object, number>();
   #conditionsMet = 0;

@@ -10,6 +10,7 @@ import { Place, type WaitingLine } from '../waiting-line.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 /** Each remembers a few keys. */
+/** A size: for a number of them the cache would take its room at once. */
 const endedMax = 1_024;
 
 export interface TransactionsBounds extends TransactionBounds {
@@ -33,7 +34,7 @@ export class Transactions {
   readonly #parts: TransactionsDependencies;
   readonly #open = new Map<string | null, Set<OpenTransaction>>();
   /** By id, those that met others: their clients may name them when they begin again. */
-  readonly #ended = new LRUCache<string, OpenTransaction>({ max: endedMax });
+  readonly #ended = new LRUCache<string, OpenTransaction>({ maxSize: endedMax, sizeCalculation: () => 1 });
 
   constructor(parts: TransactionsDependencies) {
     this.#parts = parts;

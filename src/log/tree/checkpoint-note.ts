@@ -14,8 +14,8 @@ import { sha256 } from '../bytes/sha256.ts';
 
 const ED25519 = 0x01;
 const NOTE_BYTES_MAX = 65_536;
-const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
-const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+/** As JSON Web Keys: OpenSSL takes a millisecond to find out what a key in DER is. */
+const ed25519 = { kty: 'OKP', crv: 'Ed25519' };
 
 export interface NoteSigner {
   readonly publicKey: Uint8Array;
@@ -24,10 +24,10 @@ export interface NoteSigner {
 
 /** Ed25519 (RFC 8032) from its 32-byte seed. */
 export function noteSigner(seed: Uint8Array): NoteSigner {
-  const key = crypto.createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' });
-  const spki = crypto.createPublicKey(key).export({ format: 'der', type: 'spki' });
+  // The public half follows from the seed: what a key says of it is not read.
+  const key = crypto.createPrivateKey({ key: { ...ed25519, d: base64url(seed), x: '' }, format: 'jwk' });
   return {
-    publicKey: new Uint8Array(spki.subarray(spkiPrefix.length)),
+    publicKey: new Uint8Array(Buffer.from(key.export({ format: 'jwk' }).x!, 'base64url')),
     sign: (message) => crypto.sign(null, message, key),
   };
 }
@@ -77,6 +77,8 @@ export function verifySignature(publicKey: Uint8Array, message: Uint8Array, sign
   return signature.length === 64 && crypto.verify(null, message, verifierOf(publicKey), signature);
 }
 
+const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url');
+
 const verifiers = new Map<string, crypto.KeyObject>();
 
 /** A log has few keys and many seals; importing a key costs as much as a verification. */
@@ -84,7 +86,7 @@ function verifierOf(publicKey: Uint8Array): crypto.KeyObject {
   const name = Buffer.from(publicKey).toString('latin1');
   let key = verifiers.get(name);
   if (!key) {
-    key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
+    key = crypto.createPublicKey({ key: { ...ed25519, x: base64url(publicKey) }, format: 'jwk' });
     if (verifiers.size >= 64) verifiers.clear();
     verifiers.set(name, key);
   }

@@ -71,8 +71,11 @@ function namesIn(given: readonly unknown[] = []): readonly string[] {
   });
 }
 
-/** Texts that stand in keys as numbers. No number is used twice, so an evicted one never means another text. */
-const textsKept = { max: 4_096, maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => text.length + 1 };
+/**
+ * Texts that stand in keys as numbers. No number is used twice, so an evicted one never means another text. No more than 4,096: by
+ * their size, since for a number of them the cache would take its room at once.
+ */
+const textsKept = { maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => Math.max(text.length, 2_048) };
 
 export class PlanNames {
   readonly #lookups: (path: string | null, name: string) => LookupTable | undefined;
