@@ -363,9 +363,14 @@ export function hear(one: Prepared, route: string, request: Asked, admin: boolea
 export const tokenOf = (one: Prepared, { as }: Asked): string => (as === undefined ? one.world.token : one[as]);
 
 /** Codes of all access records, null for what was allowed, by correlation id. */
-export async function recordsOf(world: StoreWorld): Promise<Map<string, (string | null)[]>> {
-  const found = new Map<string, (string | null)[]>();
-  for await (const { body } of world.service.log.read(0)) {
+export async function recordsOf(world: StoreWorld): Promise<ReadonlyMap<string, (string | null)[]>> {
+  let known = recordsRead.get(world);
+  if (known === undefined) recordsRead.set(world, (known = { nextLeaf: 0, found: new Map() }));
+  const { found } = known;
+  for await (const { body, leaf } of world.service.log.read(known.nextLeaf)) {
+    // Another look may have passed this one meanwhile.
+    if (leaf < known.nextLeaf) continue;
+    known.nextLeaf = leaf + 1;
     if (body.kind !== 'access') continue;
     for (const { correlationId, code, action, objectType } of body.records) {
       // A call of a tool is told beside what it did.
@@ -375,6 +380,9 @@ export async function recordsOf(world: StoreWorld): Promise<Map<string, (string 
   }
   return found;
 }
+
+/** What has been read of each log: looks go on from there. */
+const recordsRead = new WeakMap<StoreWorld, { nextLeaf: number; readonly found: Map<string, (string | null)[]> }>();
 
 /** Work of the world's own token that lasts until it is cancelled. */
 function endless({ service }: StoreWorld): string {

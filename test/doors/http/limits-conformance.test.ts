@@ -397,11 +397,16 @@ describe('Rate limits: SERVICE_RATE_LIMIT_RPS, SERVICE_READ_RATE_LIMIT_RPS, SERV
   const laterRoutes = ['POST /mcp/tools/call', 'GET /cluster/nodes', 'GET /rules'];
 
   test('every route has a bucket, and its 429 the four headers, whether or not the caller is known', async () => {
-    const world = await opened({
-      SERVICE_READ_RATE_LIMIT_RPS: '2',
-      SERVICE_RATE_LIMIT_RPS: '3',
-      SERVICE_MEMORY_RATE_LIMIT_RPS: '4',
-    });
+    // Its time stands still: a bucket that fills again meanwhile would let through a stream, which never ends.
+    const began = systemClock.monotonicMs();
+    const world = await opened(
+      {
+        SERVICE_READ_RATE_LIMIT_RPS: '2',
+        SERVICE_RATE_LIMIT_RPS: '3',
+        SERVICE_MEMORY_RATE_LIMIT_RPS: '4',
+      },
+      { clock: { ...systemClock, monotonicMs: () => began } },
+    );
     const described = await untilAnswered(world);
     const limits = new Map<string, string>();
     for (const route of [...described, ...laterRoutes]) {
