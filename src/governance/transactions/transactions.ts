@@ -9,8 +9,7 @@ import { isShownTo } from '../jobs/job-runner.ts';
 import { Place, type WaitingLine } from '../waiting-line.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
-/** Each remembers a few keys. */
-/** A size: for a number of them the cache would take its room at once. */
+/** Each remembers a few keys. A size: for a number of them the cache would take its room at once. */
 const endedMax = 1_024;
 
 export interface TransactionsBounds extends TransactionBounds {
