@@ -5,7 +5,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'binding: a query without a row is what its expression makes of NULLs',
     file: 'src/planner/passes/decorrelate.ts',
-    find: "apply.type === 'single' ? withoutRowNull(lifted) : lifted",
+    find: "apply.type === 'single' || apply.type === 'left' ? withoutRowNull(lifted) : lifted",
     replace: 'lifted',
     killedBy: ['test/planner/queries.test.ts', 'test/planner/sql-wide-differential.test.ts'],
   },
