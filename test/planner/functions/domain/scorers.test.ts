@@ -72,6 +72,24 @@ test('coordination is that of every pair of posts', () => {
   }
 });
 
+test('hundreds of accounts that share one thing are one group, however many pairs they are', async () => {
+  const crowd = await TestStore.open('2024-03-02');
+  await crowd.register('Post', { id: 'string', account: 'string', text: 'string', at: 'timestamp', object: 'string' }, 'id');
+  // Their pairs are more than a call can have arguments.
+  const accounts = 520;
+  const name = (i: number): string => `a${String(i).padStart(3, '0')}`;
+  const posts = Array.from({ length: accounts }, (_, i) => ({ account: name(i), text: 'look', at: '2024-03-01', object: 'o' }));
+  await crowd.put(
+    'Post',
+    posts.map((each, i) => ({ id: `p${i}`, ...each })),
+  );
+  const rows = await crowd.rows('COORDINATED_AMPLIFICATION(MIN_PARTICIPATION => 1)');
+  expect(rows.map(({ nodeId, group, size }) => [nodeId, group, size])).toEqual(
+    posts.map(({ account }) => [account, name(0), BigInt(accounts)]),
+  );
+  await crowd.close();
+});
+
 let store: TestStore;
 const bots = Array.from({ length: 8 }, (_, i) => `bot${i}`);
 const lookalikes = [...Array.from({ length: 4 }, (_, i) => `fan${i}`), ...Array.from({ length: 4 }, (_, i) => `desk${i}`)];
