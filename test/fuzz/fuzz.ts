@@ -5,10 +5,10 @@
  * or the runner sees nothing.
  */
 import { readdirSync } from 'node:fs';
-import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ServiceError } from '../../src/errors.ts';
+import { running } from '../runner/running.ts';
 import { Dice, mutated } from './mutate.ts';
 
 /** One file of `targets/`: bytes that mean something to it, and what must hold for any bytes. */
@@ -35,8 +35,6 @@ export interface FuzzReport {
 /** Of CPU time, for one input of the command. */
 const inputMsMax = 100;
 const targetsFolder = new URL('targets/', import.meta.url);
-/** This file as it runs: tests run it compiled. */
-const running = { module: import.meta.url };
 
 /** Input i depends on the seed and i alone, so any one can be run by itself. */
 export function fuzz(target: FuzzTarget, inputs: number, seed: number, first = 0, msMax = Infinity): FuzzReport {
@@ -57,8 +55,7 @@ export function fuzz(target: FuzzTarget, inputs: number, seed: number, first = 0
 }
 
 export async function loadTarget(name: string): Promise<FuzzTarget> {
-  const { module } = running;
-  return (await import(new URL(`targets/${name}${extname(module)}`, module).href)) as FuzzTarget;
+  return (await import(running(`test/fuzz/targets/${name}`).href)) as FuzzTarget;
 }
 
 /** Every target but the broken one. */

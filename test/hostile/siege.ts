@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { send } from '../doors/http/door-world.ts';
+import { loading, running } from '../runner/running.ts';
 import type { Bomb, Sizes } from './bombs.ts';
 import type { Polled } from './poller.ts';
 import type { Measured, Order } from './server.ts';
@@ -54,12 +55,12 @@ export async function besiege(
   flags: readonly string[] = [],
 ): Promise<Siege> {
   const server = started(
-    './server.ts',
+    'server',
     [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, SERVICE_FLIGHT_ENABLE: 'true', ...settings })],
     [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32', ...flags],
   );
   const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;
-  const poller = started('./poller.ts', [String(port), String(pollEveryMs), String(server.pid)]);
+  const poller = started('poller', [String(port), String(pollEveryMs), String(server.pid)]);
   await reply(poller);
   const measured = async (order: Order): Promise<Measured> => {
     server.send(order);
@@ -90,9 +91,8 @@ export async function besiege(
 }
 
 function started(file: string, parameters: readonly string[], flags: readonly string[] = []): ChildProcess {
-  const execArgv = ['--import', 'tsx', '--expose-gc', ...flags];
-  return fork(fileURLToPath(new URL(file, import.meta.url)), parameters, {
-    execArgv,
+  return fork(fileURLToPath(running(`test/hostile/${file}`)), parameters, {
+    execArgv: [...loading, '--expose-gc', ...flags],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
 }

@@ -3,12 +3,9 @@
  * error that names what it needs, through every entrance that takes SQL.
  */
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { StoreWorld } from './store-world.ts';
-
-const root = join(import.meta.dirname, '../../..');
+import { loading, running } from '../../runner/running.ts';
 
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
@@ -56,12 +53,12 @@ test('annals query says what each needs', async () => {
   const { door, token } = world;
   const asked = Object.values(constructs).map(([sql]) => sql!);
   // The sources as they are, not what was built last; one process for all.
-  const entry = `const { main } = await import(${JSON.stringify(pathToFileURL(join(root, 'src/main.ts')).href)});
+  const entry = `const { main } = await import(${JSON.stringify(running('src/main').href)});
     for (const sql of ${JSON.stringify(asked)}) {
       await main(['query', sql]);
       console.error('ended with ' + process.exitCode);
     }`;
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', entry], {
+  const child = spawn(process.execPath, [...loading, '--input-type=module', '-e', entry], {
     env: { PATH: process.env['PATH'], ANNALS_URL: door.dataUrl, ANNALS_TOKEN: token },
   });
   let said = '';

@@ -1,6 +1,4 @@
 /** The tool protocol: its flat routes as the specification has them, and JSON-RPC as clients of today speak it. */
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -8,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tools } from '../../../src/doors/mcp/tools.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { filled, known } from './examples.ts';
+import { loading, running } from '../../runner/running.ts';
 
 let world: StoreWorld;
 beforeAll(async () => {
@@ -506,11 +505,10 @@ describe('JSON-RPC', () => {
 
   test('over standard input and output, by `annals mcp`', async () => {
     const url = `http://127.0.0.1:${world.door.port}`;
-    const main = join(import.meta.dirname, '../../../src/main.ts');
-    const script = `import(${JSON.stringify(pathToFileURL(main).href)}).then(({ main }) => main(['mcp', '--url', '${url}', '--purpose', 'test']))`;
+    const script = `import(${JSON.stringify(running('src/main').href)}).then(({ main }) => main(['mcp', '--url', '${url}', '--purpose', 'test']))`;
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: ['--import', 'tsx', '--eval', script],
+      args: [...loading, '--eval', script],
       env: { ...(process.env as Record<string, string>), ANNALS_TOKEN: world.token },
     });
     const client = new Client({ name: 'test', version: '1' });

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Disk } from '../../../src/log/disk/disk.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { nodeDisk } from '../../../src/log/disk/node-disk.ts';
+import { loading, running } from '../../runner/running.ts';
 
 const made: string[] = [];
 afterEach(() => {
@@ -131,11 +132,11 @@ describe('the node disk alone', () => {
 
   it('names the process that holds the lock, and takes the lock of one that was killed', async () => {
     const home = temporary();
-    const script = `import { nodeDisk } from ${JSON.stringify(join(import.meta.dirname, '../../../src/log/disk/node-disk.ts'))};
+    const script = `import { nodeDisk } from ${JSON.stringify(running('src/log/disk/node-disk').href)};
       await nodeDisk.lock(${JSON.stringify(`${home}/lock`)});
       console.log('locked');
       setInterval(() => {}, 1000);`;
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    const child = spawn(process.execPath, [...loading, '--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await new Promise((resolve) => child.stdout.once('data', resolve));
