@@ -352,6 +352,25 @@ describe('who asks', () => {
     expect(fields.map(({ tableID, columnID }) => [tableID, columnID])).toEqual([numberOf('maker'), numberOf('id'), [0, 0]]);
   });
 
+  test('what a policy closes is told as closed from the next question on, and as open again', async () => {
+    await world.call('POST', '/types', { name: 'Sealed', properties: { x: 'string' } });
+    const told = (): Promise<(string | null)[][]> =>
+      rowsOf(`SELECT has_table_privilege('"Sealed"', 'select'), relacl::text, (SELECT count(*) FROM information_schema.table_privileges
+        WHERE table_name = 'Sealed') FROM pg_class WHERE relname = 'Sealed'`);
+    const open = await told();
+    expect(open).toEqual([['t', expect.stringContaining('arwd'), '4']]);
+    const all = await world.admin('PUT', '/admin/policies/all', { policy: 'permit(principal, action, resource);' });
+    expect(all.status).toBeLessThan(300);
+    const sealed = 'forbid(principal, action == Action::"read", resource is Sealed);';
+    const put = await world.admin('PUT', '/admin/policies/sealed', { policy: sealed });
+    expect([put.status, put.text]).toEqual([expect.any(Number), expect.not.stringContaining('REL_')]);
+    const closed = await told();
+    await world.admin('DELETE', '/admin/policies/sealed');
+    await world.admin('DELETE', '/admin/policies/all');
+    expect(closed).toEqual([['f', '{}', '0']]);
+    expect(await told()).toEqual(open);
+  });
+
   test('branches are databases, and what a branch knows is what its session is told', async () => {
     await world.call('POST', '/query', { sql: "BRANCH draft FROM 'main'" });
     expect(await rowsOf('SELECT datname FROM pg_database ORDER BY 1')).toEqual([['annals'], ['draft']]);
