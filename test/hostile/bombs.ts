@@ -110,6 +110,16 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
     },
     { name: '38 subqueries deep', sql: nested(38), ends: answered },
     { name: '41 subqueries deep', sql: nested(41), ends: refused },
+    {
+      name: 'a comparison of rows within another, sixty times',
+      sql: `SELECT ${'('.repeat(120)}a${', 1) < (b, 2))'.repeat(60)} FROM Big`,
+      ends: refused,
+    },
+    {
+      name: 'IS DISTINCT FROM within another, sixty times',
+      sql: `SELECT ${'('.repeat(60)}a${' IS DISTINCT FROM b)'.repeat(60)} FROM Big`,
+      ends: refused,
+    },
     { name: 'EXISTS, 39 around each other', sql: correlated(39), ends: [...answered, ...bounded] },
     { name: 'EXISTS, 41 around each other', sql: correlated(41), ends: refused },
     { name: 'values, 39 around each other', sql: valued(39), ends: [...answered, ...bounded] },

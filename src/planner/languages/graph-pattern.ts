@@ -81,6 +81,8 @@ export function readPattern(
 
 class PatternReader {
   readonly #cursor: TokenCursor;
+  /** Comparisons that share an operand with the one before them. */
+  #chainedSoFar = 0;
   #edges = 0;
   /** RETURN or WITH is read, and no aggregate within it. */
   #takesAggregates = false;
@@ -303,9 +305,16 @@ class PatternReader {
     const cursor = this.#cursor;
     let left = this.#tested();
     let chain: Term | null = null;
+    let chained = this.#chainedSoFar;
     for (let op = cursor.key(); isComparison(op); op = cursor.key()) {
       const { place } = cursor;
       cursor.next();
+      if (chain !== null) {
+        // It stands in both comparisons: with chains in chains, 2 to the power of their depth times.
+        if (this.#chainedSoFar > chained) throw cursor.error('a chain of comparisons within one: name it by WITH', left.place);
+        this.#chainedSoFar++;
+      }
+      chained = this.#chainedSoFar;
       const right = this.#tested();
       const compared: Term = { kind: 'compare', op, left, right, place };
       // a < b < c says both.

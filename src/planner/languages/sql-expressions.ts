@@ -256,6 +256,7 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
 function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Location): Expression {
   const isNullLiteral = cursor.token.kind === 'literal' && cursor.token.text === 'null';
   const right = readVectorDistance(cursor);
+  cursor.repeats = true;
   if (isRow(left) || isRow(right)) {
     const each = (a: Expression, b: Expression): Expression => distinctValues(a, b, negated, place);
     return distinctRows(cursor, { left, right, negated, place }, each);

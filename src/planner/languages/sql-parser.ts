@@ -23,6 +23,7 @@ import type {
 } from '../statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments, readExpression } from './sql-expressions.ts';
+import { repeatsTooMuch } from './repeated-parts.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
 import { patternQuery } from './pattern-query.ts';
@@ -37,7 +38,10 @@ export function parseStatement(text: string, dialect: Dialect = 'spec'): ParsedS
 /** For callers that have lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
+  const { place } = cursor;
   const statement = readStatement(cursor);
+  if (cursor.repeats && repeatsTooMuch(statement))
+    throw cursor.error('comparisons of rows, or IS DISTINCT FROM, are nested too deeply within each other', place);
   return { template: lexed.template, statement, parameters: lexed.parameters };
 }
 

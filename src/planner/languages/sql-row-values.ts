@@ -19,6 +19,7 @@ export function combinedRow(
   place: Location,
 ): Expression {
   const [a, b] = [itemsOf(cursor, left, right), itemsOf(cursor, right, left)];
+  cursor.repeats = true;
   if (op === '=' || op === '!=') {
     const pairs = a.map((item, i): Expression => ({ kind: 'binary', op, left: item, right: b[i]!, place }));
     return chain(op === '=' ? 'and' : 'or', pairs, place);

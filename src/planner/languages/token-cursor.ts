@@ -34,6 +34,8 @@ export class TokenCursor {
   #subqueries = 0;
   /** The one AS OF of the statement. */
   asOf: AsOf | null = null;
+  /** Some expression stands in several places of the tree. */
+  repeats = false;
   /** The statement is a write, in which RETURNING is no name. */
   writes = false;
   /** The meaning of SUM and MAX here: in RANK BY and COMPUTE they are functions of several values. */

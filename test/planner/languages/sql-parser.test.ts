@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
+import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
+import { parseLexed, parseStatement } from '../../../src/planner/languages/sql-parser.ts';
 import type { Select, Slot } from '../../../src/planner/statement.ts';
 import { condition, type OfKind, parsed, query, refused, select } from './parsing.ts';
 
@@ -339,6 +340,30 @@ describe('rule 9: also supported', () => {
       groupBy: [{ name: 'a' }],
       window: { type: 'session' },
     });
+  });
+
+  test('comparisons that say their operands several times do not nest without end', () => {
+    const within = (depth: number, compare: (inner: string) => string) => {
+      let inner = 'a';
+      for (let i = 0; i < depth; i++) inner = compare(inner);
+      return lexStatement(`SELECT ${inner} FROM T`);
+    };
+    for (const compare of [
+      (inner: string) => `(${inner} IS DISTINCT FROM b)`,
+      (inner: string) => `((${inner}, 1) < (b, 2))`,
+      (inner: string) => `((${inner}, 1) IN ((b, 1), (c, 2)))`,
+      (inner: string) => `((${inner}, 1) IS NOT DISTINCT FROM (b, 1))`,
+    ]) {
+      expect(parseLexed(within(4, compare), 'wide').statement.kind).toBe('query');
+      expect(() => parseLexed(within(60, compare), 'wide')).toThrow('nested too deeply within each other');
+    }
+  });
+
+  test('a chain of comparisons is in the middle of no other', () => {
+    const pattern = (term: string) => () => parseLexed(lexStatement(`MATCH (a:T) RETURN ${term} AS x`));
+    expect(pattern('1 < a.k + 1 <= a.m = 3').call(null).statement.kind).toBe('query');
+    expect(pattern('(1 < a.k < 2) = true').call(null).statement.kind).toBe('query');
+    expect(pattern('true = (1 < a.k < 2) = true')).toThrow('name it by WITH');
   });
 
   test('subqueries nest 40 deep, not 41, and chains have 500 links', () => {
