@@ -26,7 +26,7 @@ export const catalogueFunctions: CatalogueFunctions = {
     const operator = operatorOf(name, given);
     if (operator)
       return once(`${name}(${String(given)})`, () =>
-        callOf(given, operator.yields, ({ names }) => operator.run(names), operator.mayFail !== false, operator.ofCells?.()),
+        callOf(given, operator.yields, ({ names }) => operator.run(names), operator.mayFail !== false, operator.ofCells),
       );
     const found = functionOf(name, given.length);
     return found === null || found.isSet ? null : functionCall(found, given);
@@ -141,7 +141,7 @@ function callOf(
   wire: string,
   run: (context: FunctionContext) => (values: readonly Value[]) => Value,
   mayFail = true,
-  ofCells?: Evaluator,
+  ofCells?: () => Evaluator,
 ): CatalogueCall {
   const type = columnType(wire);
   return {
@@ -156,7 +156,8 @@ function callOf(
       evaluate: () => {
         throw new AssertionError('a function of the catalogue is asked within one');
       },
-      inCatalogue: (catalogue) => ofCells ?? evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
+      // Each run has an evaluator of its own: one that remembers a cell must not outlive it.
+      inCatalogue: (catalogue) => ofCells?.() ?? evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
     },
   };
 }
