@@ -66,6 +66,7 @@ export const flightConversations: readonly Conversation[] = [
         isDraining: () => false,
         outboxes: new Outboxes(),
         endings: new RpcConnections(partsOf(stage).clock).endings,
+        sending: new RpcConnections(partsOf(stage).clock).sending,
         version: '0',
       });
       const methods = implementation as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;

@@ -95,6 +95,7 @@ export const grpcConversations: readonly Conversation[] = [
         isDraining: () => false,
         outboxes: new Outboxes(),
         endings: new RpcConnections(partsOf(stage).clock).endings,
+        sending: new RpcConnections(partsOf(stage).clock).sending,
         watch: stage.lab.service.watch,
         bodyLimitBytes: 1 << 20,
       };

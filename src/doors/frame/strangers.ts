@@ -95,6 +95,21 @@ export class BeginTurns {
     if (!this.#isRunning) this.#run();
   }
 
+  /** Resolves with what `work` gives once its turn has come. `bytes`: what it counts, for work that goes on behind the promise. */
+  run<T>(work: () => T, bytes = 0): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const one = (): number => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error as Error);
+        }
+        return bytes;
+      };
+      this.next({ work: one });
+    });
+  }
+
   #open(): void {
     this.#isOpen = true;
     this.#left = this.#bytesMax;

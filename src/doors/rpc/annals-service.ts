@@ -128,7 +128,7 @@ function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generat
 
 async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
   const sent = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
-  const parts = arrivals(call.parts.clock, sent, ({ rows }) => rows?.length ?? 0);
+  const parts = arrivals(call.parts, sent, ({ rows }) => rows?.length ?? 0);
   const first = await parts.next();
   const head = first.done === true ? undefined : first.value.head;
   if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');

@@ -5,10 +5,16 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { pace } from '../frame/http/bodies.ts';
+import type { BeginTurns } from '../frame/strangers.ts';
+
+interface ArrivalDependencies {
+  readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
+  readonly endings: Pick<BeginTurns, 'run'>;
+}
 
 /** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: the bytes that a message counts. */
 export async function* arrivals<M>(
-  clock: Pick<Clock, 'sleep' | 'monotonicMs'>,
+  { clock, endings }: ArrivalDependencies,
   messages: AsyncIterator<M>,
   bytesOf: (message: M) => number,
 ): AsyncGenerator<M, void> {
@@ -23,8 +29,15 @@ export async function* arrivals<M>(
     late.catch(() => undefined);
     const next = messages.next();
     next.catch(() => undefined);
-    const step = await Promise.race([next, late]);
-    came.abort();
+    let step: IteratorResult<M> | null = null;
+    try {
+      step = await Promise.race([next, late]);
+    } finally {
+      // A reason that Node would make for itself costs as much as all else here.
+      came.abort(null);
+      // A connection that ends, ends all of its calls.
+      if (step?.done !== false) await endings.run(() => undefined, 1);
+    }
     if (step.done === true) return;
     const waitedMs = clock.monotonicMs() - sinceMs;
     lagMs = Math.max(0, lagMs + waitedMs - (bytesOf(step.value) / pace.bytesPerSecond) * 1000);

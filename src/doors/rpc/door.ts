@@ -42,7 +42,14 @@ export function createGrpcDoor(options: GrpcOptions): Door {
       import('./strangers.ts'),
     ]);
     const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB << 20;
-    const parts = { ...options, isDraining, outboxes: new Outboxes(), endings: connections.endings, bodyLimitBytes };
+    const parts = {
+      ...options,
+      isDraining,
+      outboxes: new Outboxes(),
+      endings: connections.endings,
+      sending: connections.sending,
+      bodyLimitBytes,
+    };
     const reflected = loadProto(options.protoFolder, 'annals.proto');
     const name = 'annals.v1.Annals';
     return {
@@ -61,7 +68,13 @@ export function createFlightDoor(options: FlightOptions): Door {
       import('./flight-service.ts'),
       import('./strangers.ts'),
     ]);
-    const parts = { ...options, isDraining, outboxes: new Outboxes(), endings: connections.endings };
+    const parts = {
+      ...options,
+      isDraining,
+      outboxes: new Outboxes(),
+      endings: connections.endings,
+      sending: connections.sending,
+    };
     return {
       name: serviceName,
       ...flightService(parts),

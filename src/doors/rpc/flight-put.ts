@@ -43,7 +43,7 @@ export async function putRows(
 ): Promise<{ readonly handle: Uint8Array; readonly values: readonly BoundValue[] } | null> {
   // A stream that was read to its end must stay open for the reply.
   const sent = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
-  const incoming = arrivals(call.parts.clock, sent, ({ length }) => length);
+  const incoming = arrivals(call.parts, sent, ({ length }) => length);
   const step = await incoming.next();
   const first = step.done === true ? null : flightDataOf(step.value);
   if (first === null || first.descriptor === null || first.header === null)

@@ -23,6 +23,9 @@ interface Connection {
   abandoned: number;
 }
 
+/** Calls whose end is known go on in one turn. */
+export const endingsAtOnce = 16;
+
 /** Connections by the call's name of its peer. */
 export class RpcConnections {
   readonly #strangers = new Strangers();
@@ -31,11 +34,14 @@ export class RpcConnections {
   readonly turns: BeginTurns;
   /** Calls are cancelled and refused in portions: those of a connection that ends, or whose records were written at once, are many. */
   readonly endings: BeginTurns;
+  /** Messages of answers are made in portions, over all calls. */
+  readonly sending: BeginTurns;
 
   constructor(clock: Clock) {
     const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     this.turns = new BeginTurns(clock, nextRound);
-    this.endings = new BeginTurns(clock, nextRound);
+    this.endings = new BeginTurns(clock, nextRound, endingsAtOnce);
+    this.sending = new BeginTurns(clock, nextRound);
   }
 
   admit(socket: Socket): void {

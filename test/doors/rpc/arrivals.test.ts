@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { BeginTurns } from '../../../src/doors/frame/strangers.ts';
 import { arrivals } from '../../../src/doors/rpc/arrivals.ts';
+import { endingsAtOnce } from '../../../src/doors/rpc/strangers.ts';
 import { TestClock } from '../../harness.ts';
 
 /** A clock whose sleeps end at once where so much time passes until the next message. */
@@ -27,6 +29,8 @@ class SilentClock extends TestClock {
   };
 }
 
+const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 async function taken(waitsMs: readonly number[], bytes: number): Promise<number | string> {
   const clock = new SilentClock(waitsMs);
   async function* sent() {
@@ -39,7 +43,8 @@ async function taken(waitsMs: readonly number[], bytes: number): Promise<number 
   }
   let count = 0;
   try {
-    for await (const _ of arrivals(clock, sent(), (each) => each)) count++;
+    const endings = new BeginTurns(clock, nextRound);
+    for await (const _ of arrivals({ clock, endings }, sent(), (each) => each)) count++;
     return count;
   } catch (error) {
     return `${count}: ${(error as Error).message}`;
@@ -57,4 +62,22 @@ test.each([
   ],
 ])('%s', async (_, waitsMs, bytes, expected) => {
   expect(await taken(waitsMs, bytes)).toEqual(expected);
+});
+
+test('calls that end together go on in portions', async () => {
+  const clock = new TestClock('2024-01-01');
+  const rounds: (() => void)[] = [];
+  const endings = new BeginTurns(clock, () => new Promise((resolve) => rounds.push(resolve)), endingsAtOnce);
+  let ended = 0;
+  const calls = Array.from({ length: 40 }, async () => {
+    for await (const _ of arrivals({ clock, endings }, (async function* () {})(), () => 0));
+    ended++;
+  });
+  const counts: number[] = [];
+  while (ended < calls.length) {
+    await new Promise((resolve) => setImmediate(resolve));
+    counts.push(ended);
+    rounds.shift()!();
+  }
+  expect(Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)))).toBeLessThanOrEqual(endingsAtOnce);
 });

@@ -40,6 +40,7 @@ test('messages are made while a MiB of their connection waits to be taken, whate
     yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
     outboxes: new Outboxes(),
     endings: new RpcConnections(systemClock).endings,
+    sending: new RpcConnections(systemClock).sending,
     ids: { next: () => 'a' },
   } as unknown as RpcDependencies;
   const send = (client: Client): Promise<void> =>
