@@ -5,10 +5,9 @@ import type { Random } from '../../clock.ts';
 export interface CancelKey {
   readonly process: number;
   readonly secret: number;
-  /**
-   * A signal for the statement that begins now: aborts when it is cancelled, or the client is gone. A signal that was not aborted
-   * is reused for the next.
-   */
+  /** A statement begins: a cancellation that came too late for the one before must not end it. */
+  begin(): void;
+  /** Aborts when the statement that has begun is cancelled, or the client is gone. One that was not aborted is that of the next, too. */
   signal(): AbortSignal;
   /** Cancels the statement that runs now. */
   cancel(): void;
@@ -33,11 +32,10 @@ export class CancelDesk {
     return {
       process,
       secret: entry.secret.readInt32BE(),
-      signal: () => {
-        // A cancellation that came too late for the statement before must not end this one.
+      begin: () => {
         if (entry.running.signal.aborted && !gone.aborted) entry.running = new AbortController();
-        return entry.running.signal;
       },
+      signal: () => entry.running.signal,
       cancel: () => entry.running.abort(),
     };
   }

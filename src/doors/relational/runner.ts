@@ -41,7 +41,9 @@ export interface RunnerDependencies extends DoorDependencies {
   readonly replies: Replies;
   readonly variables: Variables;
   readonly locks: HeldLocks;
-  /** The signal for the statement that begins now. */
+  /** A statement begins: it is not cancelled yet. */
+  readonly begin: () => void;
+  /** The signal of the statement that runs. */
   readonly signal: () => AbortSignal;
   /** Cancels the running statement. */
   readonly cancel: () => void;
@@ -135,7 +137,8 @@ export class Runner {
 
   /** A command of the simple protocol, with all that it is answered with. */
   async run(command: Command): Promise<void> {
-    const { replies } = this.#parts;
+    const { replies, begin } = this.#parts;
+    begin();
     if (command.kind === 'copy') return this.#copy(command.copy);
     if (command.kind !== 'ask' && command.kind !== 'show') return this.#settle(command);
     const executed = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
@@ -254,11 +257,9 @@ export class Runner {
 
   /** Cancels what runs longer than `statement_timeout`. */
   async #withTimeout<T>(run: () => Promise<T>): Promise<T> {
-    const { variables, clock, signal, cancel } = this.#parts;
+    const { variables, clock, cancel } = this.#parts;
     const ms = variables.statementTimeoutMs;
     if (ms === 0) return run();
-    // Replaces the signal of an earlier statement that was cancelled.
-    signal();
     const ended = new AbortController();
     let isLate = false;
     void clock.sleep(ms, ended.signal).then(() => {
@@ -610,6 +611,7 @@ export class Runner {
   /** An error before the command runs, such as a malformed message, has no access record yet. */
   begins(): void {
     this.#recorded = false;
+    this.#parts.begin();
   }
 
   #inBlock(words: string): Transaction {

@@ -162,6 +162,7 @@ export class RelationalSession implements Session<Frontend> {
       replies: this.#replies,
       variables: this.#variables,
       locks: new HeldLocks(this.#parts.locks),
+      begin: () => this.#key!.begin(),
       signal: () => this.#key!.signal(),
       cancel: () => this.#key!.cancel(),
     });

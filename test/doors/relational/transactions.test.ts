@@ -1,6 +1,6 @@
 /** Transactions as their clients see them: each reads what it wrote, nobody else does, and its COMMIT stands or is refused as a whole. */
 import type pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { StoreWorld } from '../http/store-world.ts';
 import { as, connected, relationalSecret, stateOf } from './relational-client.ts';
 
@@ -190,6 +190,23 @@ describe('statement_timeout', () => {
     await one.query('COMMIT');
     expect((await one.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
     await other.query('SELECT pg_advisory_unlock_all()');
+  });
+
+  test('cancels a statement that it ends before that has come to wait', async () => {
+    await other.query('SELECT pg_advisory_lock(20)');
+    const { sleep } = world.service.clock;
+    const early = vi.spyOn(world.service.clock, 'sleep');
+    early.mockImplementation((ms, signal) => (ms === 4_321 ? Promise.resolve() : sleep(ms, signal)));
+    try {
+      await one.query("SET statement_timeout = '4321ms'");
+      expect(await stateOf(one.query('SELECT pg_advisory_lock(20)'))).toBe('57014');
+      expect(await stateOf(one.query('COPY (SELECT 1) TO STDOUT'))).toBe('57014');
+    } finally {
+      early.mockRestore();
+    }
+    await one.query('RESET statement_timeout');
+    await other.query('SELECT pg_advisory_unlock_all()');
+    expect(await rowsOf(one, 'SELECT 1')).toEqual([['1']]);
   });
 
   test('cancels a COMMIT of many rows before any of them is written', async () => {
