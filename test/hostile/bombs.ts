@@ -221,6 +221,31 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
       sql: `SELECT ${'CASE WHEN n = 1 THEN '.repeat(20_000)}1${' END'.repeat(20_000)} AS x FROM Small`,
       ends: refused,
     },
+    {
+      name: 'CASE of 1,500 branches',
+      sql: `SELECT SUM(CASE ${times(1_500, (i) => `WHEN n = ${i} AND s = 's${i}' THEN ${i}`, ' ')} END) AS c FROM Middle`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: '2,000 pairs in a list',
+      sql: `SELECT COUNT(*) AS c FROM Big WHERE (n, s) IN (${times(2_000, (i) => `(${500 * i}, 's${i}')`, ', ')})`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: '20,000 pairs in a list',
+      sql: `SELECT COUNT(*) AS c FROM Big WHERE (n, s) IN (${times(20_000, (i) => `(${50 * i}, 's${i}')`, ', ')})`,
+      ends: refused,
+    },
+    {
+      name: '2,000 conditions on two columns',
+      sql: `SELECT COUNT(*) AS c FROM Big WHERE ${times(2_000, (i) => `(n != ${-i} OR s = 's${i}')`, ' AND ')}`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: '3,000 patterns of a thousand texts',
+      sql: `SELECT COUNT(*) AS c FROM Big WHERE ${times(3_000, (i) => `s LIKE '%q${i}%'`, ' OR ')}`,
+      ends: [...answered, ...bounded],
+    },
     { name: 'a sum of 100,000 terms', sql: `SELECT n + ${times(100_000, () => '1', '+')} AS x FROM Small`, ends: refused },
     {
       name: '1,000 arms of UNION ALL',

@@ -320,3 +320,8 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
   const right = childrenOf(b);
   return left.length === right.length && left.every((child, i) => sameExpression(child, right[i]!, literals, guards));
 }
+
+/** The number of an expression's nodes. */
+export function partsOf(bound: Bound): number {
+  return childrenOf(bound).reduce((sum, child) => sum + partsOf(child), 1);
+}

@@ -9,7 +9,7 @@ import { intervalNanoseconds } from './interval.ts';
 import { errorAt } from '../error-location.ts';
 import type { Literal, Location } from '../statement.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, isConstantSet } from './bound-expression.ts';
-import { likeMatches } from './like.ts';
+import { likeMatches, type LikePattern, likeText } from './like.ts';
 import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import type { SearchRules } from './text-rules.ts';
 import { type Catalogue, countedEvaluator } from './functions/scalar-function.ts';
@@ -27,6 +27,8 @@ export interface Environment {
   readonly catalogue: () => Catalogue;
   /** The values of a long list. */
   readonly valuesOf: (list: Bound) => Pick<CellSet, 'has' | 'hasNull'>;
+  /** The pattern of a LIKE whose pattern is a text of the statement. */
+  readonly patternOf: (like: Bound, text: string) => LikePattern;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
   /** Results of the other subqueries. */
@@ -117,7 +119,8 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       const pattern = evaluate(bound.pattern, env);
       if (text === null || pattern === null) return null;
       assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
-      return likeMatches(pattern, text, bound.escapes);
+      const isFixed = bound.pattern.kind === 'parameter';
+      return isFixed ? likeText(env.patternOf(bound, pattern), text) : likeMatches(pattern, text, bound.escapes);
     }
     case 'match': {
       const text = evaluate(bound.operand, env);

@@ -3,7 +3,16 @@
  * and fixed words only; values of the caller are passed as arguments.
  */
 import { AssertionError } from '../../errors.ts';
-import { type Bound, type BoundColumn, columnsIn, type CompareOp, isConstantSet, mayRaise, some } from './bound-expression.ts';
+import {
+  type Bound,
+  type BoundColumn,
+  columnsIn,
+  type CompareOp,
+  isConstantSet,
+  mayRaise,
+  partsOf,
+  some,
+} from './bound-expression.ts';
 import {
   both,
   cellOf,
@@ -39,6 +48,7 @@ export class KernelCode extends KernelWriter {
 
   cost(bound: Bound): number {
     if (mayRaise(bound)) return 1;
+    if (partsOf(bound) > manyParts) return 3;
     if (this.#tableColumn(bound) !== null) return 0;
     return touchesText(bound, this.shape.columns) ? 2 : bound.kind === 'case' ? 1 : 0;
   }
@@ -277,7 +287,7 @@ export class KernelCode extends KernelWriter {
     return this.#convert(value, 'num');
   }
 
-  /** Branches are nested statements: a branch not taken computes nothing and can't fail. */
+  /** A branch that is not taken computes nothing and can't fail. */
   #case(bound: Extract<Bound, { kind: 'case' }>, yields: (result: Bound) => Value, type: Bound['type']): Value {
     const rep = this.#sharedRep(type, resultsOf(bound));
     const held = this.name();
@@ -289,16 +299,16 @@ export class KernelCode extends KernelWriter {
       this.emit(`${held} = ${value.code}; ${ok} = ${value.ok === null ? '1' : `${value.ok} ? 1 : 0`};`);
     };
     const operand = bound.operand && this.#operand(bound.operand);
-    let open = 0;
+    // Left at the branch that is taken: thousands of branches within each other are deeper than code may nest.
+    const branches = this.name();
+    this.emit(`${branches}: {`);
     for (const { when, result } of bound.branches) {
-      this.emit('{');
       this.emit(`if (${operand ? this.#compare('=', operand, this.#operand(when)).isTrue : this.truth(when)}) {`);
       assign(result);
-      this.emit('} else {');
-      open += 2;
+      this.emit(`break ${branches}; }`);
     }
     if (bound.otherwise) assign(bound.otherwise);
-    this.emit('}'.repeat(open));
+    this.emit('}');
     return { code: held, ok, rep };
   }
 
@@ -599,6 +609,9 @@ export class KernelCode extends KernelWriter {
     return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
   }
 }
+
+/** Conditions of more parts are tested on rows alone that pass the others. */
+const manyParts = 64;
 
 const isDraw = (bound: Bound): boolean => bound.kind === 'call' && bound.function.draws === true;
 

@@ -8,15 +8,18 @@ import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
 import { SearchRules } from './text-rules.ts';
 import type { Literal, Location } from '../statement.ts';
-import { type Bound, childrenOf, literalAt } from './bound-expression.ts';
+import { type Bound, childrenOf, literalAt, partsOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import type { Catalogue } from './functions/scalar-function.ts';
+import { LikePattern } from './like.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
 import { work } from './work.ts';
 
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
+/** Nanoseconds of each part of a verdict, besides what its functions count. */
+const partCost = 250;
 
 /** One constant. `letter` is part of a kernel's signature: null, int (exact in a double), big, number, text, boolean. */
 export interface Parameter {
@@ -143,6 +146,7 @@ export class KernelContext {
   #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
   #sets: Map<Bound, ConstantSet> | null = null;
   #interners: Map<Bound, TextInterner> | null = null;
+  #patterns: Map<Bound, LikePattern> | null = null;
   #lookups: Map<Bound, LookupField> | null = null;
   readonly #subquerySets: CellSet[] = [];
   readonly #results: Cell[] = [];
@@ -201,6 +205,7 @@ export class KernelContext {
     let table = tables.get(dictionary);
     if (!table) {
       const ofNull = (): number => verdict(this.#evaluate(site, null, this.#cells));
+      const cost = partCost * partsOf(site);
       let known = 0;
       const made: TruthTable = {
         bytes: noBytes,
@@ -208,6 +213,7 @@ export class KernelContext {
           return (known ||= ofNull());
         },
         fill: (code) => {
+          work.done += cost;
           const found = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
           if (code < made.bytes.length) made.bytes[code] = found;
           return found;
@@ -235,6 +241,13 @@ export class KernelContext {
       () => code(null),
     );
   }
+
+  /** Made once, and not for each text that a condition is judged on. */
+  readonly #patternOf = (like: Bound, text: string): LikePattern => {
+    let pattern = (this.#patterns ??= new Map()).get(like);
+    if (!pattern) this.#patterns.set(like, (pattern = new LikePattern(text, like.kind === 'like' && like.escapes === true)));
+    return pattern;
+  };
 
   readonly #valuesOf = (list: Bound): ConstantSet => this.constantSet(list);
 
@@ -301,6 +314,7 @@ export class KernelContext {
     return evaluate(bound, {
       catalogue,
       valuesOf: this.#valuesOf,
+      patternOf: this.#patternOf,
       literals,
       placeOf,
       instant,

@@ -4,7 +4,7 @@ import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import type { Bound } from './bound-expression.ts';
 import { countedEvaluator, type Evaluator } from './functions/scalar-function.ts';
 import type { KernelContext } from './kernel-context.ts';
-import { likeMatches, LikePattern } from './like.ts';
+import { likeMatches, LikePattern, likeText } from './like.ts';
 import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
 import { turnMost, work } from './work.ts';
@@ -12,7 +12,6 @@ import { turnMost, work } from './work.ts';
 /** Thrown by a narrow kernel: the block needs bigints. */
 export const widen = Symbol('widen');
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** All functions that generated code may call. */
@@ -47,10 +46,7 @@ export const runtime = {
     };
   },
   like: (pattern: string, escapes: boolean): LikePattern => new LikePattern(pattern, escapes),
-  likeText: (pattern: LikePattern, text: string): boolean => {
-    const bytes = encoder.encode(text);
-    return pattern.matches(bytes, 0, bytes.length);
-  },
+  likeText,
   words: (values: BigInt64Array): Int32Array => new Int32Array(values.buffer, values.byteOffset, values.length * 2),
   decode: (heap: Uint8Array, start: number, end: number): string => {
     work.done += end - start;

@@ -19,6 +19,11 @@ export interface Shape {
   readonly wide: boolean;
 }
 
+/** Nanoseconds of a row for each character of its code, as code runs before it is optimised. */
+const characterCost = 0.25;
+/** Rows that take no longer need no counting: a block of them fits a turn. */
+const quickRow = 100;
+
 export class KernelWriter {
   readonly shape: Shape;
   readonly #prologue: string[] = [];
@@ -46,13 +51,18 @@ export class KernelWriter {
     const loop = this.shape.dense
       ? 'for (let i = first, end = first + count; i < end; i++) {'
       : 'for (let j = 0; j < count; j++) { const i = selection[j];';
+    // A row of very many parts is work in itself, whatever the parts are.
+    const rowCost = this.#body.reduce((sum, { length }) => sum + length, last.length) * characterCost;
+    const isLong = rowCost > quickRow;
+    const stops = this.#isDear || isLong;
     const source = [
       `"use strict"; return function (${parameters}) {`,
       ...this.#prologue,
       counting ? 'let kept = 0;' : '',
-      this.#isDear ? 'const { work, turnMost } = help;' : '',
+      stops ? 'const { work, turnMost } = help;' : '',
       loop,
-      this.#isDear ? `if (work.done > turnMost) { work.left = ${this.shape.dense ? 'end - i' : 'count - j'}; break; }` : '',
+      stops ? `if (work.done > turnMost) { work.left = ${this.shape.dense ? 'end - i' : 'count - j'}; break; }` : '',
+      isLong ? `work.done += ${Math.ceil(rowCost)};` : '',
       ...this.#body,
       last,
       '}',

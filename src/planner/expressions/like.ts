@@ -9,7 +9,7 @@
  * point of the segment, so the length of those in between is limited: the time is linear in the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
-import { work } from './work.ts';
+import { type Cost, work } from './work.ts';
 
 const wildSegmentMax = 64;
 const anyCharacter = -1;
@@ -43,11 +43,13 @@ interface CodePointMasks {
 
 /** Nanoseconds. */
 const byteCost = 6;
+const patternCost: Cost = { call: 2_000, character: 50 };
 
 export class LikePattern {
   readonly #segments: readonly Segment[];
 
   constructor(pattern: string, escapes = false) {
+    work.done += patternCost.call + pattern.length * patternCost.character;
     this.#segments = piecesOf(pattern, escapes).map(segmentOf);
     for (const { codes, steps } of this.#segments.slice(1, -1)) {
       if (steps !== null || codes.length <= wildSegmentMax) continue;
@@ -83,8 +85,12 @@ export function likeMatches(pattern: string, text: string, escapes = false): boo
     lastText = pattern;
     lastEscapes = escapes;
   }
+  return likeText(lastPattern, text);
+}
+
+export function likeText(pattern: LikePattern, text: string): boolean {
   const bytes = encoder.encode(text);
-  return lastPattern.matches(bytes, 0, bytes.length);
+  return pattern.matches(bytes, 0, bytes.length);
 }
 
 const encoder = new TextEncoder();

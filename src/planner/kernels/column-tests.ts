@@ -10,6 +10,7 @@ import {
   columnsIn,
   type CompareOp,
   mayRaise,
+  partsOf,
 } from '../expressions/bound-expression.ts';
 import type { KernelContext, Parameter } from '../expressions/kernel-context.ts';
 
@@ -43,8 +44,9 @@ export interface SplitPredicate {
 }
 
 const setMax = 16;
-/** Texts that are judged in one turn. */
+/** Texts that are judged in one turn, and parts of conditions that are. */
 const codesMax = 4_096;
+const judgedMax = 16_384;
 const i32Least = -2_147_483_648;
 const i32Most = 2_147_483_647;
 const i64Least = -(2n ** 63n);
@@ -231,7 +233,7 @@ function demandOfCodes(bound: Bound, dictionary: Dictionary, context: KernelCont
     const items = wanted.texts.map((text) => dictionary.codeOf(text)).filter((code) => code >= 0);
     return { kind: 'set', items, outside: wanted.outside };
   }
-  if (dictionary.size > codesMax) return null;
+  if (dictionary.size > codesMax || dictionary.size * partsOf(bound) > judgedMax) return null;
   const table = context.truthTable(bound, dictionary, dictionary.size);
   // A condition that holds for NULL is not one on values alone.
   if ((table.ofNull & 1) === 1) return null;

@@ -20,7 +20,7 @@ import type {
 } from '../statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
 import { hasFrames, isWindowed, readAggregate, readWindowed, windowFunctions } from './sql-aggregates.ts';
-import { combinedRow, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';
+import { combinedRow, countListed, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';
 import { readLike, readSimilar } from './sql-patterns.ts';
 import type { Token } from './sql-lexer.ts';
 import type { TokenCursor } from './token-cursor.ts';
@@ -298,6 +298,7 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
     const { count } = cursor.token;
     if (count === undefined) {
       items.push(readExpression(cursor));
+      if (isRow(operand)) countListed(cursor, operand);
       continue;
     }
     const { place: first } = cursor;

@@ -75,10 +75,31 @@ export function distinctRows(
   );
 }
 
+/** Values in lists of rows of one statement: each is a comparison of its own. */
+const listedMax = 4_096;
+/** Rows that are compared one by one, with nothing ahead that most of them fail. */
+const fewRows = 16;
+
+/** One more row of a list that rows are sought in. */
+export function countListed(cursor: TokenCursor, row: Row): void {
+  cursor.listed += row.items.length;
+  if (cursor.listed <= listedMax) return;
+  throw cursor.error(`lists of rows have at most ${listedMax} values in one statement: join with VALUES`, row.place);
+}
+
 /** (a, b) IN ((1, 2), (3, 4)). */
 export function equalRows(cursor: TokenCursor, row: Row, items: readonly Expression[], place: Location): Expression {
   const equal = items.map((item) => combinedRow(cursor, '=', row, item, place));
-  return balancedTree('or', equal, place);
+  const anyEqual = balancedTree('or', equal, place);
+  if (items.length <= fewRows) return anyEqual;
+  const columns = row.items.map((operand, i) => columnIn(operand, items as readonly Row[], i, place));
+  return chain('and', [...columns.filter((each) => each !== null), anyEqual], place);
+}
+
+/** a IN (1, 3), which is true wherever (a, b) IN ((1, 2), (3, 4)) is, and false only where that is; null where an item is no literal. */
+function columnIn(operand: Expression, rows: readonly Row[], at: number, place: Location): Expression | null {
+  const items = rows.map((row) => row.items[at]!);
+  return items.every(({ kind }) => kind === 'literal') ? { kind: 'in-list', operand, items, negated: false, place } : null;
 }
 
 function itemsOf(cursor: TokenCursor, side: Expression, other: Expression): readonly Expression[] {

@@ -36,6 +36,8 @@ export class TokenCursor {
   asOf: AsOf | null = null;
   /** Some expression stands in several places of the tree. */
   repeats = false;
+  /** Values in lists of rows that are compared. */
+  listed = 0;
   /** The statement is a write, in which RETURNING is no name. */
   writes = false;
   /** The meaning of SUM and MAX here: in RANK BY and COMPUTE they are functions of several values. */

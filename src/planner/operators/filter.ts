@@ -4,6 +4,7 @@
  */
 import { type Bound, mayRaise } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
+import { turnMost, work } from '../expressions/work.ts';
 import type { FilterNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Predicate } from './predicate.ts';
@@ -91,9 +92,14 @@ export class FilterOperator implements Operator {
 
   *#passingAll(batch: Batch): Generator<Batch, Batch> {
     let left = batch;
+    let done = 0;
     for (const predicate of this.#predicates) {
       if (left.count === 0) break;
       const count = yield* predicate.inTurns(left);
+      if ((done += work.done) > turnMost) {
+        yield emptyBatch;
+        done = 0;
+      }
       left = { columns: batch.columns, selection: predicate.kept, first: 0, count };
     }
     return left;
@@ -106,9 +112,14 @@ export class FilterOperator implements Operator {
       this.#kept = new Int32Array(batch.count);
     }
     let left = batch;
+    let done = 0;
     for (const predicate of this.#predicates) {
       if (left.count === 0) break;
       const count = yield* predicate.inTurns(left);
+      if ((done += work.done) > turnMost) {
+        yield emptyBatch;
+        done = 0;
+      }
       left = without(left, predicate.kept, count, this.#rest);
     }
     return without(batch, left.selection ?? noRows, left.count, this.#kept);

@@ -67,6 +67,9 @@ describe('a comparison in a layout', () => {
           valuesOf: () => {
             throw new Error('no list is compared here');
           },
+          patternOf: () => {
+            throw new Error('no pattern is compared here');
+          },
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });
