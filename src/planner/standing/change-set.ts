@@ -10,7 +10,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import type { ColumnType } from '../../log/values/value.ts';
+import type { Cell, ColumnType } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import {
   opColumn,
@@ -57,6 +57,8 @@ export interface ChangeSet {
   /** In order of system_from. */
   readonly versions: readonly ChangedVersion[];
   readonly removals: readonly Removal[];
+  /** Cells of all new versions in a column that `snapshot` can serve. */
+  readonly newCells: (column: string) => readonly Cell[];
   /** Serves the new versions and those that they closed, without the DELETEs, and nothing else. */
   readonly snapshot: GovernedSnapshot;
 }
@@ -131,6 +133,7 @@ export function* changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest
       .map(([instant, versions]) => ({ systemFrom: instant, isDelete: deletes.has(instant), closed: versions }))
       .sort((a, b) => (a.systemFrom < b.systemFrom ? -1 : 1)),
     removals: removalsOf(snapshot, type, from, end),
+    newCells: (column) => came.cells(column),
     snapshot: { ...snapshot, instant: end, rows: new CapturedRows(type, [before, came]) },
   };
 }
@@ -198,12 +201,14 @@ const ownTypes: Readonly<Record<string, ColumnType>> = {
 /** Rows copied out of storage, column by column. */
 class Captured {
   readonly #names: readonly string[];
+  readonly #types: readonly ColumnType[];
   readonly #sink: RowSink;
   #vectors: readonly Vector[] | null = null;
 
   constructor(names: readonly string[], types: ReadonlyMap<string, ColumnType>) {
     this.#names = names;
-    this.#sink = new RowSink(names.map((name) => types.get(name) ?? ownTypes[name] ?? 'string'));
+    this.#types = names.map((name) => types.get(name) ?? ownTypes[name] ?? 'string');
+    this.#sink = new RowSink(this.#types);
   }
 
   get length(): number {
@@ -241,6 +246,12 @@ class Captured {
   texts(name: string): string[] {
     const vector = this.#column(name);
     return Array.from({ length: this.length }, (_, row) => String(cellAt(vector, 'string', row)));
+  }
+
+  cells(name: string): readonly Cell[] {
+    const vector = this.vector(name);
+    const type = this.#types[this.#names.indexOf(name)]!;
+    return Array.from({ length: this.length }, (_, row) => cellAt(vector, type, row));
   }
 
   #column(name: string): Vector {

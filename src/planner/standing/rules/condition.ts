@@ -5,7 +5,7 @@
 import { ServiceError } from '../../../errors.ts';
 import type { Caller } from '../../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
-import type { RowReader } from '../../../projections/access-paths.ts';
+import type { RowReader, ScanRequest } from '../../../projections/access-paths.ts';
 import { alertType, otherAlertType } from '../../../projections/catalog/builtin-types.ts';
 import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
 import { sourcesOf } from '../../exhibits/derivable.ts';
@@ -80,7 +80,7 @@ export async function checkCondition(
   const sources = sourcesOf(sql, snapshot.views);
   for (const type of [alertType, otherAlertType])
     if (sources.has(type)) throw new ServiceError('REL_INVALID', `a rule that reads ${type} would be fed by its own alerts`);
-  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows, new Set()) });
+  const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows, []) });
   try {
     await planner.query(over, { sql, questionsOnly: true, time: 'current' });
   } catch (error) {
@@ -103,10 +103,20 @@ export async function learnColumns(
   snapshot: GovernedSnapshot,
   sql: string,
 ): Promise<ReadonlySet<string>> {
-  const columns = new Set<string>();
-  const over = snapshotInvocation(caller, { ...snapshot, rows: noRows(snapshot.rows, columns) });
+  return new Set((await learnScans(planner, caller, snapshot, sql)).flatMap(({ columns }) => columns));
+}
+
+/** Requests that a statement makes to storage under the grant of a snapshot, where there are no rows. Throws the errors of the statement. */
+export async function learnScans(
+  planner: PlannerContract,
+  caller: Caller,
+  snapshot: GovernedSnapshot,
+  sql: string,
+): Promise<readonly ScanRequest[]> {
+  const scans: ScanRequest[] = [];
+  const over = snapshotInvocation(caller, { ...snapshot, rows: noRows(snapshot.rows, scans) });
   await planner.query(over, { sql, questionsOnly: true });
-  return columns;
+  return scans;
 }
 
 function statementOf({ condition, object_type: type }: Conditioned): { readonly sql: string; readonly isBare: boolean } {
@@ -146,11 +156,11 @@ function textFrom({ text, tokens }: LexedStatement): string {
 
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-function noRows(rows: RowReader, columns: Set<string>): RowReader {
+function noRows(rows: RowReader, scans: ScanRequest[]): RowReader {
   return {
     // oxlint-disable-next-line require-yield
     *scan(request) {
-      for (const column of request.columns) columns.add(column);
+      scans.push(request);
     },
     estimate: (request) => rows.estimate(request),
     pathCodes: () => rows.pathCodes(),

@@ -66,7 +66,7 @@ interface Group extends GroupKey {
   shows: (path: string | null) => boolean;
   stop: () => void;
   /** Made under one grant, ontology and set of rules. */
-  matcher: { readonly under: string; readonly made: RowMatcher } | null;
+  matcher: { readonly under: string; readonly standing: readonly RuleVersion[]; readonly made: RowMatcher } | null;
 }
 
 /** A caller's rules that could not be judged, and why. */
@@ -231,7 +231,7 @@ export class RuleJudge {
     const changes = await this.#slices.finish(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
     if (!changes.complete) group.isDue = true;
     const overtaken = snapshot.erasing([type]);
-    const found = await matcher.judge(changes, type, () => this.#slices.turn(), snapshot);
+    const found = await matcher.judge(changes, type, snapshot);
     const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
     const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
@@ -267,9 +267,9 @@ export class RuleJudge {
     snapshot: GovernedSnapshot,
     standing: readonly RuleVersion[],
   ): Promise<RowMatcher> {
-    const rules = standing.map(({ record, until }) => `${record.id} ${record.version} ${until ?? ''}`).join();
-    const under = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion} ${rules}`;
-    if (group.matcher?.under !== under) {
+    const under = `${snapshot.grantKey} ${snapshot.catalog.ontologyVersion}`;
+    const known = group.matcher;
+    if (known?.under !== under || !areSame(known.standing, standing)) {
       const onError = ({ record }: RuleVersion, error: unknown): void => this.#fail(record.id, error);
       const { planner, lookups } = this.#parts;
       const isSigma = ({ record: { definition } }: RuleVersion): boolean =>
@@ -282,17 +282,24 @@ export class RuleJudge {
         onError,
         turn: () => this.#slices.turn(),
       };
-      const matchers = [await sqlMatcher(planner, caller, snapshot, sql, onError)];
+      const matchers = [await sqlMatcher(parts, caller, snapshot, sql)];
       if (sigma.length > 0) matchers.push(await sigmaMatcher(parts, caller, snapshot, group.type, sigma));
-      group.matcher = { under, made: joinMatchers(matchers) };
+      group.matcher = { under, standing, made: joinMatchers(matchers) };
     }
-    return group.matcher.made;
+    return group.matcher!.made;
   }
 
   #fail(rule: string, error: unknown): void {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
     this.#failures.set(rule, { rule, code: known.code, detail: known.message });
   }
+}
+
+function areSame(some: readonly RuleVersion[], others: readonly RuleVersion[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ record, until }, i) => record === others[i]!.record && until === others[i]!.until)
+  );
 }
 
 /** Null: it is judged at intervals, not at all, or what it says has become unreadable. */

@@ -4,12 +4,14 @@ import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
+import type { ScanRequest } from '../../../projections/access-paths.ts';
 import type { DetectionDefinition, RuleVersion } from '../../../projections/rules/rule.ts';
 import type { Answer, PlannerContract } from '../../planner-contract.ts';
 import type { ChangeSet } from '../change-set.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import type { Match } from './alerts.ts';
-import { learnColumns, readCondition } from './condition.ts';
+import { learnScans, readCondition } from './condition.ts';
+import { RuleBounds } from './rule-bounds.ts';
 
 export interface RuleMatches {
   readonly rule: RuleVersion;
@@ -20,10 +22,20 @@ export interface RuleMatches {
 export interface RowMatcher {
   /** Columns of the type that it reads. */
   readonly columns: ReadonlySet<string>;
-  /**
-   * `turn` lets others have theirs; it is called between any two pieces of some milliseconds. `snapshot` serves the rows of before, too.
-   */
-  judge(changes: ChangeSet, type: string, turn: () => Promise<void>, snapshot: GovernedSnapshot): Promise<readonly RuleMatches[]>;
+  /** `snapshot` serves the rows of before, too. */
+  judge(changes: ChangeSet, type: string, snapshot: GovernedSnapshot): Promise<readonly RuleMatches[]>;
+}
+
+export interface SqlMatcherParts {
+  readonly planner: PlannerContract;
+  readonly onError: (rule: RuleVersion, error: unknown) => void;
+  /** Lets others have theirs; it is called between any two pieces of some milliseconds. */
+  readonly turn: () => Promise<void>;
+}
+
+interface AskedRule {
+  readonly rule: RuleVersion;
+  readonly sql: string;
 }
 
 /** Whether the version of a rule was in force when a row of that system_from came. */
@@ -31,29 +43,34 @@ export function isInForce({ record, until }: RuleVersion, systemFrom: bigint): b
   return record.time < systemFrom && systemFrom <= (until ?? FOREVER);
 }
 
-/** Rules in SQL: one question each. One that can't be asked any more is passed over, and `onError` hears why. */
+/** Rules in SQL: one question of each that some new row can match. One that can't be asked any more is passed over, and `onError` hears why. */
 export async function sqlMatcher(
-  planner: PlannerContract,
+  { planner, onError, turn }: SqlMatcherParts,
   caller: Caller,
   snapshot: GovernedSnapshot,
   rules: readonly RuleVersion[],
-  onError: (rule: RuleVersion, error: unknown) => void,
 ): Promise<RowMatcher> {
   const columns = new Set<string>();
-  const asked: { readonly rule: RuleVersion; readonly sql: string }[] = [];
+  const asked: { readonly rule: AskedRule; readonly scans: readonly ScanRequest[] }[] = [];
   for (const rule of rules) {
+    await turn();
     try {
       const { sql } = readCondition(rule.record.definition as DetectionDefinition);
-      for (const column of await learnColumns(planner, caller, snapshot, sql)) columns.add(column);
-      asked.push({ rule, sql });
+      const scans = await learnScans(planner, caller, snapshot, sql);
+      for (const scan of scans) {
+        for (const column of scan.columns) columns.add(column);
+        for (const { column } of scan.zones ?? []) columns.add(column);
+      }
+      asked.push({ rule: { rule, sql }, scans });
     } catch (error) {
       onError(rule, error);
     }
   }
-  const judge: RowMatcher['judge'] = async (changes, type, turn) => {
+  const bounds = new RuleBounds(asked);
+  const judge: RowMatcher['judge'] = async (changes, type) => {
     const found: RuleMatches[] = [];
     if (changes.versions.length === 0) return found;
-    for (const { rule, sql } of asked) {
+    for (const { rule, sql } of await inTurns(bounds.findPossible(changes), turn)) {
       await turn();
       try {
         const answer = await planner.query(snapshotInvocation(caller, changes.snapshot), { sql, questionsOnly: true });
@@ -80,6 +97,14 @@ export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
       return found;
     },
   };
+}
+
+/** Work in steps, to its result. */
+export async function inTurns<T>(steps: Generator<undefined, T, void>, turn: () => Promise<void>): Promise<T> {
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value;
+    await turn();
+  }
 }
 
 /** Rows of a `RowCondition`'s statement. */

@@ -22,7 +22,7 @@ import type { SigmaDocument, SigmaRule } from '../sigma/rule.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import type { Match } from './alerts.ts';
 import { learnColumns, quoted } from './condition.ts';
-import { isInForce, type RowMatcher, type RuleMatches } from './matcher.ts';
+import { inTurns, isInForce, type RowMatcher, type RuleMatches } from './matcher.ts';
 
 export interface SigmaParts {
   readonly planner: PlannerContract;
@@ -117,7 +117,7 @@ export async function sigmaMatcher(
     }
   }
 
-  const judge: RowMatcher['judge'] = async (changes, _type, _turn, over) => {
+  const judge: RowMatcher['judge'] = async (changes, _type, over) => {
     if (changes.versions.length === 0) {
       if (observedUpTo === changes.from) observedUpTo = changes.end;
       return [];
@@ -156,13 +156,6 @@ export async function sigmaMatcher(
     return [...found].map(([ordinal, matches]): RuleMatches => ({ rule: versions[ordinal]!, matches }));
   }
   return { columns, judge, past };
-}
-
-async function inTurns<T>(steps: Generator<undefined, T, void>, turn: () => Promise<void>): Promise<T> {
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value;
-    await turn();
-  }
 }
 
 const selectOf = (type: string, columns: readonly string[]): string =>
