@@ -120,6 +120,8 @@ interface Timed {
 
 /** The loop looks at the clock this often at least: it may be set. */
 const tickMsMax = 30_000;
+/** Looks at schedules end a slice this soon: the first one compiles what it runs, and may lose the processor to that for milliseconds. */
+const sliceMs = 0.5;
 /** So many are begun between two looks at all jobs. */
 const dueMax = 64;
 const restNs = 10_000_000_000n;
@@ -199,7 +201,7 @@ export class JobScheduler {
     // A run that ends gives its place back, and the loop looks again.
     if (this.#running.size >= parallelMax) return null;
     const now = clock.now();
-    const turn = new Slices(this.#parts);
+    const turn = this.#newSlices();
     if (this.#due.length === 0) {
       const next = await this.#lookAtAll(now, turn);
       if (this.#due.length === 0) return next;
@@ -246,6 +248,10 @@ export class JobScheduler {
     return next;
   }
 
+  #newSlices(): Slices {
+    return new Slices({ ...this.#parts, sliceMs });
+  }
+
   /** Whether a job judges rules, and another one of its path does so now. */
   #isJudged({ definition, path }: JobRecord): boolean {
     if (definition.run.rules === undefined) return false;
@@ -258,7 +264,7 @@ export class JobScheduler {
 
   /** Begins what is due of one job now, whatever else waits: somebody asks for it. */
   async begin(id: string): Promise<void> {
-    await this.#consider(id, this.#parts.clock.now(), new Slices(this.#parts));
+    await this.#consider(id, this.#parts.clock.now(), this.#newSlices());
   }
 
   /** Null: a run of the job was begun, or none will be; else when the next one is. */
@@ -321,7 +327,7 @@ export class JobScheduler {
     }
     if (!this.waits(job)) return;
     const now = this.#parts.clock.now();
-    const found = await new Slices(this.#parts).finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    const found = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
     if (found === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
     await this.#record({ ...this.#runOf(job, found.instant, found.missed, now), state: 'cancelled', reason });
   }

@@ -1,21 +1,29 @@
 /** Long work of the store's own in slices: each ends after a moment, and others have their turn before the next. */
 import type { Clock } from '../../clock.ts';
 
-const sliceMs = 1.5;
+const usualMs = 1.5;
+
+interface SlicesOptions {
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly yieldTurn: () => Promise<void>;
+  readonly sliceMs?: number;
+}
 
 export class Slices {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #yieldTurn: () => Promise<void>;
+  readonly #sliceMs: number;
   #beganMs: number;
 
-  constructor({ clock, yieldTurn }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly yieldTurn: () => Promise<void> }) {
+  constructor({ clock, yieldTurn, sliceMs = usualMs }: SlicesOptions) {
     this.#clock = clock;
     this.#yieldTurn = yieldTurn;
+    this.#sliceMs = sliceMs;
     this.#beganMs = clock.monotonicMs();
   }
 
   isOver(): boolean {
-    return this.#clock.monotonicMs() - this.#beganMs > sliceMs;
+    return this.#clock.monotonicMs() - this.#beganMs > this.#sliceMs;
   }
 
   /** Gives others their turn; resolves when the next slice begins. */
