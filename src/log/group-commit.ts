@@ -11,8 +11,8 @@
  *   only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded number of records. Answers wait
  *   for their records to be written, but never for expected commits, nor for a running fsync: the queued frames that they need
  *   are written during it, to the same file, and left to the next fsync.
- * - Where all expected callers wait for a small fsync no other work is pending: it is made in the turn, which spares two changes
- *   of thread, for as long as the disk is fast.
+ * - Where all expected callers wait for a small fsync, and nobody reads meanwhile, no other work is pending: it is made in the
+ *   turn, which spares two changes of thread, for as long as the disk is fast.
  * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
  * - A write that found no room is repeated, the same frame at the same offset, until there is some: callers that wait for it, or
  *   came after it, learn at once that the outcome is open. Earlier frames get their fsync meanwhile.
@@ -50,6 +50,9 @@ interface Between {
   readonly reject: (cause: unknown) => void;
 }
 
+/** Readers are expected to come again within this time. */
+const READING_MS = 50;
+
 type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
 
 export class GroupCommit {
@@ -70,6 +73,9 @@ export class GroupCommit {
   #syncDue = false;
   readonly #gathering: Gathering;
   readonly #fileSync: FileSync;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  /** When an access record came last while commits waited: their callers leave one only once they are acknowledged. */
+  #readMs = Number.NEGATIVE_INFINITY;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
   /** Work to do while no group is written and no fsync is under way. */
@@ -80,6 +86,7 @@ export class GroupCommit {
     this.#walSync = walSync;
     this.#gathering = new Gathering(clock);
     this.#fileSync = new FileSync(writer, clock);
+    this.#clock = clock;
     this.#room = room;
     this.#listener = listener;
     this.#newest = new Outcome();
@@ -97,6 +104,7 @@ export class GroupCommit {
     this.#syncDue = false;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
     const waiting = new PendingAppend(entries, needs);
+    if (kind.access && this.#syncs + this.#syncing.syncs > 0) this.#readMs = this.#clock.monotonicMs();
     if (!kind.access) this.#newest = waiting.acknowledgement;
     if (this.#state.at === 'failed') waiting.reject(this.#state.error);
     else {
@@ -261,7 +269,9 @@ export class GroupCommit {
   async #sync(): Promise<void> {
     const written = (this.#syncing = this.#unsynced);
     this.#unsynced = new Unsynced();
-    const done = this.#fileSync.sync(written.bytes, this.#gathering.isComplete(written.syncs)).then(() => {
+    const isRead = this.#clock.monotonicMs() - this.#readMs < READING_MS;
+    const nobodyElse = !isRead && this.#gathering.isComplete(written.syncs);
+    const done = this.#fileSync.sync(written.bytes, nobodyElse).then(() => {
       if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);
       for (const acknowledgement of written.acknowledgements) acknowledgement.resolve('synced');
       this.#syncing = new Unsynced();

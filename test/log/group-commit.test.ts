@@ -170,6 +170,26 @@ test('the turn is held for an fsync where all who are expected wait for it, and 
   expect(await next()).toBe(true);
 });
 
+test('the turn is not held for an fsync while others read', async () => {
+  const { log, disk, world } = await opened('always');
+  const next = async (beside: () => unknown = () => undefined): Promise<boolean | undefined> => {
+    disk.inTurn.length = 0;
+    const { acknowledged } = log.append([rowsDraft(['k'])]);
+    beside();
+    await acknowledged;
+    return disk.inTurn[0];
+  };
+  expect(await next()).toBe(true);
+  // A record of the committer's own comes after its commit.
+  await log.append([accessDraft('ada')]).written;
+  expect(await next()).toBe(true);
+  expect(await next(() => log.append([accessDraft('bob')]))).toBe(false);
+  expect(await next()).toBe(false);
+  world.clock.milliseconds += 50;
+  expect(await next()).toBe(true);
+  await log.close();
+});
+
 test('access records are written in the turn that appends them: whoever makes them has gathered them', async () => {
   const { log, disk } = await opened('always');
   await settle();

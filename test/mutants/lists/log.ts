@@ -70,7 +70,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'never fsyncs a group',
     file: groupCommit,
-    find: 'this.#fileSync.sync(written.bytes, this.#gathering.isComplete(written.syncs)).then(',
+    find: 'this.#fileSync.sync(written.bytes, nobodyElse).then(',
     replace: 'Promise.resolve().then(',
     killedBy: crash,
   },
