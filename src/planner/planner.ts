@@ -81,7 +81,7 @@ const shortText = 4_096;
 /** Work of one statement between two turns of others, where it can be cut. */
 const sliceMs = 1.5;
 /** The same for a question behind others: whoever asks meanwhile waits for it. */
-const sliceBehindMs = 0.5;
+const sliceBehindMs = 0.3;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
 /** The most bytes of all that functions keep of rows for the next question. */

@@ -101,6 +101,8 @@ export interface Execution {
 export interface ExecutionLimits {
   /** Rows that operators exchange at once. */
   readonly blockRows: number;
+  /** Rows that an aggregate takes at once by kernels. */
+  readonly kernelRows: number;
   readonly scannedRowsMax: number;
   /** Rows that a function that ranks may yield. */
   readonly vectorRowsMax: number;

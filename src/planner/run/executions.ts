@@ -9,7 +9,7 @@ import type { AxisBound, LogicalPlan, RowCount } from '../logical-plan.ts';
 import { type Execution, type ExecutionLimits, MemoryMeter } from '../operators/operator.ts';
 import type { PlannerLimits } from '../options.ts';
 import { errorAt } from '../error-location.ts';
-import type { QuestionOptions } from '../planner-contract.ts';
+import type { QuestionOptions, QuestionRequest } from '../planner-contract.ts';
 import { type Cursor, readCursor } from '../question/cursor.ts';
 import type { StatementSource } from '../question/question.ts';
 import type { Services } from '../services.ts';
@@ -23,19 +23,33 @@ export interface ExecutionsParts {
   readonly searchTypo: TypoTolerance;
 }
 
+type ExecutionOptions = QuestionOptions & Pick<QuestionRequest, 'behindOthers'>;
+
+const segmentRows = 65_536;
+/** Rows at once of a question behind others: a step of it is over before its slice is. */
+const blockRowsBehind = 4_096;
+const kernelRowsBehind = 16_384;
+
 export class Executions {
   readonly #parts: ExecutionsParts;
   readonly #limits: ExecutionLimits;
+  readonly #limitsBehind: ExecutionLimits;
 
   constructor(parts: ExecutionsParts) {
     const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = parts.limits;
     this.#parts = parts;
     this.#limits = {
       blockRows,
+      kernelRows: segmentRows,
       scannedRowsMax,
       vectorRowsMax: vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : vectorRowsMax,
       vectorExactRows,
       graphRowsMax: resultRowsMax,
+    };
+    this.#limitsBehind = {
+      ...this.#limits,
+      blockRows: Math.min(blockRows, blockRowsBehind),
+      kernelRows: kernelRowsBehind,
     };
   }
 
@@ -43,7 +57,7 @@ export class Executions {
     plan: LogicalPlan,
     query: Query,
     asked: StatementSource,
-    { time = 'all', basis, typo, consistency = 'strong' }: QuestionOptions,
+    { time = 'all', basis, typo, consistency = 'strong', behindOthers = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
     beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
@@ -75,6 +89,7 @@ export class Executions {
       const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
       throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, place, reason);
     };
+    const limits = behindOthers ? this.#limitsBehind : this.#limits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,
@@ -87,10 +102,7 @@ export class Executions {
       rowLimit,
       working: beside.working,
       virtual: (read) => catalogue().read(read),
-      limits:
-        pageRows === null
-          ? this.#limits
-          : { ...this.#limits, blockRows: Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)) },
+      limits: pageRows === null ? limits : { ...limits, blockRows: Math.min(limits.blockRows, Math.max(1_024, 2 * pageRows)) },
       services: this.#parts.services,
       consistency,
       unbuilt: new Set(),

@@ -83,7 +83,6 @@ const outputRows = 8_192;
 /** How often a query that waits for an index looks whether anybody still waits for it. */
 const lookMs = 100;
 const countingBlockRows = 8_192;
-const segmentRows = 65_536;
 
 type NodeKernels = FilterKernels | KernelFilterKernels | KernelCache<FilterKernel> | ProjectKernels | null;
 
@@ -454,7 +453,11 @@ function operatorOf(
         execution,
       );
     case 'aggregate':
-      return new AggregateOperator(build(node.input, aggregatesByKernel(node) ? segmentRows : 0), node, execution);
+      return new AggregateOperator(
+        build(node.input, aggregatesByKernel(node) ? execution.limits.kernelRows : 0),
+        node,
+        execution,
+      );
     case 'distinct':
       return new DistinctOperator(build(node.input), node, execution);
     case 'sort':

@@ -8,7 +8,7 @@ import type { PutRows } from '../../../projections/command.ts';
 import type { JobRecord, RunRecord } from '../../../projections/jobs/job.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
-import type { PlannerContract } from '../../planner-contract.ts';
+import type { PlannerContract, RowTaker } from '../../planner-contract.ts';
 import type { Literal } from '../../statement.ts';
 import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
 import { quoted } from '../rules/condition.ts';
@@ -51,9 +51,10 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
         return { rows, alerts: all.length, result: { matches } };
       }
     }
-    const asked = questionOf(task);
-    const answer = await planner.query(invocation, { ...asked, basis: instant, time: 'current', signal, questionsOnly: true });
-    const rows = task.function?.toUpperCase() === 'TRAIN_IDENTITIES' ? modelRows(invocation, answer) : null;
+    const isTraining = task.function?.toUpperCase() === 'TRAIN_IDENTITIES';
+    const asked = { ...questionOf(task), basis: instant, time: 'current', signal, questionsOnly: true } as const;
+    const answer = await planner.query(invocation, isTraining ? asked : { ...asked, rows: onlyCounted });
+    const rows = isTraining ? modelRows(invocation, answer) : null;
     return { rows, alerts: 0, result: { rows: answer.rowCount } };
   };
 }
@@ -70,6 +71,9 @@ export function alertPaused(invocation: Invocation, job: JobRecord, run: RunReco
   };
   return putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id);
 }
+
+/** Nobody reads the rows of a job's answer: they are not copied out of the store. */
+const onlyCounted: RowTaker = { rows: 0, bytes: 0, take: () => true, restart: () => undefined };
 
 const isSql = ({ language }: DetectionDefinition): boolean => language === 'sql';
 
