@@ -19,7 +19,7 @@ import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { EmbeddingDesk } from './governance/embedding/embedding-desk.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import { sealedCopies } from './governance/erasure/receipt.ts';
-import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
+import { KeyedTextSeals } from './governance/erasure/text-seals.ts';
 import { type Caller, tenantlessCaller } from './governance/caller.ts';
 import { Gate } from './governance/gate.ts';
 import { JobDesk } from './governance/jobs/job-desk.ts';
@@ -191,7 +191,7 @@ export class Service {
     this.#unlock = opened.unlock;
     this.#licence = readLicence(settings);
     this.#say = parts.say;
-    const recipes = new RecipeSeals({ keys: opened.keyring.subjects, ids, random });
+    const textSeals = new KeyedTextSeals({ keys: opened.keyring.subjects, ids, random });
     this.gate = new Gate({
       log,
       projections,
@@ -201,7 +201,7 @@ export class Service {
       settings,
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
-      recipes,
+      textSeals,
       bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
       onRequest: opened.onRequest,
@@ -313,7 +313,7 @@ export class Service {
       log,
       state: projections,
       keys: opened.keyring.subjects,
-      seals: recipes,
+      seals: textSeals,
       hmacKey: opened.keyring.hmacKey,
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
       bodies: opened.blobs,
@@ -585,7 +585,7 @@ interface Opened extends Rooms, Ground {
 
 function newRooms(
   { settings, derived, moreProjections = [], say, startKept }: ServiceDependencies,
-  { ids, workers, turnsOf }: Pick<Ground, 'ids' | 'workers' | 'turnsOf'>,
+  { ids, keyring, workers, turnsOf }: Pick<Ground, 'ids' | 'keyring' | 'workers' | 'turnsOf'>,
   more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
 ): Rooms {
   const indexes = {
@@ -599,6 +599,7 @@ function newRooms(
   const projections = new Projections({
     newKey: () => ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+    textKeys: keyring.subjects,
     more: [audit, ...moreProjections],
     ...more,
     rows: { indexes, ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },

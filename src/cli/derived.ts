@@ -51,6 +51,7 @@ export async function compareDerived(
   const saved = new Projections({
     newKey: () => service.ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+    textKeys: service.keyring.subjects,
     more: [new AuditProjection()],
     rows: { store: columns },
   });

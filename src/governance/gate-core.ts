@@ -28,7 +28,7 @@ import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './writing/committer.ts';
 import type { Contention } from './contention.ts';
-import type { RecipeSeals } from './erasure/recipe-seals.ts';
+import type { KeyedTextSeals } from './erasure/text-seals.ts';
 import type { Reading } from './reading/governed-rows.ts';
 import type { LargeBodiesDependencies } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
@@ -115,8 +115,8 @@ export interface GateDependencies {
   readonly licence: Licence;
   /** 32 bytes: keys the digests of statement literals. */
   readonly digestKey: Uint8Array;
-  /** Seals recipes and notes of exhibits. */
-  readonly recipes: Pick<RecipeSeals, 'seal' | 'open' | 'sealFor' | 'hasKey'>;
+  /** Seals recipes and notes of exhibits, and definitions. */
+  readonly textSeals: Pick<KeyedTextSeals, 'seal' | 'open' | 'sealFor' | 'hasKey'>;
   /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
   readonly bodies?: LargeBodiesDependencies;
   /** Bounds of transactions that are not those of every store. */

@@ -200,7 +200,8 @@ export class Gate implements GateContract {
       correlationId: run.id,
       policyDigest: '',
     };
-    await this.#core.committer.commit([{ context, body: encodeRun(run) }]).written;
+    const seal = (text: string): string => this.#core.parts.textSeals.seal(text);
+    await this.#core.committer.commit([{ context, body: encodeRun(run, seal) }]).written;
   }
 
   /** Refuses new invocations and resolves when the running ones have ended, records included. */

@@ -1,9 +1,10 @@
-/** Input and result of every decide function: entries to append, and facts for the caller. Pure types. */
+/** Input and result of every decide function: entries to append, and facts for the caller. Pure. */
 import type { Vector } from '../log/values/columns.ts';
 import type { EntryContext, EntryDraft, RowsBody, TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPosition } from '../log/log-store.ts';
-import type { ServiceError } from '../errors.ts';
+import { assert, type ServiceError } from '../errors.ts';
 import type { DeleteRows, Outcome, PutRows, RowRejection } from './command.ts';
+import type { SealText } from './sealed-definitions.ts';
 
 /** A predicate over columns of a type: 1 for the rows that pass, rows as `RowBlock` has them. */
 export interface RowTest {
@@ -26,8 +27,8 @@ export interface WriteChecks {
   readonly refusalOf?: ((type: string) => ServiceError | null) | undefined;
   /** The checks of one step of a batch, in place of these. */
   readonly ofStep?: ((step: PutRows | DeleteRows) => WriteChecks) | undefined;
-  /** For rows that are removed for good. */
-  readonly removalSeals?: RemovalSeals | undefined;
+  /** For definitions, and for rows that are removed for good. */
+  readonly textSeals?: TextSeals | undefined;
 }
 
 /** Chooses the subjects that seal the rows of a body. `stated`: as `PutRows.subject`. */
@@ -40,8 +41,10 @@ export interface RowSeals {
   ): Pick<RowsBody, 'subjects'>;
 }
 
-/** Seals what removed rows leave for an erasure. */
-export interface RemovalSeals {
+/** Seals texts that an erasure may have to make unreadable. */
+export interface TextSeals {
+  /** Under a key of its own. */
+  seal(text: string): string;
   /** Under the key of the subject, which is made where there is none. */
   sealFor(tenant: string | null, subject: string, text: string): string;
   /** Whether something was sealed under a key of the subject that stands. */
@@ -63,9 +66,15 @@ export interface DecideContext extends WriteChecks {
 export function decideContext(
   entry: EntryContext,
   { newKey, tokensMax }: Pick<DecideContext, 'newKey' | 'tokensMax'>,
-  { rowCheck, refusalOf, ofStep, removalSeals }: WriteChecks,
+  { rowCheck, refusalOf, ofStep, textSeals }: WriteChecks,
 ): { readonly [K in keyof Required<DecideContext>]: DecideContext[K] } {
-  return { entry, newKey, tokensMax, rowCheck, refusalOf, ofStep, removalSeals, seals: undefined };
+  return { entry, newKey, tokensMax, rowCheck, refusalOf, ofStep, textSeals, seals: undefined };
+}
+
+/** Definitions are written sealed, or not at all: one in the clear would stay readable in every backup. */
+export function sealerOf({ textSeals }: Pick<DecideContext, 'textSeals'>): SealText {
+  assert(textSeals, 'a definition is decided where it can be sealed');
+  return (text) => textSeals.seal(text);
 }
 
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */

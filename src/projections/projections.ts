@@ -1,6 +1,7 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
 import { type CommittedEntry, type EntryContext } from '../log/entries/entry.ts';
+import type { SubjectKeys } from '../log/keys/subject-keys.ts';
 import type { Basis, NextPosition } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
@@ -31,6 +32,7 @@ import type { Timeline } from '../log/values/timeline.ts';
 import { type ColumnType, tenantOf } from '../log/values/value.ts';
 import { Rows, rowsOf } from './rows/projection.ts';
 import { Rules } from './rules/projection.ts';
+import { textOpener } from './sealed-definitions.ts';
 import type { RowStorageOptions } from './rows/tables/row-storage.ts';
 import { EarlierTypeRows } from './rows/scan/earlier-type-rows.ts';
 import { takeSnapshot } from './snapshot.ts';
@@ -42,6 +44,8 @@ export interface ProjectionsOptions {
   /** UUIDv7 text for a row that brings no key. */
   newKey(): string;
   readonly tokensMax: number;
+  /** Keys that definitions rest under. Absent: the log has none, or nothing is applied. */
+  readonly textKeys?: Pick<SubjectKeys, 'opening'> | undefined;
   /** The memory of rows, and the indexes and caches beside it. */
   readonly rows?: RowStorageOptions;
   /** Rows were deleted for good, or left the log: older saved state must go. */
@@ -69,10 +73,10 @@ export class Projections {
   readonly rows: Rows;
   readonly redactions = new Redactions(this.embeddings);
   readonly removedKeys = new RemovedKeys();
-  readonly rules = new Rules();
-  readonly jobs = new Jobs();
+  readonly rules: Rules;
+  readonly jobs: Jobs;
   readonly tenants = new Tenants();
-  readonly views = new Views();
+  readonly views: Views;
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
   /** By organisation path, how often rows of it or below were removed for good in this process. */
@@ -80,6 +84,10 @@ export class Projections {
 
   constructor(options: ProjectionsOptions) {
     this.#options = options;
+    const open = textOpener(options.textKeys);
+    this.rules = new Rules(open);
+    this.jobs = new Jobs(open);
+    this.views = new Views(open);
     this.rows = new Rows(this.timeline, { ...options.rows, bytesBeside: () => this.embeddings.bytes });
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([

@@ -5,13 +5,13 @@
 import { type Clock, Ids, type Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { RestoreReport } from '../doors/http/system-desk.ts';
-import { ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import { type Artefact, bytesOf, digestedAt } from '../log/backup/backup-artefact.ts';
 import type { Disk } from '../log/disk/disk.ts';
 import type { CommittedEntry } from '../log/entries/entry.ts';
 import { writeKeysFrom } from '../log/keys/escrow.ts';
 import { type BackgroundOpening, openJob } from '../log/files/frame-opener.ts';
-import { type KeyContents, openKeyring } from '../log/keys/keys.ts';
+import { type KeyContents, type Keyring, openKeyring } from '../log/keys/keys.ts';
 import { recover } from '../log/recovery.ts';
 import { type Restored, restoreBackup } from '../log/backup/restore.ts';
 import { startedAhead } from '../log/threads/workers.ts';
@@ -61,7 +61,7 @@ export async function restoreStore(options: RestoreStoreOptions): Promise<Restor
 
 async function runRestore(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { disk, random, target, keys, settings, say, yieldTurn } = options;
-  const projections = freshProjections(options);
+  let projections: Projections | null = null;
   let digests: Digests | null = null;
   const startMs = options.clock.monotonicMs();
   return await restoreBackup(
@@ -74,17 +74,19 @@ async function runRestore(options: RestoreStoreOptions): Promise<RestoreReport> 
         return await openKeyring({ disk, random, directory: target, ...master });
       },
       rebuild: (artefact, keyring) => {
+        const rebuilt = (projections = freshProjections(options, keyring));
         // Keys that the log says were destroyed will be: no fewer are in the end.
         const erased = Math.max(keyring.subjects.tombstones().length, artefact.erased_keys);
         const at = incomparable(options, artefact, erased) === null ? digestedAt(artefact) : null;
         return (entry) => {
-          projections.apply(entry);
+          rebuilt.apply(entry);
           if (entry.leaf + 1 !== at) return;
-          return digestsOf(projections, options).then((found) => void (digests = found));
+          return digestsOf(rebuilt, options).then((found) => void (digests = found));
         };
       },
     },
     async (found) => {
+      assert(projections, 'the log was read before it is judged');
       const report = await reportOf(options, found, digests, projections, startMs);
       const other = report.projections.filter(({ match }) => !match).map(({ name }) => name);
       if (other.length === 0 && report.root_match && report.erased_absent) return report;
@@ -179,7 +181,7 @@ function incomparable({ version }: RestoreStoreOptions, artefact: Artefact, eras
 /** Reads the log once more, as a start would. */
 async function digestsOfRecovery(options: RestoreStoreOptions, { artefact, keyring }: Restored): Promise<Digests> {
   const { disk, clock, random, target, yieldTurn, openBeside } = options;
-  const projections = freshProjections(options);
+  const projections = freshProjections(options, keyring);
   const { end } = await recover({
     disk,
     clock,
@@ -199,11 +201,12 @@ async function digestsOf(projections: Projections, { openBeside }: RestoreStoreO
   return openBeside ? await projections.projector.digestsBeside(openBeside.startWorker) : projections.digests();
 }
 
-function freshProjections({ clock, random, settings }: RestoreStoreOptions): Projections {
+function freshProjections({ clock, random, settings }: RestoreStoreOptions, { subjects }: Keyring): Projections {
   const ids = new Ids(clock, random);
   return new Projections({
     newKey: () => ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
+    textKeys: subjects,
     more: [new AuditProjection()],
   });
 }

@@ -289,7 +289,7 @@ export class ErasedStore {
     await verb('remember', { ...both, type: 'Answer', derived_from: [joint['id']] });
   }
 
-  /** Rules, jobs and runs of workflows that name a subject, and what they write of its rows. The run waits for good, with all it has read. */
+  /** Rules, jobs, views and runs of workflows that name a subject, and what they write of its rows. The run waits for good, with all it has read. */
   async automate(subject: number): Promise<void> {
     const [key, who] = [this.planted(subject, 'key'), this.planted(subject, 'subject')];
     const condition = `who = '${who}'`;
@@ -297,6 +297,9 @@ export class ErasedStore {
     const at = { interval_secs: 86_400, purpose: 'test' };
     for (const run of [{ rules: [rule.json['id']] }, { sql: `SELECT name FROM Person WHERE ${condition}` }])
       await this.good('POST', '/jobs', { ...at, name: `${Object.keys(run)[0]} of ${key}`, run });
+    const view = `SELECT name FROM Person WHERE ${condition} AND n >= 0`;
+    await this.good('POST', '/query', { sql: `CREATE MATERIALIZED VIEW Of${subject} AS ${view} REFRESH INCREMENTAL EVERY 60` });
+    await this.good('POST', '/query', { sql: `SELECT * FROM Of${subject}` });
     const given = { key, memory: this.#memories[subject], word: who };
     const asked = { name: 'tells of somebody', arguments: given, purpose: 'test' };
     const { json } = await this.good('POST', '/workflows/runs', asked);
@@ -306,7 +309,11 @@ export class ErasedStore {
   /** What is shown of them. */
   async automated(): Promise<string> {
     const replies = ['/rules', '/jobs', '/workflows'].map((path) => this.good('GET', path));
-    return (await Promise.all(replies)).map(({ text }) => text).join('\n');
+    const asked = { action: 'query', purpose: 'test', correlationId: 'c' } as const;
+    const views = await this.service.gate.invoke(writer, asked, async (invocation) =>
+      invocation.snapshot().views.map(({ sql }) => sql),
+    );
+    return [...(await Promise.all(replies)).map(({ text }) => text), ...views].join('\n');
   }
 
   /** The same by doors that know of no makers: rows that name what they were made from, changed and ended in every way. */

@@ -43,10 +43,9 @@ export async function scan(
     await store.plant(subject);
   }
   say(`planted ${needles.length} canaries of ${subjects} subjects`);
+  for (const subject of all) await store.automate(subject);
   const backup = await store.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(`no backup: ${backup.text}`);
-  // What names a subject and is under no key of theirs leaves the log that runs, and no backup.
-  for (const subject of all) await store.automate(subject);
 
   const times: number[] = [];
   const damage: string[] = [];
@@ -86,12 +85,14 @@ export async function scan(
       if (subject >= subjects >> 1 || inherited.includes(store.planted(subject, 'name'))) continue;
       unseen.push({ subject, plant: `name on a branch, ${round}` });
     }
-    const automated = round === 'restored' ? null : `${await store.automated()}\n${await store.exported('main')}`;
+    const automated = `${await store.automated()}\n${await store.exported('main')}`;
     for (const subject of control) {
       const told = `told-${store.planted(subject, 'key')}`;
-      if (automated !== null && !automated.includes(told)) unseen.push({ subject, plant: `a row of a run, ${round}` });
-      if (automated !== null && !automated.includes(`of ${store.planted(subject, 'key')}`))
+      if (!automated.includes(told)) unseen.push({ subject, plant: `a row of a run, ${round}` });
+      if (!automated.includes(`of ${store.planted(subject, 'key')}`))
         unseen.push({ subject, plant: `a rule and a job, ${round}` });
+      if (!automated.includes(`who = '${store.planted(subject, 'subject')}' AND n`))
+        unseen.push({ subject, plant: `a view, ${round}` });
     }
     damage.push(...(await store.verified()));
     ({ files, entries } = counts);

@@ -405,7 +405,7 @@ export class World {
       settings: { ...settings, ...over },
       licence: { ...licenceOf('free'), storageBytesMax: 1000 },
       digestKey: new Uint8Array(32).fill(7),
-      recipes: { seal: (recipe) => recipe, open: (stored) => stored, sealFor: (_, __, text) => text, hasKey: () => false },
+      textSeals: { seal: (text) => text, open: (stored) => stored, sealFor: (_, __, text) => text, hasKey: () => false },
       warn: (line) => this.warnings.push(line),
       ...parts,
     });

@@ -23,7 +23,8 @@ function workOf(id: string, state: RunRecord['state'], sql?: string): EntryBody 
     sql === undefined || isOver ? {} : { statement: { sql, dialect: 'wide', purpose: null, token: null, branch: 'main' } };
   const times = { started: '1', finished: isOver ? '2' : null };
   const rest = { job: null, group: null, attempt: 1, due: '1', basis: '1', alerts: 0, reason: null, missed: 0, result: null };
-  return encodeRun({ ...rest, id, state, work: { kind: 'graph', about: 'T', unit: 'rows', ...who, ...times, ...statement } });
+  const work = { kind: 'graph', about: 'T', unit: 'rows', ...who, ...times, ...statement } as const;
+  return encodeRun({ ...rest, id, state, work }, (text) => text);
 }
 
 const erasureOf = (mentions: readonly number[]): EntryBody => ({ kind: 'erasure', mentions }) as unknown as EntryBody;

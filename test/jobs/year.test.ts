@@ -12,6 +12,7 @@ import { decideChangeJob, decidePutJob, decideRun } from '../../src/projections/
 import type { JobDefinition } from '../../src/projections/jobs/job.ts';
 import { Jobs } from '../../src/projections/jobs/projection.ts';
 import { decideContext } from '../../src/projections/decision.ts';
+import { plainTexts } from '../projections/store.ts';
 
 const nsOf = (iso: string): bigint => BigInt(Date.parse(iso)) * 1_000_000n;
 
@@ -162,7 +163,7 @@ function contextOf(path: string | null) {
     correlationId: 'x',
     policyDigest: '',
   };
-  return decideContext(entry, { newKey: () => 'unused', tokensMax: 1 }, {});
+  return decideContext(entry, { newKey: () => 'unused', tokensMax: 1 }, { textSeals: plainTexts });
 }
 
 test('a year of daily, hourly and cron jobs has exactly the runs that its clocks say', async () => {

@@ -282,3 +282,22 @@ test('rules and jobs of v5-automation are read as they were written', async () =
   });
   expect(projections.jobs.judgedUpTo('a'.repeat(64))).toBe(1_700_000_000_000_000_001n);
 });
+
+test('definitions of v5-sealed are read by their keys, and nothing of those whose keys are destroyed', async () => {
+  const disk = await diskOf('v5-sealed');
+  const keyring = await keyringOf(worldOn(disk));
+  const { log, replayed } = await openLog(worldOn(disk));
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1, textKeys: keyring.subjects });
+  for (const entry of replayed) projections.apply(entry);
+  const { rules, jobs, views } = projections;
+  expect(rules.on(0).map(({ id, version, definition }) => [id, version, definition.name])).toEqual([['r3', 2, 'third']]);
+  const versions = ['r1', 'r2', 'r3'].map((id) => rules.versions(0, id).map(({ definition }) => definition.name));
+  expect(versions).toEqual([['seen: "Ünï"'], ['of two'], ['third']]);
+  expect([...jobs.all()]).toMatchObject([{ id: 'j1', totalAlerts: 3, definition: { name: 'nightly' }, owner: { token: 't1' } }]);
+  expect([...jobs.works()].map(({ run }) => [run.id, run.work.statement?.sql])).toEqual([['w1', "CALL f('ada')"]]);
+  expect(views.on(0).map(({ name, sql }) => [name, sql])).toEqual([['Kept', "SELECT id FROM Login WHERE who = 'ada'"]]);
+  expect(views.on(0, 18).map(({ name }) => name)).toEqual(['Kept', 'Ended']);
+  const without = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  expect(() => replayed.forEach((entry) => without.apply(entry))).toThrow('where their keys are');
+  await log.close();
+});

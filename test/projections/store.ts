@@ -7,7 +7,7 @@ import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { AccessPaths, CatalogReader, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
-import type { Decision } from '../../src/projections/decision.ts';
+import type { Decision, TextSeals } from '../../src/projections/decision.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import type { RowStorageOptions } from '../../src/projections/rows/tables/row-storage.ts';
 
@@ -46,6 +46,9 @@ export interface OfTenant {
   readonly tenant?: string | null;
 }
 
+/** Texts rest as they are: nobody is erased. */
+export const plainTexts: TextSeals = { seal: (text) => text, sealFor: (_, __, text) => text, hasKey: () => false };
+
 export class Store {
   readonly projections: Projections;
   readonly entries: CommittedEntry[] = [];
@@ -82,7 +85,8 @@ export class Store {
   }
 
   decide(command: Command, path: string | null = null, branch = 'main'): Decision {
-    return this.projections.decide(command, contextOf(path, branch), { position: this.#position, time: this.time });
+    const next = { position: this.#position, time: this.time };
+    return this.projections.decide(command, contextOf(path, branch), next, { textSeals: plainTexts });
   }
 
   put(

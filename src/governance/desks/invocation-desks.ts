@@ -95,7 +95,7 @@ export class InvocationDesks {
         return pinnedSnapshot(this.#core, paths, caller, grant, action);
       },
       policyDigestAt: (position) => this.#core.judge.policies.setAt(position)?.digest ?? '',
-      openRecipe: (stored) => this.#core.parts.recipes.open(stored),
+      openRecipe: (stored) => this.#core.parts.textSeals.open(stored),
     });
   }
 

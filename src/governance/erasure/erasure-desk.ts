@@ -31,6 +31,7 @@ import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { Judgements } from '../../projections/identity/judgements.ts';
 import { Names } from '../../projections/names.ts';
+import { textKeysOf } from '../../projections/sealed-definitions.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import type { RemovedSource } from '../../projections/rows/checks/removal.ts';
 import type { DerivedVersions, RemovedRow } from '../../projections/rows/erasure/derived-versions.ts';
@@ -58,7 +59,7 @@ import {
   touchedBy,
   wordsIn,
 } from './receipt.ts';
-import type { RecipeSeals } from './recipe-seals.ts';
+import type { KeyedTextSeals } from './text-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type ScanTarget, CommitmentTarget, TextTarget } from './scan-target.ts';
 import { Rounds } from './rounds.ts';
@@ -107,7 +108,7 @@ export interface ErasureDeskDependencies {
   readonly log: Pick<LogStore, 'read' | 'proofs' | 'redact'>;
   readonly state: ErasedState;
   readonly keys: Pick<SubjectKeys, 'idsOf' | 'opening' | 'retire' | 'destroy'>;
-  readonly seals: RecipeSeals;
+  readonly seals: KeyedTextSeals;
   /** 32 bytes, the store's own: they link a subject to its erasures. */
   readonly hmacKey: Uint8Array;
   /** Signs receipts. */
@@ -433,7 +434,7 @@ export class ErasureDesk {
       if (erasure.completed !== null) return;
       await keys.destroy(erasure.keys, id);
       await nextStep();
-      // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
+      // Rows are under the subject's keys, most recipes and definitions under keys of their own: a file is written anew for other texts alone.
       const texts = await this.#findUnsealed(erasure.mentions, nextStep);
       if (texts.length > 0) await this.#redactions.join(texts, nextStep);
       for (const store of this.#stores) store.forget?.(erasure.tenant);
@@ -498,7 +499,7 @@ export class ErasureDesk {
     for (const position of positions) {
       await nextStep();
       const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
-      if (body?.kind !== 'exhibit' || sealedKeyOf(body.recipe).length === 0) found.push(position);
+      if (body === undefined || textKeysOf(body).length === 0) found.push(position);
     }
     return found;
   }

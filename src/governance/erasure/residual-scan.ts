@@ -11,6 +11,7 @@ import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
+import { sealedTextIn } from '../../projections/sealed-definitions.ts';
 import { covers } from '../caller.ts';
 import { isEmbedded, withoutVectors } from '../../log/entries/embedded-vectors.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
@@ -19,7 +20,7 @@ import { named, textAt } from './blob-sweep.ts';
 import type { ErasedWords, WordSearch } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
-import type { RecipeSeals } from './recipe-seals.ts';
+import type { KeyedTextSeals } from './text-seals.ts';
 import type { ScanTarget } from './scan-target.ts';
 import { branchesNow, type BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
@@ -37,7 +38,7 @@ export interface ScanDependencies {
   };
   readonly log: Pick<LogStore, 'proofs'>;
   readonly keys: Pick<SubjectKeys, 'opening'>;
-  readonly seals: Pick<RecipeSeals, 'open'>;
+  readonly seals: Pick<KeyedTextSeals, 'open'>;
   readonly stores: readonly TextStore[];
   readonly bodies: Pick<Blobs, 'open'>;
   /** Leaves of exhibits' links that the search for mentions looked at, under the same name: no text of a link ever changes. */
@@ -167,9 +168,16 @@ class Scan {
     this.#looked['mentions']!++;
     const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
     if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
-    if (body?.kind === 'view' && body.sql !== '') this.#hit('view', body.name, 1);
-    if (body !== undefined && isOpen(body) && !isBlank(body) && holds(body, erased)) this.#hit('entry', body.kind, 1);
+    if (body?.kind === 'view' && this.#parts.seals.open(body.sql) !== null) this.#hit('view', body.name, 1);
+    if (body !== undefined && isOpen(body) && this.#holds(body, erased)) this.#hit('entry', body.kind, 1);
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
+  }
+
+  /** Whether an entry holds anything of what was erased: of vectors, those of these versions; of a definition, what was sealed. */
+  #holds(body: OpenBody, erased: ReadonlySet<number>): boolean {
+    if (isEmbedded(body.content)) return withoutVectors(body.content, (position) => erased.has(position)) !== null;
+    const sealed = sealedTextIn(body);
+    return sealed === null ? !isBlank(body) : this.#parts.seals.open(sealed) !== null;
   }
 
   /** Scans recipes and notes on all exhibits of the tenant, including those since the mentions were found. */
@@ -190,14 +198,15 @@ class Scan {
 
   /** Entries of kinds that no reader of this release knows, since the mentions were found too. */
   async openEntries(tenant: string | null, sought: ScanTarget): Promise<void> {
-    const { state, log, yieldTurn, links: known } = this.#parts;
+    const { state, log, seals, yieldTurn, links: known } = this.#parts;
     for (const { leaf, path } of state.openEntries.all()) {
       if (tenantOf(path) !== tenant) continue;
       this.#looked['open_entries']!++;
       if (known.has(leaf)) continue;
       await yieldTurn();
       const body = (await log.proofs.entry({ leaf }))?.open().entry.body;
-      if (body !== undefined && isOpen(body) && sought.isIn(textsOf(body))) this.#hit('entry', body.kind, 1);
+      if (body !== undefined && isOpen(body) && sought.isIn(textsOf(body, (text) => seals.open(text))))
+        this.#hit('entry', body.kind, 1);
     }
   }
 
@@ -364,11 +373,6 @@ const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 function isBase64(bytes: Uint8Array): boolean {
   return bytes.length % 4 === 0 && base64.test(decoder.decode(bytes));
-}
-
-/** Whether an entry holds anything of what was erased: of vectors, those of these versions. */
-function holds(body: OpenBody, erased: ReadonlySet<number>): boolean {
-  return !isEmbedded(body.content) || withoutVectors(body.content, (position) => erased.has(position)) !== null;
 }
 
 function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {

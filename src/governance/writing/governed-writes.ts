@@ -365,7 +365,7 @@ export class GovernedWrites {
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
     const checks = {
-      removalSeals: this.#core.parts.recipes,
+      textSeals: this.#core.parts.textSeals,
       ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
     };
     return this.#appendDecision(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
@@ -498,7 +498,7 @@ export class GovernedWrites {
     }
     if (command.kind === 'put-rule') return { ...command, author: authorOf(this.#asked.caller) };
     if (command.kind === 'put-job') return { ...command, owner: authorOf(this.#asked.caller) };
-    if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.recipes.seal(command.recipe) };
+    if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.textSeals.seal(command.recipe) };
     if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
     return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);
   }

@@ -304,7 +304,7 @@ export interface ExhibitBody {
 export interface ViewBody {
   readonly kind: 'view';
   readonly name: string;
-  /** The SELECT, as written. */
+  /** The SELECT, as written, or its sealed form under a key of its own. */
   readonly sql: string;
   readonly refreshSecs: number;
   /** The view of this name and path ends here: it has no query, and nothing of it is brought up to date. */

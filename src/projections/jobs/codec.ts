@@ -1,13 +1,17 @@
 /**
- * Jobs and runs as entries of the kinds `job` and `run` hold them: RFC 8785 JSON, version 1.
+ * Jobs and runs as entries of the kinds `job` and `run` hold them: RFC 8785 JSON. A run has counts, codes and ids, so it rests as it is; one
+ * of work whose statement is on record is sealed as a definition is.
  *
- *   job  {"v": 1, "id", "change": "made", "job": JobDefinition, "credential", "token"}
+ *   job  {"v": 2, "id", "change": "made", "sealed"}   sealed: "job": JobDefinition, "credential", "token"
  *        {"v": 1, "id", "change": "paused" | "resumed" | "ended", "reason"}
+ *        {"v": 1, "id", "change": "made", "job", "credential", "token"}   in logs of earlier releases
  *   run  {"v": 1, "run": RunRecord}
+ *        {"v": 2, "id", "sealed"}   sealed: "run": RunRecord
  */
 import type { OpenBody } from '../../log/entries/entry.ts';
-import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
 import type { RuleAuthor } from '../rules/rule.ts';
+import { definitionIn, type OpenText, plainContent, type SealText, sealedContent } from '../sealed-definitions.ts';
 import type { JobDefinition, RunRecord } from './job.ts';
 
 export type JobChange =
@@ -19,18 +23,17 @@ export type JobChange =
     }
   | { readonly change: 'paused' | 'resumed' | 'ended'; readonly id: string; readonly reason: string | null };
 
-export function encodeJob(change: JobChange): OpenBody {
-  const { id } = change;
-  const rest =
-    change.change === 'made'
-      ? { job: change.definition as unknown as Json, credential: change.owner.credential, token: change.owner.token }
-      : { reason: change.reason };
-  return { kind: 'job', content: canonicalJson({ v: 1, id, change: change.change, ...rest }) };
+export function encodeJob(change: JobChange, seal: SealText): OpenBody {
+  const outside = { id: change.id, change: change.change };
+  if (change.change !== 'made') return { kind: 'job', content: plainContent({ ...outside, reason: change.reason }) };
+  const { credential, token } = change.owner;
+  const sealed = { job: change.definition as unknown as Json, credential, token };
+  return { kind: 'job', content: sealedContent(outside, sealed, seal) };
 }
 
-/** Null for an entry of this kind that has another form. */
-export function decodeJob(body: OpenBody): JobChange | null {
-  const read = versionOne(body);
+/** Null for an entry of this kind that has another form, and for a job that is erased. */
+export function decodeJob(body: OpenBody, open: OpenText): JobChange | null {
+  const read = membersIn(body, open);
   if (read === null) return null;
   const id = read['id'] as string;
   if (read['change'] !== 'made')
@@ -43,17 +46,18 @@ export function decodeJob(body: OpenBody): JobChange | null {
   };
 }
 
-export function encodeRun(run: RunRecord): OpenBody {
-  return { kind: 'run', content: canonicalJson({ v: 1, run: run as unknown as Json }) };
+export function encodeRun(run: RunRecord, seal: SealText): OpenBody {
+  const members = { run: run as unknown as Json };
+  const isSealed = run.work?.statement !== undefined;
+  return { kind: 'run', content: isSealed ? sealedContent({ id: run.id }, members, seal) : plainContent(members) };
 }
 
-export function decodeRun(body: OpenBody): RunRecord | null {
-  const read = versionOne(body);
+export function decodeRun(body: OpenBody, open: OpenText): RunRecord | null {
+  const read = membersIn(body, open);
   return read === null ? null : (read['run'] as unknown as RunRecord);
 }
 
-function versionOne({ content }: OpenBody): Readonly<Record<string, Json>> | null {
-  if (typeof content !== 'string' || content === '') return null;
-  const read = JSON.parse(content) as Readonly<Record<string, Json>>;
-  return read['v'] === 1 ? read : null;
+function membersIn(body: OpenBody, open: OpenText): Readonly<Record<string, Json>> | null {
+  const found = definitionIn(body, open);
+  return found === null || found.isErased ? null : found.members;
 }

@@ -5,7 +5,7 @@ import type { NextPosition } from '../../log/log-store.ts';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { checkText, tenantOf } from '../../log/values/value.ts';
 import type { ChangeJob, PutJob, RecordRun } from '../command.ts';
-import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { type DecideContext, type Decision, decideOne, sealerOf } from '../decision.ts';
 import { encodeJob, encodeRun } from './codec.ts';
 import { type JobRecord, nameKey } from './job.ts';
 import type { Jobs } from './projection.ts';
@@ -28,12 +28,13 @@ export function decidePutJob(
     if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))
       return decideOne('put-job', named.id, [], next);
     if (replaces !== true) throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
-    const ended = { context: entryOf(named, context), body: encodeJob({ change: 'ended', id: named.id, reason: null }) };
-    const made = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }) };
+    const seal = sealerOf(context);
+    const ended = { context: entryOf(named, context), body: encodeJob({ change: 'ended', id: named.id, reason: null }, seal) };
+    const made = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }, seal) };
     return decideOne('put-job', id, [ended, made], next);
   }
   if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
-  const body = encodeJob({ change: 'made', id, definition, owner });
+  const body = encodeJob({ change: 'made', id, definition, owner }, sealerOf(context));
   return decideOne('put-job', id, [{ context: context.entry, body }], next);
 }
 
@@ -44,8 +45,8 @@ export function decideChangeJob(command: ChangeJob, jobs: Jobs, context: DecideC
   const to = change === 'resumed' ? 'scheduled' : change;
   if (job.state === to) return decideOne('change-job', id, [], next);
   if (job.state === 'ended') throw new ServiceError('REL_CONFLICT', 'the job has ended');
-  const entry = entryOf(job, context);
-  return decideOne('change-job', id, [{ context: entry, body: encodeJob({ change, id, reason }) }], next);
+  const body = encodeJob({ change, id, reason }, sealerOf(context));
+  return decideOne('change-job', id, [{ context: entryOf(job, context), body }], next);
 }
 
 /** Entries about a job lie under its path, whoever writes them. */
@@ -72,7 +73,7 @@ export function decideRun(
     throw new ServiceError('REL_CONFLICT', 'another run of the job is under way');
   const rows = alerts === null ? null : decideRows(alerts);
   const entry = job === undefined ? context.entry : entryOf(job, context);
-  const drafts = [...(rows?.drafts ?? []), { context: entry, body: encodeRun(run) }];
+  const drafts = [...(rows?.drafts ?? []), { context: entry, body: encodeRun(run, sealerOf(context)) }];
   const { outcome } = decideOne('record-run', run.id, drafts, next);
   const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
   const systemFromLast = next.time + BigInt(positions - 1);

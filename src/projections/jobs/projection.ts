@@ -9,6 +9,7 @@ import { type CommittedEntry, isOpen } from '../../log/entries/entry.ts';
 import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { type OpenText, textOpener } from '../sealed-definitions.ts';
 import { decodeJob, decodeRun } from './codec.ts';
 import { type JobRecord, nameKey, type RecordedStep, type RunRecord, type WorkRecord } from './job.ts';
 
@@ -38,6 +39,11 @@ export class Jobs implements Projection {
   /** By run, in the order in which they were asked for. */
   #works = new Map<string, WorkRecord>();
   #epoch = -1;
+  readonly #open: OpenText;
+
+  constructor(open: OpenText = textOpener(undefined)) {
+    this.#open = open;
+  }
 
   /** Rises with every change of a job. */
   get epoch(): number {
@@ -78,7 +84,7 @@ export class Jobs implements Projection {
     if (isOpen(body)) {
       if (body.kind === 'job') this.#applyJob(entry);
       else if (body.kind === 'run') {
-        const run = decodeRun(body);
+        const run = decodeRun(body, this.#open);
         if (run !== null) this.#applyRun(run, entry);
       }
     } else if (body.kind === 'erasure') {
@@ -95,7 +101,7 @@ export class Jobs implements Projection {
 
   #applyJob(entry: CommittedEntry): void {
     const { body, context, position, time } = entry;
-    const change = isOpen(body) ? decodeJob(body) : null;
+    const change = isOpen(body) ? decodeJob(body, this.#open) : null;
     if (change === null) return;
     this.#epoch = position;
     if (change.change === 'made') {

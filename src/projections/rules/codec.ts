@@ -1,12 +1,14 @@
 /**
- * Rules as entries of the kind `rule` hold them: RFC 8785 JSON, version 1. A version of a rule never changes; a later one takes its
+ * Rules as entries of the kind `rule` hold them: RFC 8785 JSON. A version of a rule never changes; a later one takes its
  * place, or its end. Whoever runs a rule does so by the grants that its author has then: an entry names the credential, never a role.
  *
- *   {"v": 1, "id", "version", "change": "made" | "changed", "rule": RuleDefinition, "credential", "token"}
+ *   {"v": 2, "id", "version", "change": "made" | "changed", "sealed"}   sealed: "rule": RuleDefinition, "credential", "token"
  *   {"v": 1, "id", "version", "change": "ended"}
+ *   {"v": 1, "id", "version", "change": "made" | "changed", "rule", "credential", "token"}   in logs of earlier releases
  */
 import type { OpenBody } from '../../log/entries/entry.ts';
-import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import { definitionIn, type OpenText, plainContent, type SealText, sealedContent } from '../sealed-definitions.ts';
 import type { RuleAuthor, RuleDefinition } from './rule.ts';
 
 export type RuleChange =
@@ -19,27 +21,24 @@ export type RuleChange =
     }
   | { readonly change: 'ended'; readonly id: string; readonly version: number };
 
-export function encodeRule(change: RuleChange): OpenBody {
+export function encodeRule(change: RuleChange, seal: SealText): OpenBody {
   const { id, version } = change;
-  const rest: Json =
-    change.change === 'ended'
-      ? {}
-      : {
-          rule: change.definition as unknown as Json,
-          credential: change.author.credential,
-          token: change.author.token,
-        };
-  return { kind: 'rule', content: canonicalJson({ v: 1, id, version, change: change.change, ...(rest as object) }) };
+  const outside = { id, version, change: change.change };
+  if (change.change === 'ended') return { kind: 'rule', content: plainContent(outside) };
+  const { credential, token } = change.author;
+  const sealed = { rule: change.definition as unknown as Json, credential, token };
+  return { kind: 'rule', content: sealedContent(outside, sealed, seal) };
 }
 
 /** Null for an entry of this kind that no rule made: earlier releases wrote none, and a later one may have others. */
-export function decodeRule({ content }: OpenBody): RuleChange | null {
-  if (typeof content !== 'string' || content === '') return null;
-  const read = JSON.parse(content) as Readonly<Record<string, Json>>;
-  if (read['v'] !== 1) return null;
+export function decodeRule(body: OpenBody, open: OpenText): RuleChange | null {
+  const found = definitionIn(body, open);
+  if (found === null) return null;
+  const read = found.members;
   const id = read['id'] as string;
   const version = read['version'] as number;
-  if (read['change'] === 'ended') return { change: 'ended', id, version };
+  // A version that is erased has ended the one before it, and nothing else is left of it.
+  if (read['change'] === 'ended' || found.isErased) return { change: 'ended', id, version };
   return {
     change: read['change'] as 'made' | 'changed',
     id,

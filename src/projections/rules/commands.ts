@@ -4,7 +4,7 @@ import type { NextPosition } from '../../log/log-store.ts';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { checkIdentifier } from '../../log/values/value.ts';
 import type { EndRule, PutRule } from '../command.ts';
-import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { type DecideContext, type Decision, decideOne, sealerOf } from '../decision.ts';
 import { encodeRule } from './codec.ts';
 import { checkDefinition, type RuleRecord } from './rule.ts';
 
@@ -33,7 +33,7 @@ export function decidePutRule(
       throw new ServiceError('REL_CONFLICT', `the rule ${JSON.stringify(name)} exists with another definition: PUT changes it`);
     }
     if (own.length >= rulesMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${rulesMax} rules`);
-    const body = encodeRule({ change: 'made', id, version: 1, definition, author });
+    const body = encodeRule({ change: 'made', id, version: 1, definition, author }, sealerOf(context));
     return decideOne('put-rule', id, [{ context: context.entry, body }], next);
   }
   const before = ownRule(own, changes);
@@ -43,7 +43,7 @@ export function decidePutRule(
     throw new ServiceError('REL_CONFLICT', `a rule of the kind ${before.definition.kind} stays one`);
   if (asJson(before.definition) === asJson(definition)) return decideOne('put-rule', before.id, [], next);
   const version = before.version + 1;
-  const body = encodeRule({ change: 'changed', id: before.id, version, definition, author });
+  const body = encodeRule({ change: 'changed', id: before.id, version, definition, author }, sealerOf(context));
   return decideOne('put-rule', before.id, [{ context: context.entry, body }], next);
 }
 
@@ -55,7 +55,8 @@ export function decideEndRule(
 ): Decision {
   const own = rules.filter(({ owner }) => owner === context.entry.path);
   const { version } = ownRule(own, id);
-  return decideOne('end-rule', id, [{ context: context.entry, body: encodeRule({ change: 'ended', id, version }) }], next);
+  const body = encodeRule({ change: 'ended', id, version }, sealerOf(context));
+  return decideOne('end-rule', id, [{ context: context.entry, body }], next);
 }
 
 /** A rule of another path, above or below, is as none. */

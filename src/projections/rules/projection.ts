@@ -9,6 +9,7 @@ import { type CommittedEntry, isOpen } from '../../log/entries/entry.ts';
 import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { type OpenText, textOpener } from '../sealed-definitions.ts';
 import { decodeRule } from './codec.ts';
 import type { RuleRecord, RuleVersion } from './rule.ts';
 
@@ -36,6 +37,11 @@ export class Rules implements Projection {
   /** By fork of the branch; main's is 0. */
   #branches = new Map<number, Ruled>([[0, new Map()]]);
   #last = -1;
+  readonly #open: OpenText;
+
+  constructor(open: OpenText = textOpener(undefined)) {
+    this.#open = open;
+  }
 
   /** Rises with every change of any rule. */
   get epoch(): number {
@@ -78,7 +84,7 @@ export class Rules implements Projection {
           if (left.length === versions.length) continue;
           this.#last = entry.position;
           if (left.length === 0) ruled.delete(id);
-          else ruled.set(id, left);
+          else ruled.set(id, registeredFrom(left));
         }
       }
     } else if (body.kind === 'branch') {
@@ -91,7 +97,7 @@ export class Rules implements Projection {
 
   #applyRule(entry: CommittedEntry): void {
     const { body, context, position, time } = entry;
-    const change = isOpen(body) ? decodeRule(body) : null;
+    const change = isOpen(body) ? decodeRule(body, this.#open) : null;
     if (change === null) return;
     const ruled = this.#branches.get(this.#tree.branchOf(entry).id)!;
     const before = (ruled.get(change.id) ?? []).map((version) =>
@@ -148,4 +154,10 @@ export class Rules implements Projection {
     }
     return hash.hex();
   }
+}
+
+/** The rule counts from the first version that is left, as for a reader of a log in which no other was ever readable. */
+function registeredFrom(versions: readonly Version[]): readonly Version[] {
+  const registered = versions[0]!.record.position;
+  return versions.map((version) => ({ ...version, record: { ...version.record, registered } }));
 }

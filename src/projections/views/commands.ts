@@ -4,7 +4,7 @@ import type { NextPosition } from '../../log/log-store.ts';
 import { checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from '../access-paths.ts';
 import type { CreateView, DropView } from '../command.ts';
-import { type DecideContext, type Decision, decideOne } from '../decision.ts';
+import { type DecideContext, type Decision, decideOne, sealerOf } from '../decision.ts';
 
 const refreshSecsMax = 31_536_000;
 const viewsMax = 1_000;
@@ -34,7 +34,8 @@ export function decideCreateView(
   } else if (own.length >= viewsMax) {
     throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${viewsMax} views`);
   }
-  return decideOne('create-view', name, [{ context: context.entry, body: { kind: 'view', name, sql, refreshSecs } }], next);
+  const body = { kind: 'view', name, sql: sealerOf(context)(sql), refreshSecs } as const;
+  return decideOne('create-view', name, [{ context: context.entry, body }], next);
 }
 
 /** Throws REL_CONFLICT where a view of the tenant has the name: the type would take its place for readers of the view. */

@@ -8,11 +8,13 @@ import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import { BranchTree, type SavedBranches } from '../../log/entries/branches.ts';
 import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import { compareText } from '../../log/values/value.ts';
 import type { ViewRecord } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { NameTest } from '../names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { type OpenText, textOpener } from '../sealed-definitions.ts';
 
 type Named = Map<string, ViewRecord>;
 
@@ -29,6 +31,7 @@ interface Saved {
   readonly branches: [number, Named][];
   /** Absent in what an earlier release saved. */
   readonly ended?: readonly Ended[];
+  readonly keys?: ReadonlyMap<number, string>;
 }
 
 export class Views implements Projection {
@@ -39,6 +42,13 @@ export class Views implements Projection {
   #branches = new Map<number, Named>([[0, new Map()]]);
   /** Views dropped on a live branch, in that order. */
   #ended: Ended[] = [];
+  /** By position of a view: the id of the key that its query rests under. */
+  #keys = new Map<number, string>();
+  readonly #open: OpenText;
+
+  constructor(open: OpenText = textOpener(undefined)) {
+    this.#open = open;
+  }
 
   /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */
   on(branch: number, basis = Infinity): readonly ViewRecord[] {
@@ -54,21 +64,25 @@ export class Views implements Projection {
   apply(entry: CommittedEntry): void {
     const { body, context } = entry;
     if (body.kind === 'view') {
-      const { name, sql, refreshSecs, dropped } = body;
+      const { name, refreshSecs, dropped } = body;
+      const sql = this.#open(body.sql);
       const { id: branch } = this.#tree.branchOf(entry);
       const named = this.#branches.get(branch)!;
       const key = keyOf(context.path, name);
       // An earlier tenant of the same id may have had one of this name.
       const before = named.get(key);
       if (before) this.#ended.push({ branch, view: before, end: entry.position });
-      if (dropped === true) named.delete(key);
+      // One that is erased has taken the place of the view before it, and nothing else is left of it.
+      if (dropped === true || sql === null) named.delete(key);
       else named.set(key, { name, sql, refreshSecs, owner: context.path, position: entry.position });
+      if (sql !== null) for (const id of sealedKeyOf(body.sql)) this.#keys.set(entry.position, id);
     } else if (body.kind === 'erasure') {
       const mentions = new Set(body.mentions);
       for (const named of this.#branches.values()) {
         for (const [key, { position }] of named) if (mentions.has(position)) named.delete(key);
       }
       this.#ended = this.#ended.filter(({ view }) => !mentions.has(view.position));
+      for (const position of mentions) this.#keys.delete(position);
     } else if (body.kind === 'branch') {
       const { forked, ended } = this.#tree.apply(entry, body);
       if (forked) this.#branches.set(forked.id, new Map(this.#branches.get(forked.source!.id)));
@@ -88,8 +102,19 @@ export class Views implements Projection {
     return [...new Set(found)];
   }
 
+  /** Ids of the keys that the queries of these views rest under. */
+  keysOf(positions: readonly number[]): readonly string[] {
+    return positions.flatMap((position) => this.#keys.get(position) ?? []);
+  }
+
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('views', serialize({ tree: this.#tree.savedState(), branches: [...this.#branches], ended: this.#ended }));
+    const saved: Saved = {
+      tree: this.#tree.savedState(),
+      branches: [...this.#branches],
+      ended: this.#ended,
+      keys: this.#keys,
+    };
+    target.section('views', serialize(saved));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -99,12 +124,14 @@ export class Views implements Projection {
     this.#tree = BranchTree.fromSaved(state.tree);
     this.#branches = new Map(state.branches);
     this.#ended = [...(state.ended ?? [])];
+    this.#keys = new Map(state.keys);
   }
 
   reset(): void {
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, new Map()]]);
     this.#ended = [];
+    this.#keys = new Map();
   }
 
   digest(): string {

@@ -10,7 +10,7 @@ import {
   receiptType,
   saltOf,
 } from '../../../src/governance/erasure/receipt.ts';
-import { RecipeSeals } from '../../../src/governance/erasure/recipe-seals.ts';
+import { KeyedTextSeals } from '../../../src/governance/erasure/text-seals.ts';
 import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
 import { CommitmentTarget, TextTarget } from '../../../src/governance/erasure/scan-target.ts';
 import { noteSigner } from '../../../src/log/tree/checkpoint-note.ts';
@@ -84,7 +84,7 @@ describe('what is sought', () => {
 describe('a recipe', () => {
   const keys = new MemorySubjectKeys(new TestRandom(5));
   let made = 0;
-  const seals = new RecipeSeals({ keys, ids: { next: () => `id ${++made}` }, random: new TestRandom(9) });
+  const seals = new KeyedTextSeals({ keys, ids: { next: () => `id ${++made}` }, random: new TestRandom(9) });
 
   test('opens until its key is destroyed, and each has one of its own', async () => {
     const [first, second] = [seals.seal('{"a":"alice"}'), seals.seal('{"a":"alice"}')];

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { crashImage, sameImage, type Survivors } from '../../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../../simulation/faulty-disk.ts';
 import { Seeded } from '../../simulation/seeded.ts';
+import { textKeysOf } from '../../../src/projections/sealed-definitions.ts';
 import { TestRandom } from '../../harness.ts';
 import { acme, ErasureWorld, globex, verifyReceipt } from './erasure-world.ts';
 
@@ -37,6 +38,8 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
     },
   });
   const before = await (await worldOn(disk)).fill();
+  const view = "SELECT name FROM Person WHERE who = 'alice'";
+  await before.store.execute(`CREATE MATERIALIZED VIEW Seen AS ${view} REFRESH INCREMENTAL EVERY 60`, [], acme);
   await before.store.service.log.seal();
   await before.store.service.checkpoints!.take();
   watching.on = true;
@@ -50,6 +53,8 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
     const world = await worldOn(new FaultyDisk({}, image));
     const { erasures } = world.store.service.projections;
     const found = erasures.all().map(({ completed }) => completed !== null);
+    const views = world.store.service.projections.views.on(0).map(({ sql }) => sql);
+    expect([what, views]).toEqual([what, found.length === 0 ? [view] : []]);
     if (found.length === 0) {
       ends.never++;
       expect([what, await world.names()]).toEqual([what, ['Alice Canary', 'Bob', 'Nobody', 'Alice Married']]);
@@ -62,6 +67,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
     }
     const { receipt, certified, key } = await world.erase();
     expect([what, certified]).toEqual([what, true]);
+    expect([what, await keysOfTexts(world)]).toEqual([what, [null]]);
     expect(verifyReceipt(JSON.stringify(receipt), world.logKey, key).length).toBeGreaterThan(3);
     expect([what, await world.names(), await world.names(globex)]).toEqual([what, ['Bob', 'Nobody'], ['Alice Elsewhere']]);
     await world.restart();
@@ -72,6 +78,14 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
   expect(ends.resumed).toBeGreaterThan(10);
   expect(ends.ended).toBeGreaterThan(0);
 });
+
+/** The keys of the texts in the log that rest under keys of their own; null: destroyed. */
+async function keysOfTexts({ store }: ErasureWorld): Promise<readonly unknown[]> {
+  const { log, keyring } = store.service;
+  const keys: unknown[] = [];
+  for await (const { body } of log.read(0)) keys.push(...textKeysOf(body).map((id) => keyring.subjects.opening(id)));
+  return keys;
+}
 
 test('what is written of a subject before its erasure is gone on with is not erased with it', async () => {
   const states: DiskState[] = [];

@@ -4,7 +4,7 @@ import { ownSubject } from '../../../log/keys/subjects.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
-import type { RemovalSeals } from '../../decision.ts';
+import type { TextSeals } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 
 /** The chain from a subject to rows made from a row that was removed for good: a removal holds it sealed. */
@@ -18,7 +18,7 @@ export interface RemovedSource {
 
 /** How what removed rows leave for an erasure is sealed. */
 export interface SourceSealing {
-  readonly seals: RemovalSeals;
+  readonly seals: TextSeals;
   /** Whether one of these names a row that has a subject, was made from one, or was removed. */
   readonly leadsToSomebody: (names: readonly string[]) => boolean;
 }

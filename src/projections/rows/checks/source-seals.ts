@@ -177,13 +177,13 @@ export class SourceSeals implements RowSeals {
 /** The sealing of the records that a removal for good leaves; null without erasures. */
 export function sourceSealing(
   { catalog, rows, path, removed }: RemovalContext,
-  { removalSeals }: Pick<DecideContext, 'removalSeals'>,
+  { textSeals }: Pick<DecideContext, 'textSeals'>,
 ): SourceSealing | null {
-  if (removalSeals === undefined) return null;
+  if (textSeals === undefined) return null;
   const sources = new SourceSeals(catalog, rows);
   // A name may be that of a row that was removed before: which ones those were is sealed.
   const hasSources = removed.hasSources(tenantOf(path));
-  return { seals: removalSeals, leadsToSomebody: (names) => hasSources || sources.leadsToSomebody(names) };
+  return { seals: textSeals, leadsToSomebody: (names) => hasSources || sources.leadsToSomebody(names) };
 }
 
 export interface RemovalContext {

@@ -1,16 +1,17 @@
 /**
- * Recipes and notes of an exhibit are sealed under a key of their own, beside those of subjects: an erasure destroys it where the
- * text names the subject, and the link's own seal, which is over the text's hash, stays as it was. Earlier versions wrote the
- * recipe itself: no recipe has a member `annals_sealed`, and none is empty; an erasure empties those.
+ * Texts that may name a subject without being a row of theirs: recipes and notes of exhibits, and definitions (`sealed-definitions.ts`).
+ * Each rests under a key of its own, beside those of subjects, and an erasure that finds the subject in it destroys that key. A link's own
+ * seal, which is over the hash of its recipe, stays as it was. Earlier versions wrote the texts themselves: none of them is JSON with a
+ * member `annals_sealed`, and none is empty; an erasure empties those.
  *
  * The record that a removal for good keeps of a subject's row, for an erasure alone, is sealed under the subject's key.
  */
 import type { Random } from '../../clock.ts';
 import { isSealedText, openText, sealText } from '../../log/keys/sealed-text.ts';
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
-import type { RemovalSeals } from '../../projections/decision.ts';
+import type { TextSeals } from '../../projections/decision.ts';
 
-export interface RecipeSealsDependencies {
+export interface KeyedTextSealsDependencies {
   readonly keys: Pick<SubjectKeys, 'sealing' | 'opening' | 'idsOf'>;
   readonly ids: { next(): string };
   readonly random: Random;
@@ -19,16 +20,16 @@ export interface RecipeSealsDependencies {
 /** No tenant has this name: paths have no empty segments. */
 const scope = '';
 
-export class RecipeSeals implements RemovalSeals {
-  readonly #parts: RecipeSealsDependencies;
+export class KeyedTextSeals implements TextSeals {
+  readonly #parts: KeyedTextSealsDependencies;
 
-  constructor(parts: RecipeSealsDependencies) {
+  constructor(parts: KeyedTextSealsDependencies) {
     this.#parts = parts;
   }
 
-  seal(recipe: string): string {
+  seal(text: string): string {
     const { keys, ids, random } = this.#parts;
-    return sealText(recipe, keys.sealing(scope, ids.next()), 1, random);
+    return sealText(text, keys.sealing(scope, ids.next()), 1, random);
   }
 
   sealFor(tenant: string | null, subject: string, text: string): string {

@@ -1,0 +1,77 @@
+/**
+ * Definitions rest sealed inside their entries: the text of a rule, a job, a workflow, a statement that runs long, or a view lies under a
+ * key of its own, which an erasure destroys that finds a subject in it. So it is gone from every backup as well, and what an entry says
+ * outside of the seal still is what was defined when, ended or replaced.
+ *
+ *   rule, job, run   {"v": 2, …, "sealed": text}   the members that version 1 has beside these, as RFC 8785 JSON, sealed
+ *   view             sql is the text, sealed       its name is outside, as names of types are
+ *
+ * Earlier releases wrote version 1, which has all members in the clear, and the queries of views as they are.
+ */
+import { assert } from '../errors.ts';
+import type { EntryBody, OpenBody } from '../log/entries/entry.ts';
+import { isOpen } from '../log/entries/entry.ts';
+import { isSealedText, openText, sealedKeyOf } from '../log/keys/sealed-text.ts';
+import type { SubjectKeys } from '../log/keys/subject-keys.ts';
+import { canonicalJson, type Json } from '../log/values/canonical-json.ts';
+
+export type SealText = (text: string) => string;
+/** Null: erased. */
+export type OpenText = (stored: string) => string | null;
+
+type Members = Readonly<Record<string, Json>>;
+
+export interface Definition {
+  readonly members: Members;
+  /** Only the members outside of the seal are left. */
+  readonly isErased: boolean;
+}
+
+export function sealedContent(outside: Members, sealed: Members, seal: SealText): string {
+  return canonicalJson({ ...outside, v: 2, sealed: seal(canonicalJson(sealed)) });
+}
+
+/** For what says nothing that anybody wrote. */
+export function plainContent(members: Members): string {
+  return canonicalJson({ ...members, v: 1 });
+}
+
+/** Null: the content was dropped, or has the form of another release. */
+export function definitionIn({ content }: OpenBody, open: OpenText): Definition | null {
+  if (typeof content !== 'string' || content === '') return null;
+  const members = JSON.parse(content) as Members;
+  if (members['v'] === 1) return { members, isErased: false };
+  const stored = sealedIn(members);
+  if (stored === null) return null;
+  const text = open(stored);
+  return text === null
+    ? { members, isErased: true }
+    : { members: { ...members, ...(JSON.parse(text) as Members) }, isErased: false };
+}
+
+/** The sealed text in the content of an entry of an open kind; null: it has none. */
+export function sealedTextIn({ content }: OpenBody): string | null {
+  return typeof content === 'string' && content !== '' ? sealedIn(JSON.parse(content) as Json) : null;
+}
+
+/** Ids of the keys that texts of an entry rest under, and that cover nothing else. */
+export function textKeysOf(body: EntryBody): readonly string[] {
+  if (body.kind === 'exhibit') return sealedKeyOf(body.recipe);
+  if (body.kind === 'view') return sealedKeyOf(body.sql);
+  return isOpen(body) ? sealedKeyOf(sealedTextIn(body) ?? '') : [];
+}
+
+/** Opens texts by these keys. Without keys only texts of earlier releases can be read: all that a checkpoint or a test may need. */
+export function textOpener(keys: Pick<SubjectKeys, 'opening'> | undefined): OpenText {
+  return (stored) => {
+    if (!isSealedText(stored)) return stored;
+    assert(keys, 'sealed definitions are read where their keys are');
+    return openText(stored, keys);
+  };
+}
+
+function sealedIn(content: Json): string | null {
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) return null;
+  const { v, sealed } = content as Members;
+  return v === 2 && typeof sealed === 'string' ? sealed : null;
+}
