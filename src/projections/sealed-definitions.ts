@@ -39,10 +39,10 @@ export function plainContent(members: Members): string {
 /** Null: the content was dropped, or has the form of another release. */
 export function definitionIn({ content }: OpenBody, open: OpenText): Definition | null {
   if (typeof content !== 'string' || content === '') return null;
-  const members = JSON.parse(content) as Members;
-  if (members['v'] === 1) return { members, isErased: false };
+  const members = membersOf(content);
+  if (members?.['v'] === 1) return { members, isErased: false };
   const stored = sealedIn(members);
-  if (stored === null) return null;
+  if (members === null || stored === null) return null;
   const text = open(stored);
   return text === null
     ? { members, isErased: true }
@@ -51,7 +51,7 @@ export function definitionIn({ content }: OpenBody, open: OpenText): Definition 
 
 /** The sealed text in the content of an entry of an open kind; null: it has none. */
 export function sealedTextIn({ content }: OpenBody): string | null {
-  return typeof content === 'string' && content !== '' ? sealedIn(JSON.parse(content) as Json) : null;
+  return typeof content === 'string' && content !== '' ? sealedIn(membersOf(content)) : null;
 }
 
 /** Ids of the keys that texts of an entry rest under, and that cover nothing else. */
@@ -70,8 +70,11 @@ export function textOpener(keys: Pick<SubjectKeys, 'opening'> | undefined): Open
   };
 }
 
-function sealedIn(content: Json): string | null {
-  if (typeof content !== 'object' || content === null || Array.isArray(content)) return null;
-  const { v, sealed } = content as Members;
-  return v === 2 && typeof sealed === 'string' ? sealed : null;
+function membersOf(content: string): Members | null {
+  const value = JSON.parse(content) as Json;
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : null;
+}
+
+function sealedIn(members: Members | null): string | null {
+  return members?.['v'] === 2 && typeof members['sealed'] === 'string' ? members['sealed'] : null;
 }

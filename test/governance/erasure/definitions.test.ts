@@ -259,6 +259,32 @@ test('a view in whose place one came that names the subject is ended all the sam
   expect([shown(), shown(at[1]), shown(at[0])]).toEqual([[], [], [isAbout('bob')]]);
 });
 
+test('a subject that is a number is found in what somebody wrote, and not in versions, attempts, intervals and positions', async () => {
+  world = await (await new ErasureWorld().open()).fill();
+  await putRule('r', ruleOf('bob'));
+  await putJob('j', 'count', { sql: 'SELECT COUNT(*) FROM Person' });
+  await putJob('w', 'asks', { workflow: 'any', arguments: { of: [61] } });
+  const { scheduler, projections } = world.store.service;
+  await scheduler.runNow(projections.jobs.job('j')!);
+  await world.store.rows("FUSE_IDENTITIES('p2', 'p3', 'one voice')", acme);
+  const { runCount } = projections.jobs.job('j')!;
+  expect(runCount).toBe(1);
+  // Numbers that their entries have: of versions and attempts, of windows and timeouts, and of rows that were judged.
+  const { a, b } = projections.judgements.on(0)[0]!;
+  const numbers = [1, 60, 3_600, ...a.positions, ...b.positions].map(String);
+  for (const who of [...numbers, '61']) {
+    await world.store.put('Person', [{ id: `of-${who}`, who, name: 'Some', age: 1 }], acme);
+    expect((await world.erase(who)).certified).toBe(true);
+  }
+  const { rules, jobs, judgements } = world.store.service.projections;
+  expect(rules.on(0)).toHaveLength(1);
+  expect([...jobs.all()].map(({ id }) => id)).toEqual(['j']);
+  expect(judgements.on(0)).toHaveLength(1);
+  const again = await replayed(world.store.service);
+  expect(digestsOf(world.store.service)).toEqual(digestsOf(again));
+  expect(again.projections.jobs.job('j')!.runCount).toBe(1);
+});
+
 test('keys kept from before, and a log that tells of the erasure', async () => {
   world = await (await new ErasureWorld().open()).fill();
   for (const { make } of Object.values(kinds).slice(0, -1)) await make('alice');

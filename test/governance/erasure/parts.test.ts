@@ -10,6 +10,8 @@ import {
   receiptType,
   saltOf,
 } from '../../../src/governance/erasure/receipt.ts';
+import { Names } from '../../../src/projections/names.ts';
+import { mentionsOf } from '../../../src/governance/erasure/mentions.ts';
 import { KeyedTextSeals } from '../../../src/governance/erasure/text-seals.ts';
 import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
 import { CommitmentTarget, TextTarget } from '../../../src/governance/erasure/scan-target.ts';
@@ -81,7 +83,7 @@ describe('what is sought', () => {
   });
 });
 
-describe('a recipe', () => {
+describe('a sealed text', () => {
   const keys = new MemorySubjectKeys(new TestRandom(5));
   let made = 0;
   const seals = new KeyedTextSeals({ keys, ids: { next: () => `id ${++made}` }, random: new TestRandom(9) });
@@ -100,6 +102,31 @@ describe('a recipe', () => {
     const changed = JSON.stringify({ ...sealed, text: Buffer.alloc(20).toString('base64') });
     expect(() => seals.open(changed)).toThrow('does not open');
   });
+});
+
+test('an entry that is not on disk yet is left to the scan, which skips what the search for mentions has read', async () => {
+  const [read, placed] = [
+    { kind: 'rule', leaf: 7, position: 7, path: 'acme' } as const,
+    { kind: 'job', leaf: 8, position: 8, path: 'acme' } as const,
+  ];
+  const none = { all: () => [], mentioning: () => [], keysOf: () => [] };
+  const { positions, links } = await mentionsOf('acme', new Names(['alice']), {
+    log: {
+      async *read(leaf) {
+        const context = { branch: 'main', tenant: 'acme', path: 'acme', principal: 'ann', door: 'http', purpose: null } as const;
+        const body = { kind: 'rule', content: '{"of":"alice"}' } as const;
+        const rest = { context: { ...context, correlationId: 'c', policyDigest: '' }, position: leaf, positions: 1, time: 1n };
+        if (leaf === read.leaf) yield { body, leaf, ...rest };
+      },
+    },
+    exhibits: none,
+    openEntries: { all: () => [read, placed] },
+    views: none,
+    removedKeys: none,
+    seals: { open: (stored) => stored },
+    yieldTurn: async () => undefined,
+  });
+  expect([positions, [...links]]).toEqual([[7], [7]]);
 });
 
 test('an envelope is DSSE: Ed25519 over the pre-authenticated encoding of the canonical receipt', () => {
