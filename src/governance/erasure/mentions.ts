@@ -25,7 +25,7 @@ export interface Mentions {
 export interface MentionDependencies {
   readonly log: Pick<LogStore, 'read'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
-  readonly openEntries: { all(): Iterable<OpenEntry> };
+  readonly openEntries: { searchable(): Iterable<OpenEntry> };
   readonly views: {
     mentioning(names: NameTest, owns: Owns): readonly number[];
     keysOf(positions: readonly number[]): readonly string[];
@@ -42,7 +42,7 @@ export interface MentionDependencies {
 export function keysIn(tenant: string | null, reason: string, held: TextsHeld): LettersInARow | null {
   const { exhibits, openEntries, views, removedKeys } = held;
   const owns: Owns = (path) => tenantOf(path) === tenant;
-  for (const { path } of openEntries.all()) if (owns(path)) return null;
+  for (const { path } of openEntries.searchable()) if (owns(path)) return null;
   for (const { links } of exhibits.all()) if (links.some(({ path }) => owns(path))) return null;
   const letters = new LettersInARow(reason);
   const collect: NameTest = {
@@ -83,7 +83,7 @@ export async function mentionsOf(tenant: string | null, names: Names, parts: Men
       }
     }
   }
-  for (const { leaf, position, path } of openEntries.all()) {
+  for (const { leaf, position, path } of openEntries.searchable()) {
     if (!owns(path)) continue;
     await yieldTurn();
     // The log does not read an entry that is not on disk yet: the scan will.

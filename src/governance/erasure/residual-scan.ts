@@ -33,7 +33,7 @@ export interface ScanDependencies {
       derivable(tenant: string | null): ReadonlySet<string>;
     };
     readonly exhibits: { all(): Iterable<ExhibitView> };
-    readonly openEntries: { all(): Iterable<OpenEntry> };
+    readonly openEntries: { searchable(): Iterable<OpenEntry> };
     readonly embeddings: { countOf(positions: Iterable<number>): number };
   };
   readonly log: Pick<LogStore, 'proofs'>;
@@ -199,7 +199,7 @@ class Scan {
   /** Entries of kinds that no reader of this release knows, since the mentions were found too. */
   async openEntries(tenant: string | null, sought: ScanTarget): Promise<void> {
     const { state, log, seals, yieldTurn, links: known } = this.#parts;
-    for (const { leaf, path } of state.openEntries.all()) {
+    for (const { leaf, path } of state.openEntries.searchable()) {
       if (tenantOf(path) !== tenant) continue;
       this.#looked['open_entries']!++;
       if (known.has(leaf)) continue;

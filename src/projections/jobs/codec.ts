@@ -57,6 +57,12 @@ export function decodeRun(body: OpenBody, open: OpenText): RunRecord | null {
   return read === null ? null : (read['run'] as unknown as RunRecord);
 }
 
+/** Whether an entry is of a run that has no statement. Its form tells: runs are many, and are not read for it. */
+export function isCountsAlone({ kind, content }: OpenBody): boolean {
+  if (kind !== 'run' || typeof content !== 'string') return false;
+  return content.startsWith('{"run":{') && content.endsWith('},"v":1}') && !content.includes('"statement":');
+}
+
 function membersIn(body: OpenBody, open: OpenText): Readonly<Record<string, Json>> | null {
   const found = definitionIn(body, open);
   return found === null || found.isErased ? null : found.members;

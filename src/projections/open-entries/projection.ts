@@ -1,12 +1,13 @@
 /**
- * Entries of open kinds: where they are, and of which tenant. Nothing else in this release knows of them; an erasure has to find
- * them all, since their content may repeat a subject. Vectors hold no text that could be searched.
+ * Entries of open kinds: where they are, and of which tenant. An erasure has to find those whose content may repeat a subject. Vectors
+ * hold no text that could be searched, and of runs, of which a store may have very many, few do.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import { isEmbedded } from '../../log/entries/embedded-vectors.ts';
 import { type CommittedEntry, isOpen, type OpenKind } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
+import { isCountsAlone } from '../jobs/codec.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 export interface OpenEntry {
@@ -14,6 +15,8 @@ export interface OpenEntry {
   readonly leaf: number;
   readonly position: number;
   readonly path: string | null;
+  /** Its content is counts, codes and ids alone. Absent in what an earlier release saved. */
+  readonly isCounts?: true;
 }
 
 export class OpenEntries implements Projection {
@@ -22,12 +25,15 @@ export class OpenEntries implements Projection {
   /** In order of leaves. */
   #entries: OpenEntry[] = [];
 
-  all(): Iterable<OpenEntry> {
-    return this.#entries;
+  /** Those in which a text may be that somebody wrote. */
+  *searchable(): Iterable<OpenEntry> {
+    for (const entry of this.#entries) if (entry.isCounts !== true) yield entry;
   }
 
   apply({ body, leaf, position, context: { path } }: CommittedEntry): void {
-    if (isOpen(body) && !isEmbedded(body.content)) this.#entries.push({ kind: body.kind, leaf, position, path });
+    if (!isOpen(body) || isEmbedded(body.content)) return;
+    const { kind } = body;
+    this.#entries.push(isCountsAlone(body) ? { kind, leaf, position, path, isCounts: true } : { kind, leaf, position, path });
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {

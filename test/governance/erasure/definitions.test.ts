@@ -269,6 +269,10 @@ test('a subject that is a number is found in what somebody wrote, and not in ver
   await world.store.rows("FUSE_IDENTITIES('p2', 'p3', 'one voice')", acme);
   const { runCount } = projections.jobs.job('j')!;
   expect(runCount).toBe(1);
+  // An erasure does not read runs, of which there may be very many.
+  expect(new Set([...projections.openEntries.searchable()].map(({ kind }) => kind))).toEqual(
+    new Set(['rule', 'job', 'judgement']),
+  );
   // Numbers that their entries have: of versions and attempts, of windows and timeouts, and of rows that were judged.
   const { a, b } = projections.judgements.on(0)[0]!;
   const numbers = [1, 60, 3_600, ...a.positions, ...b.positions].map(String);

@@ -120,7 +120,7 @@ test('an entry that is not on disk yet is left to the scan, which skips what the
       },
     },
     exhibits: none,
-    openEntries: { all: () => [read, placed] },
+    openEntries: { searchable: () => [read, placed] },
     views: none,
     removedKeys: none,
     seals: { open: (stored) => stored },
