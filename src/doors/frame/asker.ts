@@ -37,15 +37,18 @@ export class Asker {
   readonly #parts: DoorDependencies;
   readonly #caller: Caller;
   readonly #gone: AbortSignal;
+  readonly #correlationId: string | null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
   /** The action under which the current command is recorded. */
   #action: Action = 'query';
 
-  constructor(parts: DoorDependencies, caller: Caller, gone: AbortSignal) {
+  /** `correlationId`: of all that it asks, where its client is told one; else each command has its own. */
+  constructor(parts: DoorDependencies, caller: Caller, gone: AbortSignal, correlationId: string | null = null) {
     this.#parts = parts;
     this.#caller = caller;
     this.#gone = gone;
+    this.#correlationId = correlationId;
   }
 
   get caller(): Caller {
@@ -81,7 +84,7 @@ export class Asker {
     const request = {
       action,
       purpose: terms.purpose,
-      correlationId: ids.next(),
+      correlationId: this.#correlationId ?? ids.next(),
       breakGlass: terms.break_glass,
       accessScopeRef: terms.access_scope_ref,
       gone: this.#gone,
@@ -100,7 +103,7 @@ export class Asker {
   /** The error for the client, once it is recorded: refusals before the gate are recorded here. */
   async refusalOf(error: unknown, action: Action = this.#action): Promise<ServiceError> {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known);
+    const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known, this.#correlationId);
     this.#recorded = true;
     if (told.code !== 'REL_INTERNAL') return told;
     this.#parts.reportFailure(told.facts.cause ?? told);

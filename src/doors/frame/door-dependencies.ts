@@ -66,10 +66,11 @@ export async function recordRefusal(
   caller: Caller | { readonly door: string; readonly clientIp: string | null },
   action: Action,
   error: ServiceError,
+  correlationId: string | null = null,
 ): Promise<ServiceError> {
   const known = 'principal' in caller;
   if (!known && !parts.strangers.take('', parts.clock.monotonicMs()).allowed) return error;
-  const asked = { action, purpose: null, correlationId: parts.ids.next(), recordOnly: true } as const;
+  const asked = { action, purpose: null, correlationId: correlationId ?? parts.ids.next(), recordOnly: true } as const;
   const who = known ? caller : { ...tenantlessCaller('unauthenticated', 'none', caller.door), clientIp: caller.clientIp };
   try {
     return await parts.gate.invoke(who, asked, () => Promise.reject(error));

@@ -4,11 +4,11 @@
  * does not read.
  */
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
-import { ServiceError } from '../../errors.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { Asker, type AskerRequest, type Asking } from '../frame/asker.ts';
-import { basicCredential, checkOrganization } from '../frame/credentials.ts';
+import { basicCredential } from '../frame/credentials.ts';
 import { recordRefusal, type DoorDependencies } from '../frame/door-dependencies.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
@@ -39,25 +39,39 @@ const sliceMs = 2;
 /** Bytes that a call may leave to its stream when it ends: a small answer goes out together with its status. */
 const lastUnsentMax = 64 << 10;
 
+/** Its columns, a message of rows, its totals, and that nothing is behind them. */
+const togetherMax = 4;
+const togetherMs = 1;
+
 export class RpcCall {
   readonly parts: RpcDependencies;
+  /** The correlation id: its client is told it, and its access records have it. */
   readonly id: string;
   readonly #door: string;
   readonly #call: AnyCall;
   readonly #gone = new AbortController();
   #asker: Asker | null = null;
   #terms: Terms = noTerms;
+  #isOver = false;
 
   constructor(parts: RpcDependencies, door: string, call: AnyCall) {
     this.parts = parts;
     this.id = parts.ids.next();
     this.#door = door;
     this.#call = call;
-    const work = (): number => {
-      this.#gone.abort(gone);
-      return 0;
-    };
-    call.on('cancelled', () => parts.endings.next({ work }));
+    // The library says so of every call that ends, of those that were answered too.
+    call.on('cancelled', () => this.#isOver || parts.endings.next(this));
+  }
+
+  /** Ends what still runs for a client that has gone. */
+  work(): number {
+    this.#gone.abort(gone);
+    return 0;
+  }
+
+  /** Everything is asked: what becomes of the answer changes nothing. */
+  end(): void {
+    this.#isOver = true;
   }
 
   get signal(): AbortSignal {
@@ -80,8 +94,7 @@ export class RpcCall {
   enter(): void {
     if (this.parts.isDraining()) throw shuttingDown();
     const { metadata } = this.#call;
-    const caller = callerOf(this.parts, this.#door, metadata, this.clientIp);
-    this.#asker = new Asker(this.parts, caller, this.signal);
+    this.#asker = new Asker(this.parts, admittedCaller(metadata), this.signal, this.id);
     for (const name of Object.keys(metadata.getMap())) {
       if (!name.startsWith(termPrefix)) continue;
       const term = name.slice(termPrefix.length).replaceAll('-', '_');
@@ -113,7 +126,7 @@ export class RpcCall {
     if (this.#asker !== null) return this.#asker.refusalOf(error, action);
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     if (known.code === 'REL_INTERNAL') this.parts.reportFailure(known.facts.cause ?? known);
-    return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known);
+    return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known, this.id);
   }
 
   /**
@@ -125,17 +138,23 @@ export class RpcCall {
     const { clock, yieldTurn, outboxes, sending } = this.parts;
     const peer = this.#call.getPeer();
     let refused: { readonly error: unknown } | null = null;
-    const over = new AbortController();
+    let over: AbortController | null = null;
     let wake = (): void => undefined;
-    const check = (): void => {
-      checkCaller(this.parts, this.caller);
-      checkErased(answer);
-    };
-    void watchStream(this.parts, check, over.signal, (error) => {
-      refused = { error };
-      wake();
-    });
     const goOn = (): void => wake();
+    // From the first pause on: what leaves at once is over before anything can change.
+    const watch = (): void => {
+      if (over !== null) return;
+      over = new AbortController();
+      this.signal.addEventListener('abort', goOn, { signal: over.signal });
+      const check = (): void => {
+        checkCaller(this.parts, this.caller);
+        checkErased(answer);
+      };
+      void watchStream(this.parts, check, over.signal, (error) => {
+        refused = { error };
+        wake();
+      });
+    };
     const source = messages[Symbol.iterator]();
     // The stream counts messages, whatever their size, and calls back for none of a call that was taken back.
     let unsent = 0;
@@ -146,10 +165,10 @@ export class RpcCall {
       outboxes.remove(peer, bytes);
       wake();
     };
-    this.signal.addEventListener('abort', goOn);
     try {
       let sliceStart = clock.monotonicMs();
       const patiently = async (ready: Promise<unknown> | null): Promise<void> => {
+        watch();
         const stalled = new AbortController();
         void clock.sleep(stalledMs, stalled.signal).then(() => {
           if (stalled.signal.aborted) return;
@@ -160,7 +179,7 @@ export class RpcCall {
           wake = resolve;
           void ready?.then(() => resolve());
         });
-        stalled.abort();
+        stalled.abort(null);
         wake = () => undefined;
         if (refused !== null) throw (refused as { readonly error: unknown }).error;
       };
@@ -173,16 +192,24 @@ export class RpcCall {
         this.#checkGone();
         // Made once there is room, since what waits would be held, and in turn: each of a thousand calls may make its first at once.
         const isDone = await sending.run(() => {
-          const next = source.next();
-          if (next.done === true) return true;
-          const { message, bytes } = next.value;
-          unsent += bytes;
-          outboxes.add(peer, bytes);
-          call.write(message, () => taken(bytes));
+          checkErased(answer);
+          const sinceMs = clock.monotonicMs();
+          let left = lastUnsentMax;
+          // The parts of a small answer leave in one turn.
+          for (let i = 0; i < togetherMax && left > 0 && clock.monotonicMs() - sinceMs < togetherMs; i++) {
+            const next = source.next();
+            if (next.done === true) return true;
+            const { message, bytes } = next.value;
+            left -= bytes;
+            unsent += bytes;
+            outboxes.add(peer, bytes);
+            call.write(message, () => taken(bytes));
+          }
           return false;
         });
         if (isDone) break;
         if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
+        watch();
         await yieldTurn();
         sliceStart = clock.monotonicMs();
       }
@@ -193,10 +220,9 @@ export class RpcCall {
       if (refused !== null) throw (refused as { readonly error: unknown }).error;
     } finally {
       source.return?.();
-      over.abort();
+      (over as AbortController | null)?.abort(null);
       isOver = true;
       if (unsent > 0) outboxes.remove(peer, unsent);
-      this.signal.removeEventListener('abort', goOn);
     }
   }
 
@@ -212,28 +238,25 @@ export function addressOf(peer: string): string | null {
 }
 
 /** The token, or a password for any user name; null where there is neither. */
-export function secretOf(metadata: Metadata): string | null {
-  const header = textOf(metadata, 'authorization');
+export function secretOf(header: string | null): string | null {
   return /^bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? basicCredential(header)?.password ?? null;
 }
 
-/** Throws for a credential that is none, and for a caller that names no organisation where it has to. */
-export function callerOf(
-  parts: Pick<RpcDependencies, 'authenticator' | 'organizationRequired'>,
-  door: string,
-  metadata: Metadata,
-  clientIp: string | null,
-): Caller {
-  const secret = secretOf(metadata);
-  if (secret === null)
-    throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
-  const facts = { door, clientIp, organization: textOf(metadata, 'x-organization-id') };
-  const caller = parts.authenticator.passwordCaller(secret, facts);
-  checkOrganization(parts, caller, 'send x-organization-id');
+const callerKey = 'caller';
+
+/** Notes in its metadata whose call it is: it was let in by them. */
+export function admitCaller(metadata: Metadata, caller: Caller): void {
+  metadata.setOpaque(callerKey, caller);
+}
+
+function admittedCaller(metadata: Metadata): Caller {
+  const caller = metadata.getOpaque(callerKey) as Caller | undefined;
+  assert(caller, 'a call is let in before it is answered');
   return caller;
 }
 
-function textOf(metadata: Metadata, name: string): string | null {
+/** The one value of this name; null where there is none. */
+export function textOf(metadata: Metadata, name: string): string | null {
   const values = metadata.get(name);
   if (values.length > 1) throw new ServiceError('REL_INVALID', `${name} is given more than once`);
   const [value] = values;

@@ -12,7 +12,7 @@ import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
 import type { Terms } from '../frame/session-terms.ts';
-import { type RpcCall, type RpcDependencies, secretOf } from './call.ts';
+import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
 import {
   type Catalogue,
@@ -100,7 +100,7 @@ export function flightService(parts: FlightDependencies): {
 
 /** Returns a password as the bearer token of later calls. */
 async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
-  const secret = secretOf(stream.metadata);
+  const secret = secretOf(textOf(stream.metadata, 'authorization'));
   assert(secret !== null, 'the call was let in by its credential');
   const metadata = new Metadata();
   metadata.set('authorization', `Bearer ${secret}`);

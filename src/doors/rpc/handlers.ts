@@ -62,9 +62,12 @@ export class Handlers {
   async #answerUnary<R>(call: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
     try {
       call.enter();
-      reply(null, await run());
+      const answer = await run();
+      call.end();
+      reply(null, answer);
     } catch (error) {
       const refusal = await call.refusal(error, action);
+      call.end();
       this.#refuse(() => reply(statusOf(refusal, call.id)));
     }
   }
@@ -78,9 +81,11 @@ export class Handlers {
     try {
       call.enter();
       await run();
+      call.end();
       stream.end();
     } catch (error) {
       const refusal = await call.refusal(error, action);
+      call.end();
       this.#refuse(() => stream.emit('error', statusOf(refusal, call.id)));
     }
   }

@@ -5,10 +5,12 @@
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Socket } from 'node:net';
 import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import { checkOrganization } from '../frame/credentials.ts';
 import { recordRefusal } from '../frame/door-dependencies.ts';
 import type { Clock } from '../../clock.ts';
 import { BeginTurns, Strangers } from '../frame/strangers.ts';
-import { addressOf, callerOf, type RpcDependencies } from './call.ts';
+import { addressOf, admitCaller, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { statusOf } from './status.ts';
 
 /** Credentials that one connection may have refused before it ends. */
@@ -19,9 +21,20 @@ const abandonedMax = 100;
 
 interface Connection {
   readonly socket: Socket;
+  readonly clientIp: string | null;
   refusals: number;
   abandoned: number;
+  /** The last call that was let in was theirs: clients send the same credential again and again. */
+  known: Known | null;
 }
+
+interface Known {
+  readonly authorization: string | null;
+  readonly organization: string | null;
+  readonly caller: Caller;
+}
+
+type Admitting = Pick<RpcDependencies, 'authenticator' | 'organizationRequired'>;
 
 /** Calls whose end is known go on in one turn. */
 export const endingsAtOnce = 16;
@@ -47,17 +60,32 @@ export class RpcConnections {
   admit(socket: Socket): void {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#strangers.admit(socket);
-    this.#byPeer.set(peer, { socket, refusals: 0, abandoned: 0 });
+    this.#byPeer.set(peer, { socket, clientIp: addressOf(peer), refusals: 0, abandoned: 0, known: null });
     socket.once('close', () => {
       this.#strangers.leave(socket);
       if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
     });
   }
 
-  /** A call came with a good credential. */
-  know(peer: string): void {
-    const known = this.#byPeer.get(peer);
-    if (known) this.#strangers.leave(known.socket);
+  /** The caller of a call. Throws for a credential that is none, and for one that names no organisation where it has to. */
+  callerOf(parts: Admitting, door: string, peer: string, metadata: Metadata): Caller {
+    const authorization = textOf(metadata, 'authorization');
+    const organization = textOf(metadata, 'x-organization-id');
+    const connection = this.#byPeer.get(peer);
+    const known = connection?.known ?? null;
+    if (known !== null && known.authorization === authorization && known.organization === organization)
+      return parts.authenticator.renew(known.caller);
+    const secret = secretOf(authorization);
+    if (secret === null)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
+    const clientIp = connection === undefined ? addressOf(peer) : connection.clientIp;
+    const caller = parts.authenticator.passwordCaller(secret, { door, clientIp, organization });
+    checkOrganization(parts, caller, 'send x-organization-id');
+    if (connection !== undefined) {
+      connection.known = { authorization, organization, caller };
+      this.#strangers.leave(connection.socket);
+    }
+    return caller;
   }
 
   /** A call came that needs no credential. */
@@ -95,21 +123,21 @@ export function credentialsFirst(
         const peer = call.getPeer();
         const begin = (metadata: Metadata, goOn: (metadata: Metadata) => void): void => {
           state = 'begun';
-          const clientIp = addressOf(peer);
           if (!method.path.startsWith(path)) {
             connections.noteCall(peer);
             return goOn(metadata);
           }
           try {
-            callerOf(parts, door, metadata, clientIp);
+            admitCaller(metadata, connections.callerOf(parts, door, peer, metadata));
           } catch (error) {
             if (!(error instanceof ServiceError)) throw error;
             if (!connections.refuse(peer)) return;
             const id = parts.ids.next();
-            void recordRefusal(parts, { door, clientIp }, 'query', error).then((told) => call.sendStatus(statusOf(told, id)));
+            void recordRefusal(parts, { door, clientIp: addressOf(peer) }, 'query', error, id).then((told) =>
+              call.sendStatus(statusOf(told, id)),
+            );
             return;
           }
-          connections.know(peer);
           goOn(metadata);
         };
         next({
