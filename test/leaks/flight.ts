@@ -105,7 +105,9 @@ export const flightConversations: readonly Conversation[] = [
         hear(`DoAction ${latin1(action)}`, schemas);
       }
       for (const [type, descriptor, columns] of puts) {
-        const [first, ...rest] = [...flightDataFrom([tableToIPC(tableFromArrays(columns), 'stream')])];
+        const [first, ...rest] = [...flightDataFrom([tableToIPC(tableFromArrays(columns), 'stream')])].map((each) =>
+          each.joined(),
+        );
         const sent = [message(bytesField(1, descriptor), first!), ...rest];
         hear(`DoPut ${type}`, await answers('DoPut', new Sending(sent, metadata)));
       }

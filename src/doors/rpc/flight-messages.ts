@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { parseMessageSize } from '../../planner/formats/arrow-messages.ts';
-import { bytesField, lengthPrefix, Message, message, textField, varintField } from './protobuf.ts';
+import { bytesField, type Fields, lengthPrefix, Message, message, textField, varintField } from './protobuf.ts';
 
 /** The source that a client wants to read, or the target that it wants to write. */
 export type Command =
@@ -152,8 +152,31 @@ export function flightDataOf(bytes: Uint8Array): FlightData {
 const bodyField = 1_000;
 const markBytes = 8;
 
+/** A message that is not joined: who sends it copies the pieces to where they leave from. */
+export class MessagePieces {
+  readonly byteLength: number;
+  readonly #pieces: Fields;
+
+  constructor(pieces: Fields) {
+    this.#pieces = pieces;
+    this.byteLength = pieces.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  copy(target: Uint8Array, start: number): void {
+    let at = start;
+    for (const piece of this.#pieces) {
+      target.set(piece, at);
+      at += piece.length;
+    }
+  }
+
+  joined(): Buffer {
+    return message(...this.#pieces);
+  }
+}
+
 /** Pieces of a stream of Arrow IPC as messages `FlightData`. */
-export function* flightDataFrom(pieces: Iterable<Uint8Array>): Generator<Buffer, void> {
+export function* flightDataFrom(pieces: Iterable<Uint8Array>): Generator<MessagePieces, void> {
   const held = new HeldBytes();
   let header: Buffer | null = null;
   let needed = markBytes;
@@ -173,7 +196,7 @@ export function* flightDataFrom(pieces: Iterable<Uint8Array>): Generator<Buffer,
       } else {
         const body = held.take(needed);
         const last = needed === 0 ? [] : [lengthPrefix(bodyField, needed), ...body];
-        yield message(bytesField(2, header), ...last);
+        yield new MessagePieces([bytesField(2, header), ...last]);
         header = null;
         needed = markBytes;
       }

@@ -7,36 +7,55 @@ export interface SliceLimits {
   readonly textBytes: number;
   /** Numbers of the vectors of one column in one slice. */
   readonly floats: number;
-  /** Most rows of one slice. */
-  readonly rows?: number;
+  /** Bytes of all columns of one slice. */
+  readonly bytes?: number;
 }
 
 /** All rows in order; no slice is empty. */
 export function* slicesOf(batches: readonly OutputBatch[], limits: SliceLimits): Generator<OutputBatch, void> {
-  for (const batch of batches) {
-    const least = limits.rows === undefined ? 1 : Math.max(1, batch.count / limits.rows);
-    const share = batch.columns.reduce((most, vector) => Math.max(most, shareOf(vector, batch, limits)), least);
-    const rows = Math.max(1, Math.floor(batch.count / share));
-    for (let from = 0; from < batch.count; from += rows) {
-      const count = Math.min(rows, batch.count - from);
-      const selection = batch.selection?.subarray(from, from + count) ?? null;
-      yield { columns: batch.columns, selection, first: batch.first + from, count };
-    }
+  for (const batch of batches) yield* cut(batch, limits, 1);
+}
+
+/** `most`: how many times a limit a slice may be. */
+function* cut(batch: OutputBatch, limits: SliceLimits, most: number): Generator<OutputBatch, void> {
+  const share = shareOf(batch, limits);
+  if (share <= most || batch.count === 1) return yield batch;
+  const rows = Math.max(1, Math.floor(batch.count / share));
+  for (let from = 0; from < batch.count; from += rows) {
+    const count = Math.min(rows, batch.count - from);
+    const selection = batch.selection?.subarray(from, from + count) ?? null;
+    // Long cells may lie side by side.
+    yield* cut({ columns: batch.columns, selection, first: batch.first + from, count }, limits, unevenly);
   }
 }
 
-/** How many slices this column would need. */
-function shareOf(vector: Vector, batch: OutputBatch, limits: SliceLimits): number {
-  if (vector.kind === 'vec') return (batch.count * vector.dims) / limits.floats;
-  if (vector.kind === 'text') return textBytes(vector.offsets, batch) / limits.textBytes;
-  if (vector.kind !== 'dict') return 0;
+const unevenly = 2;
+
+/** How many slices the batch would need. */
+function shareOf(batch: OutputBatch, limits: SliceLimits): number {
+  const { textBytes, floats, bytes = Number.POSITIVE_INFINITY } = limits;
+  let share = 0;
+  let sum = 0;
+  for (const vector of batch.columns) {
+    const size = bytesOf(vector, batch);
+    sum += size;
+    if (vector.kind === 'vec') share = Math.max(share, size / 4 / floats);
+    else if (vector.kind === 'text' || vector.kind === 'dict') share = Math.max(share, size / textBytes);
+  }
+  return Math.max(share, sum / bytes);
+}
+
+function bytesOf(vector: Vector, batch: OutputBatch): number {
+  if (vector.kind === 'vec') return batch.count * vector.dims * 4;
+  if (vector.kind === 'text') return textBytes(vector.offsets, batch);
+  if (vector.kind !== 'dict') return batch.count * 8;
   // A dictionary does not tell how long its texts are: a few of the batch's are looked at.
   let sampled = 0;
   for (let n = 0; n < rowsSampled; n++) {
     const row = rowAt(batch, Math.floor((n * batch.count) / rowsSampled));
     if (vector.nulls?.[row] !== 1) sampled += vector.dictionary.text(vector.values[row]!).length;
   }
-  return (sampled * batch.count) / rowsSampled / limits.textBytes;
+  return (sampled * batch.count) / rowsSampled;
 }
 
 function textBytes(offsets: Uint32Array, batch: OutputBatch): number {

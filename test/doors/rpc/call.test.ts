@@ -67,3 +67,11 @@ test('messages are made while a MiB of their connection waits to be taken, whate
   await expect(gone).rejects.toMatchObject({ code: 'REL_CANCELLED' });
   expect(parts.outboxes.room('127.0.0.1:1')).toBeNull();
 });
+
+test('the end of a call that is answered cancels nothing, and that of one that is not does', () => {
+  const parts = { endings: { next: (one: RpcCall) => one.work() }, ids: { next: () => 'a' } } as unknown as RpcDependencies;
+  const [answered, open] = [new Client(), new Client()].map((client) => ({ client, call: new RpcCall(parts, 'grpc', client) }));
+  answered!.call.end();
+  for (const { client } of [answered!, open!]) client.emit('cancelled');
+  expect([answered!.call.signal.aborted, open!.call.signal.aborted]).toEqual([false, true]);
+});

@@ -87,7 +87,10 @@ export class FlightClient {
 
   /** Puts the table; gives the metadata of the results. */
   put(descriptor: Loose, table: Table): Promise<Buffer[]> {
-    return this.putMessages([...flightDataFrom([tableToIPC(table, 'stream')])], descriptor);
+    return this.putMessages(
+      [...flightDataFrom([tableToIPC(table, 'stream')])].map((each) => each.joined()),
+      descriptor,
+    );
   }
 
   putMessages(messages: readonly Uint8Array[], descriptor: Loose): Promise<Buffer[]> {

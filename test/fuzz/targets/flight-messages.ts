@@ -25,7 +25,9 @@ const sealed = tickets.seal('ticket', caller, { kind: 'sql', sql: 'SELECT 1' });
 const command = (bytes: Uint8Array): Buffer => message(varintField(1, 2), bytesField(2, bytes));
 
 export function seeds(): Uint8Array[] {
-  const rows = [...flightDataFrom([tableToIPC(tableFromArrays({ id: ['a', 'b'], n: Int32Array.of(1, 2) }), 'stream')])];
+  const rows = [...flightDataFrom([tableToIPC(tableFromArrays({ id: ['a', 'b'], n: Int32Array.of(1, 2) }), 'stream')])].map(
+    (each) => each.joined(),
+  );
   return [
     ...rows,
     sealed,
