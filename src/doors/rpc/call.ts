@@ -139,6 +139,8 @@ export class RpcCall {
     const peer = this.#call.getPeer();
     let refused: { readonly error: unknown } | null = null;
     let over: AbortController | null = null;
+    /** Infinity while the answer does not wait for its client. */
+    let waitingSinceMs = Infinity;
     let wake = (): void => undefined;
     const goOn = (): void => wake();
     // From the first pause on: what leaves at once is over before anything can change.
@@ -149,6 +151,8 @@ export class RpcCall {
       const check = (): void => {
         checkCaller(this.parts, this.caller);
         checkErased(answer);
+        if (clock.monotonicMs() - waitingSinceMs >= stalledMs)
+          throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');
       };
       void watchStream(this.parts, check, over.signal, (error) => {
         refused = { error };
@@ -169,17 +173,12 @@ export class RpcCall {
       let sliceStart = clock.monotonicMs();
       const patiently = async (ready: Promise<unknown> | null): Promise<void> => {
         watch();
-        const stalled = new AbortController();
-        void clock.sleep(stalledMs, stalled.signal).then(() => {
-          if (stalled.signal.aborted) return;
-          refused = { error: new ServiceError('REL_TIMEOUT', 'the answer was not taken in time') };
-          wake();
-        });
+        waitingSinceMs = clock.monotonicMs();
         await new Promise<void>((resolve) => {
           wake = resolve;
           void ready?.then(() => resolve());
         });
-        stalled.abort(null);
+        waitingSinceMs = Infinity;
         wake = () => undefined;
         if (refused !== null) throw (refused as { readonly error: unknown }).error;
       };

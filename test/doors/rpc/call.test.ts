@@ -75,3 +75,33 @@ test('the end of a call that is answered cancels nothing, and that of one that i
   for (const { client } of [answered!, open!]) client.emit('cancelled');
   expect([answered!.call.signal.aborted, open!.call.signal.aborted]).toEqual([false, true]);
 });
+
+test('a client that takes nothing for two minutes has its answer ended, and one that takes a little has not', async () => {
+  let nowMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => nowMs, sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) };
+  const parts = {
+    clock,
+    authenticator: { renew: () => undefined },
+    gate: { checkStanding: () => undefined },
+    yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    outboxes: new Outboxes(),
+    endings: new RpcConnections(systemClock).endings,
+    sending: new RpcConnections(systemClock).sending,
+    ids: { next: () => 'a' },
+  } as unknown as RpcDependencies;
+  const client = new Client();
+  const call = new RpcCall(parts, 'grpc', client);
+  Object.defineProperty(call, 'caller', { value: {} });
+  let ended: unknown = null;
+  const sent = call.sendAll(client.messages(4), { overtaken: () => false }).catch((error: unknown) => (ended = error));
+  await settle();
+  for (let i = 0; i < 2; i++) {
+    nowMs += 100_000;
+    client.untaken.shift()!();
+    await settle();
+    expect(ended).toBeNull();
+  }
+  nowMs += 120_000;
+  await sent;
+  expect(ended).toMatchObject({ code: 'REL_TIMEOUT' });
+});
