@@ -113,8 +113,8 @@ async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>)
   stream.write(message(bytesField(2, Buffer.from(secret))));
 }
 
-/** Bytes of the cells of one message, about: clients take four mebibytes, unless they say so. */
-const messageBytes = 1 << 19;
+/** Bytes of the cells of one message, at most twice as many: clients take four mebibytes, unless they say so. */
+const messageBytes = 3 << 18;
 
 class FlightDoor {
   readonly #parts: FlightDependencies;
