@@ -1,7 +1,16 @@
 // Brings a checkout to a state that runs: installs what package-lock.json says if node_modules is not it, and
 // bundles src into dist if any source is newer. Quiet when there is nothing to do.
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants as fileModes,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +28,7 @@ function run(command, args) {
   const { spawnSync } = createRequire(import.meta.url)('node:child_process');
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
   if (error) throw error;
-  if (status !== 0) process.exit(status ?? 1);
+  return status;
 }
 
 function newest(directory) {
@@ -43,7 +52,8 @@ if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockHash) {
     process.exit(1);
   }
   console.error('installing dependencies …');
-  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+  const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+  if (status !== 0) process.exit(status ?? 1);
   writeFileSync(installed, lockHash);
 }
 
@@ -58,4 +68,21 @@ if (!existsSync(stamp) || statSync(stamp).mtimeMs < sources || readFileSync(stam
   const { buildConsole } = await import('./console.mjs');
   await Promise.all([bundle(), buildConsole()]);
   writeFileSync(stamp, lockHash);
+}
+
+// Once for each version of Node that runs here. A copy that nobody may write to starts without what it does not have.
+const { compiledHere } = await import('./chunks.mjs');
+if (!existsSync(compiledHere) && isWritable(join(root, 'dist'))) {
+  const [, flags] = /^#!\S+ -S node (.*)/.exec(readFileSync(join(root, 'bin/annals'), 'utf8'));
+  const status = run(process.execPath, [...flags.split(' '), join(root, 'scripts/compile.mjs')]);
+  if (status !== 0) console.error('not all is compiled ahead: commands work, and take longer to start');
+}
+
+function isWritable(path) {
+  try {
+    accessSync(path, fileModes.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

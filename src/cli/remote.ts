@@ -1,6 +1,6 @@
 /** A running server as the commands reach it: HTTP with a bearer token; problem records become one line. */
 import { ConfigError } from '../errors.ts';
-import { type IncomingMessage, request as plainRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseExactJson } from '../doors/frame/read-exact-json.ts';
@@ -91,7 +91,7 @@ interface Sent {
   readonly body: string | Readable | undefined;
 }
 
-/** By node:http: `fetch` takes 30 ms of CPU before its first request. */
+/** By node:http, loaded where it is used: `fetch` takes 30 ms of CPU before its first request. */
 async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingMessage> {
   let response: IncomingMessage;
   try {
@@ -105,7 +105,7 @@ async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingM
 }
 
 async function sendRequest(url: URL, { method, headers, body }: Sent): Promise<IncomingMessage> {
-  const open = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest;
+  const { request: open } = url.protocol === 'https:' ? await import('node:https') : await import('node:http');
   return await new Promise((resolve, reject) => {
     const asked = open(url, { method, headers }, resolve);
     asked.on('error', reject);

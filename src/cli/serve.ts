@@ -1,6 +1,5 @@
 /** `annals serve`: the store behind its doors until a signal ends it. */
 import { totalmem } from 'node:os';
-import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
 import { documentReader } from '../document-reader.ts';
@@ -28,14 +27,7 @@ export interface ServeOptions {
   readonly dataDir?: string;
 }
 
-/**
- * The heap is small and rows lie outside of it, but their arrays count towards its growth: left alone, V8 marks all of it
- * again for every few megabytes that come in. It may grow to three times what lives before that, below its usual most of four.
- */
-const heapGrowth = '--heap-growing-percent=200';
-
 export async function serveCommand(options: ServeOptions, version: string): Promise<number> {
-  setFlagsFromString(heapGrowth);
   const settings = loadSettings({
     env: process.env,
     configPath: options.config,

@@ -11,9 +11,12 @@ import type { TextCells } from './text/text-builder.ts';
 /** Rises with every change of what the bytes are, and of the forms of identifiers. */
 export const IDENTIFIER_RUN_FORMAT = 1;
 
-const metadata = createRequire(import.meta.url)('libphonenumber-js/package.json') as { readonly version: string };
+const require = createRequire(import.meta.url);
+let metadata: { readonly version: string } | undefined;
 /** Which numbers are phone numbers depends on what their library knows. */
-export const formsVersion = metadata.version;
+export function formsVersion(): string {
+  return (metadata ??= require('libphonenumber-js/package.json') as { readonly version: string }).version;
+}
 
 const HEADER_BYTES = 8;
 const ENTRY_BYTES = 6;

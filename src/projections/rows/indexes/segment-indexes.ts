@@ -451,7 +451,7 @@ export class SegmentIndexes {
     // A segment that rests on no file has none of its indexes on one.
     if (use === 'ends') return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
     if (use !== 'cells') {
-      const language = `${use.identifiers ?? '*'} ${formsVersion}`;
+      const language = `${use.identifiers ?? '*'} ${formsVersion()}`;
       return { kind: 'identifiers', format: IDENTIFIER_RUN_FORMAT, language, ...of };
     }
     if (segment.cells.typesOf(column).at(-1) === 'vector') return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...of };

@@ -130,7 +130,7 @@ export function wordOf(written: string, kind: WordKind): NameWord {
     weight: weights[kind],
     spelling,
     consonants: kind === 'number' ? text : consonantsOf(spelling),
-    groups: nicknameGroups.get(spelling) ?? [],
+    groups: nicknameGroups(spelling),
     hasDigit: /\d/.test(text),
   };
 }

@@ -197,8 +197,12 @@ export interface NameGroup {
   readonly family: number;
 }
 
+let groups: ReadonlyMap<string, readonly NameGroup[]> | undefined;
+
 /** The groups of names that a name belongs to, by its spelling. */
-export const nicknameGroups: ReadonlyMap<string, readonly NameGroup[]> = groupsBySpelling();
+export function nicknameGroups(spelling: string): readonly NameGroup[] {
+  return (groups ??= groupsBySpelling()).get(spelling) ?? [];
+}
 
 function groupsBySpelling(): ReadonlyMap<string, readonly NameGroup[]> {
   const groups = new Map<string, NameGroup[]>();

@@ -2,9 +2,12 @@
 import { createRequire } from 'node:module';
 import { LRUCache } from 'lru-cache';
 
-const stemmers = createRequire(import.meta.url)('snowball-stemmers') as {
+interface Stemmers {
   newStemmer(language: string): { stem(word: string): string };
-};
+}
+
+const require = createRequire(import.meta.url);
+let library: Stemmers | undefined;
 
 /** Stemming takes 12 µs a word. */
 const wordsKept = 100_000;
@@ -21,7 +24,7 @@ export function stemmer(language: string): (word: string) => string {
 }
 
 function prepareStemmer(language: string): { stem: (word: string) => string } {
-  const own = stemmers.newStemmer(language);
+  const own = (library ??= require('snowball-stemmers') as Stemmers).newStemmer(language);
   const cache = new LRUCache<string, string>({ max: wordsKept });
   return {
     stem: (word) => {

@@ -5,7 +5,8 @@
  * The library writes a graph to a path, and reads it from one. Both go by a file in memory that has no name
  * (`log/memory-file.ts`): only bytes that the other side has sealed reach a disk.
  */
-import hnsw from 'hnswlib-node';
+import { createRequire } from 'node:module';
+import type Hnsw from 'hnswlib-node';
 import { assert } from '../../../../errors.ts';
 import { openMemoryFile } from '../../../../log/disk/memory-file.ts';
 import type { Job } from '../../../../log/threads/workers.ts';
@@ -55,7 +56,7 @@ export interface GraphReply {
 
 interface Graph {
   readonly dims: number;
-  readonly index: hnsw.HierarchicalNSW;
+  readonly index: Hnsw.HierarchicalNSW;
 }
 
 const nothing: GraphReply = {};
@@ -73,7 +74,7 @@ export const graphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
     return async (asked) => {
       switch (asked.ask) {
         case 'begin': {
-          const index = new hnsw.HierarchicalNSW('cosine', asked.dims);
+          const index = newGraph(asked.dims);
           index.initIndex(asked.rows, WIDTH, BUILD_EFFORT, SEED);
           graphs.set(asked.graph, { dims: asked.dims, index });
           return nothing;
@@ -133,12 +134,20 @@ async function openGraph(dims: number, bytes: Uint8Array, memory: string): Promi
   assert(file, 'there is memory for a graph that was saved');
   try {
     await file.write(bytes);
-    const index = new hnsw.HierarchicalNSW('cosine', dims);
+    const index = newGraph(dims);
     await index.readIndex(file.path);
     return { dims, index };
   } finally {
     await file.close();
   }
+}
+
+const require = createRequire(import.meta.url);
+
+/** The library is loaded with the first graph: most stores have none. */
+function newGraph(dims: number): Hnsw.HierarchicalNSW {
+  const { HierarchicalNSW } = require('hnswlib-node') as typeof Hnsw;
+  return new HierarchicalNSW('cosine', dims);
 }
 
 /** The library takes nothing else. */
