@@ -36,8 +36,9 @@ export class CatalogueCache {
     let kept = this.#kept.get(key);
     this.#kept.delete(key);
     if (kept === undefined || !isSame(kept.types, types) || !isSame(kept.views, views)) {
-      const before = kept?.seen.tables.isWhole === true ? kept.seen.tables : null;
-      kept = { types, views, seen: new SeenTables(new CatalogueTables(types, namedViews(snapshot), instants, before)) };
+      const before = kept?.seen.tables.isWhole === true ? kept.seen : null;
+      const tables = new CatalogueTables(types, namedViews(snapshot), instants, before?.tables ?? null);
+      kept = { types, views, seen: new SeenTables(tables, before) };
     }
     this.#kept.set(key, kept);
     this.#letGo();
@@ -65,14 +66,17 @@ interface Kept {
 export class SeenTables {
   readonly tables: CatalogueTables;
   readonly #rows = new Map<string, RelationRows>();
+  /** Rows as they were before a type or a view changed, of relations that nobody has read since. */
+  readonly #before: Map<string, RelationRows>;
 
-  constructor(tables: CatalogueTables) {
+  constructor(tables: CatalogueTables, before: SeenTables | null = null) {
     this.tables = tables;
+    this.#before = new Map(before === null ? [] : [...before.#before, ...before.#rows]);
   }
 
   get bytes(): number {
     let bytes = this.tables.bytes;
-    for (const rows of this.#rows.values()) bytes += rows.bytes;
+    for (const rows of [...this.#rows.values(), ...this.#before.values()]) bytes += rows.bytes;
     return bytes;
   }
 
@@ -80,7 +84,8 @@ export class SeenTables {
     const path = `${relation.schema}.${relation.name}`;
     const known = this.#rows.get(path);
     if (known) return known;
-    const rows = new RelationRows(relation, shownRelations);
+    const rows = new RelationRows(relation, shownRelations, this.#before.get(path));
+    this.#before.delete(path);
     // Rows that are about no table may tell of the session.
     const { ofTable, ofColumns } = relation.maker ?? {};
     if (ofTable || ofColumns) this.#rows.set(path, rows);

@@ -2,7 +2,7 @@
 import { splitTypeName, type ViewRecord } from '../../projections/access-paths.ts';
 import type { BranchView } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
-import type { ColumnType } from '../../log/values/value.ts';
+import { type ColumnType, compareText } from '../../log/values/value.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { isNode } from '../graph/graph-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
@@ -141,6 +141,8 @@ export class CatalogueTables implements Iterable<Table> {
   #before: CatalogueTables | null;
   readonly #made: Table[] = [];
   #nextType = 0;
+  /** Number of the earlier table that comes next. */
+  #nextBefore = 0;
   #nextView = 0;
   readonly #readable: WeakMap<Table, boolean>;
   readonly #byOid = new Map<number, Table>();
@@ -183,6 +185,11 @@ export class CatalogueTables implements Iterable<Table> {
   at(n: number): Table | undefined {
     while (this.#made.length <= n && this.#make());
     return this.#made[n];
+  }
+
+  /** How many are made. */
+  get count(): number {
+    return this.#made.length;
   }
 
   /** Makes more of them, as many as one step has time for; false: all are made. */
@@ -247,14 +254,26 @@ export class CatalogueTables implements Iterable<Table> {
     while (this.#nextType < this.#types.length) {
       const definition = this.#types[this.#nextType++]!;
       if (splitTypeName(definition.name) !== null) continue;
-      const oid = this.#numberOf(definition.name);
-      const known = this.#before?.named(definition.name);
+      const known = this.#before === null ? undefined : this.#tableBefore(definition, this.#before);
       // An unchanged type keeps its table, with the columns that were made.
-      if (known instanceof TypeTable && known.definition === definition && known.oid === oid) return known;
-      return new TypeTable(oid, definition, this.#instants);
+      if (known?.hasFirstOid === true && !this.#byOid.has(known.oid)) return known;
+      const oid = this.#numberOf(definition.name);
+      return known?.oid === oid ? known : new TypeTable(oid, definition, this.#instants);
     }
     const view = this.#views[this.#nextView++];
     return view && viewTable(this.#numberOf(view.name), view);
+  }
+
+  /** The table of an unchanged definition: both lists are in the order of names. */
+  #tableBefore(definition: TypeDefinition, before: CatalogueTables): TypeTable | undefined {
+    const made = before.#made;
+    for (; this.#nextBefore < made.length; this.#nextBefore++) {
+      const table = made[this.#nextBefore]!;
+      if (!(table instanceof TypeTable)) return undefined;
+      if (table.definition === definition) return table;
+      if (compareText(table.name, definition.name) >= 0) return undefined;
+    }
+    return undefined;
   }
 
   #numberOf(name: string): number {
@@ -283,8 +302,12 @@ class TypeTable implements Table {
   #key: TableColumn | null = null;
   #references: readonly TableColumn[] | null = null;
 
+  /** Whether no other name has the number that this one has by itself. */
+  readonly hasFirstOid: boolean;
+
   constructor(oid: number, definition: TypeDefinition, instants: InstantStyle) {
     this.oid = oid;
+    this.hasFirstOid = oid === firstNumberOf(definition.name);
     this.name = definition.name;
     this.definition = definition;
     this.#instants = instants;

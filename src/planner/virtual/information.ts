@@ -175,15 +175,18 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   'information_schema.table_constraints': {
     base: { constraint_schema: 'public', table_schema: 'public', is_deferrable: 'NO', initially_deferred: 'NO' },
     names: { table_name: 'name' },
+    refers: true,
     ofTable: (table, facts) => constraintRows(table, facts, ownTable),
   },
   'information_schema.key_column_usage': {
     base: { constraint_schema: 'public', table_schema: 'public', ordinal_position: 1 },
     names: { table_name: 'name' },
+    refers: true,
     ofTable: (table, facts) => constraintRows(table, facts, ownTable),
   },
   'information_schema.constraint_column_usage': {
     base: { constraint_schema: 'public', table_schema: 'public' },
+    refers: true,
     ofTable: (table, facts) =>
       constraintRows(table, facts, ({ target, column }) => [target ?? table, target?.key?.name ?? column.name]),
   },
@@ -195,6 +198,7 @@ export const informationRows: Readonly<Record<string, Maker>> = {
       update_rule: 'NO ACTION',
       delete_rule: 'NO ACTION',
     },
+    refers: true,
     ofTable: (table, facts) =>
       table.references.length > 0
         ? constraintRows(table, facts, ownTable).filter(({ unique_constraint_name: name }) => name !== null)

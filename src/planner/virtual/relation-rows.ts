@@ -1,12 +1,12 @@
 /**
  * Rows of one relation as one caller sees them, made piece by piece while they are first read, and the columns of them that
- * questions read. Nothing of a question stays in it.
+ * questions read. Nothing of a question stays in it. A piece is about whole tables: when a type changes, the pieces about others stay.
  */
 import { bytesOfCells, type Vector } from '../../log/values/columns.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { VirtualColumn } from '../logical-plan.ts';
-import type { CatalogueContents, TableColumn } from './catalogue-contents.ts';
+import type { CatalogueContents, Table, TableColumn } from './catalogue-contents.ts';
 import type { Relation } from './relations.ts';
 import { type Cells, type ColumnOwner, type OwnedColumns, type OwnRelation, ownColumns } from './row-maker.ts';
 import { type Names, textOf, type Value } from './types.ts';
@@ -32,20 +32,27 @@ class Rows {
   get length(): number {
     return this.cells.length;
   }
-
-  /** Takes the first rows out. */
-  takeFirst(count: number): Rows {
-    const first = new Rows();
-    first.cells.push(...this.cells.splice(0, count));
-    first.owners.push(...this.owners.splice(0, count));
-    return first;
-  }
 }
 
-interface Piece {
-  readonly rows: Rows;
+/** The subject of rows: a table, a relation of the catalogue itself, or neither. */
+type Subject = 'none' | Table | OwnRelation;
+
+const isTable = (subject: Subject): subject is Table => subject !== 'none' && 'references' in subject;
+
+/** Tables that the rows about a table may tell of too. */
+function* targetsOf(subject: Subject, { tables }: CatalogueContents): Iterable<Table | undefined> {
+  if (isTable(subject)) for (const { references } of subject.references) yield tables.named(references!.table);
+}
+
+/** Consecutive rows. */
+class Piece {
+  readonly rows = new Rows();
+  readonly subjects: Subject[] = [];
+  /** Tables that its tables refer to, as they were when its rows were made; undefined: there was none. */
+  readonly targets: (Table | undefined)[] = [];
   /** By place of the column. */
-  readonly columns: Map<number, Vector>;
+  readonly columns = new Map<number, Vector>();
+  bytes = 0;
 }
 
 export interface PieceRead {
@@ -56,7 +63,9 @@ export interface PieceRead {
 /** Pieces in turn; undefined: call again, others may have a turn before. */
 export type PiecesRead = Generator<PieceRead | undefined, void, void>;
 
-const rowsPerPiece = 8_192;
+/** A piece has so many rows, or up to twice as many where that lets the next one stay; small ones are made one with their next. */
+const rowsPerPiece = 1_024;
+const rowsPerPieceMin = rowsPerPiece / 4;
 /** So many rows are made, or tables without any gone through, in one step; so many cells of a column; so many of those that take long. */
 const rowsPerStep = 512;
 const cellsPerStep = 4_096;
@@ -70,31 +79,40 @@ export class RelationRows {
   readonly #relation: Relation;
   readonly #shown: readonly OwnRelation[];
   readonly #pieces: Piece[] = [];
-  /** Rows of the piece to come. */
-  readonly #pending = new Rows();
-  #nextTable = 0;
-  #nextRelation = 0;
-  #hasAll = false;
+  /** The piece to come. */
+  #pending = new Piece();
+  /** Number of the subject whose rows come next. */
+  #next = 0;
   #isWhole = false;
   readonly #distinct = new Set<Value>();
   /** By place of the column. */
-  readonly #texts = new Map<number, ColumnTexts>();
-  readonly #constants = new Map<number, Vector>();
-  #bytes = 0;
+  readonly #texts: Map<number, ColumnTexts>;
+  readonly #constants: Map<number, { readonly vector: Vector; readonly rows: number }>;
+  /** Pieces that were made before a type changed, by their first subject. */
+  #before: ReadonlyMap<Subject, Piece>;
 
-  /** `shown` are the relations that the catalogue lists. */
-  constructor(relation: Relation, shown: readonly OwnRelation[]) {
+  /** `shown` are the relations that the catalogue lists; `before` are rows of the same relation and the same view, of other tables. */
+  constructor(relation: Relation, shown: readonly OwnRelation[], before: RelationRows | null = null) {
     this.#relation = relation;
     this.#shown = shown;
+    // Which rows are new depends on all that come before.
+    const canStay = before !== null && relation.maker?.distinct === undefined;
+    this.#before = new Map(canStay ? before.#pieces.map((piece) => [piece.subjects[0]!, piece]) : []);
+    this.#texts = canStay ? before.#texts : new Map();
+    this.#constants = canStay ? before.#constants : new Map();
   }
 
   get bytes(): number {
-    let bytes = this.#bytes;
+    let bytes = 0;
+    for (const piece of this.#pieces) bytes += piece.bytes;
     for (const texts of this.#texts.values()) bytes += texts.bytes;
+    for (const { vector, rows } of this.#constants.values()) bytes += bytesOfCells(vector, rows);
     return bytes;
   }
 
   *read(columns: readonly VirtualColumn[], facts: CatalogueContents, names: Names): PiecesRead {
+    // A look at what a table refers to takes all of them.
+    if (this.#before.size > 0) while (facts.tables.makeSome()) yield;
     for (let n = 0; ; n++) {
       while (this.#pieces.length <= n && !this.#isWhole) {
         this.#make(facts);
@@ -110,46 +128,77 @@ export class RelationRows {
 
   /** A step of making rows. One that throws leaves everything as it was. */
   #make(facts: CatalogueContents): void {
-    const before = this.#pending.length;
-    for (let i = 0; i < rowsPerStep && this.#pending.length - before < rowsPerStep; i++) {
-      if (this.#makeNext(facts)) continue;
-      this.#isWhole = true;
-      break;
-    }
-    while (this.#pending.length >= rowsPerPiece || (this.#isWhole && this.#pending.length > 0)) {
-      const rows = this.#pending.takeFirst(rowsPerPiece);
-      this.#pieces.push({ rows, columns: new Map() });
-      this.#bytes += rows.length * bytesPerRow;
+    for (let i = 0, made = 0; i < rowsPerStep && made < rowsPerStep; i++) {
+      const subject = this.#subjectAt(this.#next, facts);
+      if (subject === undefined) {
+        this.#end();
+        this.#isWhole = true;
+        this.#before = new Map();
+        return;
+      }
+      const kept = this.#before.get(subject);
+      const { length } = this.#pending.rows;
+      if (kept && (length === 0 || length >= rowsPerPieceMin) && this.#isAsBefore(kept, facts)) {
+        this.#end();
+        this.#pieces.push(kept);
+        this.#next += kept.subjects.length;
+        return;
+      }
+      this.#makeRows(subject, facts);
+      this.#next++;
+      made += this.#pending.rows.length - length;
+      if (this.#pending.rows.length >= (this.#before.size === 0 ? rowsPerPiece : 2 * rowsPerPiece)) this.#end();
     }
   }
 
-  /** Makes the rows of the next object; false: there is none. */
-  #makeNext(facts: CatalogueContents): boolean {
+  /** Undefined: there are no more. */
+  #subjectAt(n: number, { tables }: CatalogueContents): Subject | undefined {
     const { all, ofTable, ofRelation, ofColumns } = this.#relation.maker ?? {};
-    if (all && !this.#hasAll) {
-      this.#take(all(facts));
-      this.#hasAll = true;
-      return true;
+    let rest = n;
+    if (all && rest-- === 0) return 'none';
+    if (ofTable || ofColumns) {
+      const table = tables.at(rest);
+      if (table) return table;
+      rest -= tables.count;
     }
-    const table = ofTable || ofColumns ? facts.tables.at(this.#nextTable) : undefined;
-    if (table) {
-      if (ofTable) this.#take(ofTable(table, facts));
-      for (const owned of ofColumns?.ofTable(table, facts) ?? []) this.#pending.pushColumns(owned);
-      this.#nextTable++;
-      return true;
-    }
-    const relation = ofRelation || ofColumns?.hasOwn ? this.#shown[this.#nextRelation] : undefined;
-    if (!relation) return false;
-    if (ofRelation) this.#take(ofRelation(relation, facts));
-    if (ofColumns) this.#pending.pushColumns([relation, ownColumns(relation)]);
-    this.#nextRelation++;
+    return ofRelation || ofColumns?.hasOwn ? this.#shown[rest] : undefined;
+  }
+
+  /** Whether the rows to come are those of a piece: about the same subjects, which refer to the same tables. */
+  #isAsBefore({ subjects, targets }: Piece, facts: CatalogueContents): boolean {
+    if (!subjects.every((subject, i) => this.#subjectAt(this.#next + i, facts) === subject)) return false;
+    if (this.#relation.maker?.refers !== true) return true;
+    let next = 0;
+    for (const subject of subjects) for (const target of targetsOf(subject, facts)) if (targets[next++] !== target) return false;
     return true;
   }
 
+  #end(): void {
+    if (this.#pending.subjects.length === 0) return;
+    this.#pending.bytes += this.#pending.rows.length * bytesPerRow;
+    this.#pieces.push(this.#pending);
+    this.#pending = new Piece();
+  }
+
   /** All of them are made before the first is taken. */
-  #take(rows: Iterable<Cells>): void {
-    for (const cells of Array.isArray(rows) ? (rows as readonly Cells[]) : [...rows])
-      if (this.#isNew(cells)) this.#pending.push(cells);
+  #makeRows(subject: Subject, facts: CatalogueContents): void {
+    const { all, ofTable, ofRelation, ofColumns, refers } = this.#relation.maker!;
+    let cells: Iterable<Cells> | undefined;
+    let owned: readonly OwnedColumns[] = [];
+    if (subject === 'none') cells = all!(facts);
+    else if (isTable(subject)) {
+      cells = ofTable?.(subject, facts);
+      owned = ofColumns?.ofTable(subject, facts) ?? [];
+    } else {
+      cells = ofRelation?.(subject, facts);
+      if (ofColumns) owned = [[subject, ownColumns(subject)]];
+    }
+    const { rows, subjects, targets } = this.#pending;
+    for (const each of Array.isArray(cells) ? (cells as readonly Cells[]) : [...(cells ?? [])])
+      if (this.#isNew(each)) rows.push(each);
+    for (const each of owned) rows.pushColumns(each);
+    subjects.push(subject);
+    if (refers) targets.push(...targetsOf(subject, facts));
   }
 
   #isNew(cells: Cells): boolean {
@@ -160,29 +209,29 @@ export class RelationRows {
   }
 
   *#vectorOf(piece: Piece, column: VirtualColumn, facts: CatalogueContents, names: Names): Generator<undefined, Vector, void> {
-    const known = piece.columns.get(column.place) ?? this.#constantOf(column, names);
+    const known = piece.columns.get(column.place) ?? this.#constantOf(column, piece.rows.length, names);
     if (known) return known;
     let texts = this.#texts.get(column.place);
     if (texts === undefined) this.#texts.set(column.place, (texts = new ColumnTexts()));
     const vector = yield* vectorOf(this.#relation, piece.rows, column, { facts, names, texts });
     piece.columns.set(column.place, vector);
-    this.#bytes += bytesOfCells(vector, piece.rows.length);
+    piece.bytes += bytesOfCells(vector, piece.rows.length);
     return vector;
   }
 
-  /** The column of any piece, where all cells are alike. */
-  #constantOf(column: VirtualColumn, names: Names): Vector | undefined {
+  /** The column of any piece of so many rows, where all cells are alike. */
+  #constantOf(column: VirtualColumn, rows: number, names: Names): Vector | undefined {
     const { name, place } = column;
     const { base } = this.#relation.maker ?? {};
     if (base === undefined || !Object.hasOwn(base, name)) return undefined;
-    let vector = this.#constants.get(place);
-    if (vector === undefined) {
-      const builder = new ColumnBuilder(column, rowsPerPiece, names, new ColumnTexts());
-      for (let i = 0; i < rowsPerPiece; i++) builder.append(base[name]!);
-      this.#constants.set(place, (vector = builder.build()));
-      this.#bytes += bytesOfCells(vector, rowsPerPiece);
+    let known = this.#constants.get(place);
+    if (known === undefined || known.rows < rows) {
+      const length = Math.max(rows, rowsPerPiece);
+      const builder = new ColumnBuilder(column, length, names, new ColumnTexts());
+      for (let i = 0; i < length; i++) builder.append(base[name]!);
+      this.#constants.set(place, (known = { vector: builder.build(), rows: length }));
     }
-    return vector;
+    return known.vector;
   }
 }
 

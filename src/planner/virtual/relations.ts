@@ -141,6 +141,7 @@ const makers: Readonly<Record<string, Maker>> = {
       connoinherit: true,
     },
     names: { conrelid: 'oid' },
+    refers: true,
     ofTable: (of, facts) =>
       constraintsOf(of, facts).map(({ oid, name, table, column, target }) => ({
         oid,

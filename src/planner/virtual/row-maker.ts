@@ -37,6 +37,8 @@ export interface Maker {
   /** Rows that are about no table. A relation that has no other rows is made anew for each question: it may tell of the session. */
   all?(facts: CatalogueContents): Iterable<Cells>;
   ofTable?(table: Table, facts: CatalogueContents): Iterable<Cells>;
+  /** Rows about a table tell of those that it refers to. */
+  readonly refers?: true;
   ofRelation?(relation: OwnRelation, facts: CatalogueContents): Iterable<Cells>;
   /** Rows about columns, behind those of `all`: there may be very many. */
   readonly ofColumns?: ColumnRows;

@@ -96,12 +96,13 @@ test('tables are made as rows of them are read, in steps, and once', () => {
   const rows = new RelationRows(relation, shownRelations);
   const columns = columnsOf(relation).filter(({ name }) => name === 'relname' || name === 'oid');
   const pieces = rows.read(columns, facts, new CatalogueNames(facts));
-  let steps = 0;
-  for (let before = made; pieces.next().value === undefined; before = made, steps++) expect(made - before).toBeLessThan(3_000);
-  expect(steps).toBeGreaterThan(5);
+  while (pieces.next().value === undefined);
   const first = made;
-  expect(first).toBeLessThan(many.length * 3);
-  for (const _ of pieces);
+  expect(first).toBeLessThan(many.length);
+  let steps = 0;
+  for (let before = made, step = pieces.next(); step.done !== true; before = made, step = pieces.next(), steps++)
+    expect(made - before).toBeLessThan(3_000);
+  expect(steps).toBeGreaterThan(20);
   const all = made;
   expect(all).toBeGreaterThan(first);
   expect(rowsOf(rows.read(columns, facts, new CatalogueNames(facts)), columns)).toHaveLength(20_000 + shownRelations.length);
