@@ -83,12 +83,12 @@ export class AnnalsStore {
 
   /** Bytes of all indexes of texts and vectors. */
   get indexBytes(): number {
-    return this.#service.projections.rows.indexes.bytes;
+    return this.#service.store.projections.rows.indexes.bytes;
   }
 
   /** Resolves once all graphs of vectors that were begun are made. */
   async nearGraphs(): Promise<void> {
-    await this.#service.projections.rows.indexes.graphs?.whenIdle();
+    await this.#service.store.projections.rows.indexes.graphs?.whenIdle();
   }
 
   /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */

@@ -79,7 +79,7 @@ process.exit(0);
 /** A hundred rules with conditions on rows, of which `n` tells one from those of another number; null: none. */
 async function install(n: number | null): Promise<void> {
   if (n === null) {
-    const known = service.projections.policies.current.policies.map(({ id }) => id);
+    const known = service.store.projections.policies.current.policies.map(({ id }) => id);
     for (const id of known) await invoke(admin, 'administer', (invocation) => invocation.submit({ kind: 'delete-policy', id }));
     return;
   }
@@ -100,7 +100,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 
 /** Whether a type may be read, and what of it: a second's worth, of many callers. */
 function decisions(): number {
-  const { policies, branches, catalog, tenants } = service.projections;
+  const { policies, branches, catalog, tenants } = service.store.projections;
   const judge = new Judge({ policies, branches, catalog, clock: service.clock, rules: [] });
   const grants = new Grants(judge.policies, tenants);
   const type = catalog.on(0, null).type('Version')!;

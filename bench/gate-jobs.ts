@@ -34,7 +34,7 @@ await Promise.all(
 );
 await service.close();
 service = await openDurable(directory, { clock });
-const { scheduler } = service;
+const { scheduler } = service.automation;
 const first = await longestTurn(() => scheduler.tick());
 const changed: number[] = [];
 for (let i = 0; i < changes; i++) {
@@ -44,7 +44,7 @@ for (let i = 0; i < changes; i++) {
 const idle: number[] = [];
 for (let i = 0; i < idles; i++) idle.push(await longestTurn(() => scheduler.tick()));
 // The first question of a process is compiled; no store of 10,000 jobs has not answered any. A month later each of them is due.
-await scheduler.runNow(service.projections.jobs.job(ids[changes]!)!);
+await scheduler.runNow(service.store.projections.jobs.job(ids[changes]!)!);
 aheadNs = 30n * 86_400_000_000_000n;
 const due = await longestTurn(() => scheduler.tick());
 const found: Ticks = { first, changed, idle, due };

@@ -26,7 +26,7 @@ const rotationMs: number[] = [];
 async function rotateUntil(until: number): Promise<void> {
   while (performance.now() < until) {
     const began = performance.now();
-    await service.keyring.rotate();
+    await service.store.keyring.rotate();
     rotationMs.push(performance.now() - began);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }

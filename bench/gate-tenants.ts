@@ -59,7 +59,7 @@ switch (rest.at(-1)) {
   case 'fill':
     await fill();
     await service.close();
-    console.log(JSON.stringify({ captureMs: service.checkpoints!.captureMs } satisfies Filled));
+    console.log(JSON.stringify({ captureMs: service.store.checkpoints!.captureMs } satisfies Filled));
     break;
   case 'weigh':
     await weigh();
@@ -117,7 +117,7 @@ function keyOf(row: number): string {
 }
 
 async function weigh(): Promise<void> {
-  const { rows: projection } = service.projections;
+  const { rows: projection } = service.store.projections;
   await service.settle();
   for (let tenant = 0; tenant < tenants; tenant++) {
     for (let type = 0; type < types; type++) {

@@ -23,7 +23,7 @@ for (let i = 0; i < subscriptions; i++) {
   const sql = `SELECT * FROM Purchase WHERE quantity % 10 = ${i % 10}`;
   const request = { action: 'watch', purpose: 'analytics', correlationId: service.ids.next() } as const;
   const subscription = await service.gate.invoke(caller, request, (invocation) =>
-    service.watch.register(invocation, sql, 'analytics'),
+    service.standing.watch.register(invocation, sql, 'analytics'),
   );
   const client: WatchClient = {
     renew: () => caller,
@@ -34,7 +34,7 @@ for (let i = 0; i < subscriptions; i++) {
     end: () => undefined,
     gone: connections[i]!.signal,
   };
-  void service.watch.follow(service.watch.claim(subscription), client, { resumeAfter: null, keep: false });
+  void service.standing.watch.follow(service.standing.watch.claim(subscription), client, { resumeAfter: null, keep: false });
 }
 await pause(500);
 

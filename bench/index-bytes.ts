@@ -5,7 +5,7 @@
 import { openDurable } from './durable-store.ts';
 
 const service = await openDurable(process.argv[2]!);
-const index = service.projections.rows.table(null, 'Version')!.index;
+const index = service.store.projections.rows.table(null, 'Version')!.index;
 console.log(JSON.stringify({ keys: index.size, bytes: index.bytes }));
 await service.close();
 process.exit(0);

@@ -67,7 +67,7 @@ it('restores from backup and escrow alone, into what verifies and opens', async 
   const types = await withService(
     { dataDir: target },
     'test',
-    async ({ projections }) => projections.rows.table(null, 'Note') !== null,
+    async ({ store: { projections } }) => projections.rows.table(null, 'Note') !== null,
   );
   expect(types).toBe(true);
 });

@@ -54,15 +54,15 @@ async function artefactOf({ disk }: World, backup: string): Promise<Artefact> {
 
 /** Takes one, and waits until its digests are recorded. */
 async function digested(one: World): Promise<string> {
-  const { backup, digest_tree_size } = await one.service.backups.create();
+  const { backup, digest_tree_size } = await one.service.upkeep.backups.create();
   expect(digest_tree_size).toBeNull();
-  await one.service.backups.whenIdle();
+  await one.service.upkeep.backups.whenIdle();
   return backup;
 }
 
 /** Whatever the next backup does after its state was captured and before its head was taken. */
 function between({ service }: World, work: (saved: SavedState | null) => Promise<unknown>): void {
-  const keeper = service.checkpoints!;
+  const keeper = service.store.checkpoints!;
   const captured = keeper.capture.bind(keeper);
   keeper.capture = async () => {
     const saved = await captured();
@@ -78,10 +78,10 @@ test('digests of the state that the store saved are recorded after the reply, an
   const backup = await digested(one);
   const artefact = await artefactOf(one, backup);
   expect(artefact.digest_tree_size).toBe(artefact.tree_size);
-  expect(artefact.projections).toEqual(one.service.projections.digests());
-  expect(await one.service.backups.list()).toMatchObject([{ backup, digest_tree_size: artefact.tree_size }]);
+  expect(artefact.projections).toEqual(one.service.store.projections.digests());
+  expect(await one.service.upkeep.backups.list()).toMatchObject([{ backup, digest_tree_size: artefact.tree_size }]);
   expect(one.said).toEqual([]);
-  const report = await one.service.backups.restore(backup, '/restored');
+  const report = await one.service.upkeep.backups.restore(backup, '/restored');
   expect([report.compared_with, allMatch(report)]).toEqual(['the store that was backed up', true]);
 });
 
@@ -94,7 +94,7 @@ test('of a store that is written to, at the last place before its head', async (
   const backup = await digested(one);
   const { tree_size: size, digest_tree_size: at } = await artefactOf(one, backup);
   expect(at).toBeLessThan(size);
-  const report = await one.service.backups.restore(backup, '/restored');
+  const report = await one.service.upkeep.backups.restore(backup, '/restored');
   expect(report.compared_with).toBe(`the store that was backed up, as it was at ${at} of ${size} entries`);
   expect(allMatch(report)).toBe(true);
   const restored = await TestStore.open('2024-01-01', { ...settings, SERVICE_DATA_DIR: '/restored' }, { disk: one.disk });
@@ -107,15 +107,15 @@ test('of what was placed and not yet written when the state was captured', async
   const one = await world({}, async ({ kind, path }) => {
     if (kind === 'write' && path.startsWith('/data/log/')) await written;
   });
-  const keeper = one.service.checkpoints!;
+  const keeper = one.service.store.checkpoints!;
   const captured = keeper.capture.bind(keeper);
   let writing: Promise<unknown> = Promise.resolve();
   keeper.capture = async () => {
     let letWrite = (): void => undefined;
     written = new Promise((resolve) => (letWrite = resolve));
-    const { leaves } = one.service.log.status();
+    const { leaves } = one.service.store.log.status();
     writing = one.store.put('Person', people(1));
-    while (one.service.log.status().leaves === leaves) await turns(1);
+    while (one.service.store.log.status().leaves === leaves) await turns(1);
     const saved = await captured();
     void turns(20).then(letWrite);
     return saved;
@@ -124,7 +124,7 @@ test('of what was placed and not yet written when the state was captured', async
   await writing;
   const { tree_size: size, digest_tree_size: at } = await artefactOf(one, backup);
   expect(at).toBeLessThanOrEqual(size);
-  const report = await one.service.backups.restore(backup, '/restored');
+  const report = await one.service.upkeep.backups.restore(backup, '/restored');
   expect([report.compared_with, allMatch(report)]).toEqual([expect.stringMatching(/^the store/) as string, true]);
 });
 
@@ -133,7 +133,7 @@ test('and not of a state that was captured before, while that is being saved', a
   const one = await world({}, async ({ kind, path }) => {
     if (kind === 'write' && path.startsWith('/data/projections/')) await saved;
   });
-  const keeper = one.service.checkpoints!;
+  const keeper = one.service.store.checkpoints!;
   expect(await keeper.take()).toBe(true);
   let letSave = (): void => undefined;
   saved = new Promise((resolve) => (letSave = resolve));
@@ -144,7 +144,7 @@ test('and not of a state that was captured before, while that is being saved', a
   expect((await before!.written)!.leaves).toBe(before!.leaves);
   const { projections, digest_tree_size: at } = await artefactOf(one, backup);
   expect(at).toBeGreaterThan(before!.leaves);
-  expect(projections).toEqual(one.service.projections.digests());
+  expect(projections).toEqual(one.service.store.projections.digests());
 });
 
 describe('of a store whose segments are still being written', () => {
@@ -154,7 +154,7 @@ describe('of a store whose segments are still being written', () => {
     const one = await world({}, async ({ kind, path }) => {
       if ((kind === 'write' || kind === 'create') && path.startsWith('/data/projections/')) await open;
     });
-    await one.service.checkpoints!.take();
+    await one.service.store.checkpoints!.take();
     const hold = (): (() => void) => {
       let letThrough = (): void => undefined;
       open = new Promise((resolve) => (letThrough = resolve));
@@ -167,42 +167,42 @@ describe('of a store whose segments are still being written', () => {
     const { one, hold } = await held();
     const letThrough = hold();
     await one.store.put('Person', people(1_500));
-    expect(one.service.columns!.unsaved).toBeGreaterThan(0);
-    const { backup } = await one.service.backups.create();
-    const wanted = one.service.projections.digests();
+    expect(one.service.store.columns!.unsaved).toBeGreaterThan(0);
+    const { backup } = await one.service.upkeep.backups.create();
+    const wanted = one.service.store.projections.digests();
     const { tree_size: size } = await artefactOf(one, backup);
     // Rows that are closed, deleted and new afterwards are not in it.
     await one.store.put('Person', people(700));
     await one.store.delete('Person', ['p3']);
     letThrough();
-    await one.service.backups.whenIdle();
+    await one.service.upkeep.backups.whenIdle();
     expect(one.said).toEqual([]);
     const artefact = await artefactOf(one, backup);
     expect([artefact.digest_tree_size, artefact.projections]).toEqual([size, wanted]);
-    const report = await one.service.backups.restore(backup, '/restored');
+    const report = await one.service.upkeep.backups.restore(backup, '/restored');
     expect([report.compared_with, allMatch(report)]).toEqual(['the store that was backed up', true]);
     await one.store.close();
     const again = await TestStore.open('2024-01-01', settings, { disk: one.disk, derived });
-    expect(again.service.projections.digests()).toEqual(one.service.projections.digests());
+    expect(again.service.store.projections.digests()).toEqual(one.service.store.projections.digests());
   });
 
   test('and has none where rows of theirs are removed for good meanwhile: what is saved is of after that', async () => {
     const { one, hold } = await held();
     const letThrough = hold();
     await one.store.put('Person', people(1_500));
-    const { backup } = await one.service.backups.create();
+    const { backup } = await one.service.upkeep.backups.create();
     const remove = { kind: 'remove-rows', type: 'Person', keys: ['p9'] } as const;
     await one.store.invoke(analyst, 'remove', (invocation) => invocation.submit(remove));
     letThrough();
-    await one.service.backups.whenIdle();
+    await one.service.upkeep.backups.whenIdle();
     expect((await artefactOf(one, backup)).projections).toBeNull();
     expect(one.said).toEqual([expect.stringContaining('could not be saved') as string]);
-    const report = await one.service.backups.restore(backup, '/restored');
+    const report = await one.service.upkeep.backups.restore(backup, '/restored');
     expect([report.root_match, allMatch(report)]).toEqual([true, true]);
-    const wanted = one.service.projections.digests();
+    const wanted = one.service.store.projections.digests();
     await one.store.close();
     const again = await TestStore.open('2024-01-01', settings, { disk: one.disk, derived });
-    expect(again.service.projections.digests()).toEqual(wanted);
+    expect(again.service.store.projections.digests()).toEqual(wanted);
   });
 });
 
@@ -217,13 +217,13 @@ test('each backup has its own, one after the other; a next one waits for none, a
       return digestsOfSaved(request, one.disk);
     },
   });
-  const first = await one.service.backups.create();
+  const first = await one.service.upkeep.backups.create();
   while (until.size === 0) await new Promise((resolve) => setImmediate(resolve));
   ready = true;
   const taken = [await digested(one), await digested(one)];
   expect(one.said).toEqual([expect.stringContaining(`${first.backup} has no digests of projections (another backup was taken`)]);
   for (const backup of [first.backup, ...taken]) {
-    const report = await one.service.backups.restore(backup, `/${backup}`);
+    const report = await one.service.upkeep.backups.restore(backup, `/${backup}`);
     const expected = backup === first.backup ? /^a second replay/ : /^the store that was backed up$/;
     expect([report.compared_with, allMatch(report)]).toEqual([expect.stringMatching(expected) as string, true]);
   }
@@ -231,7 +231,7 @@ test('each backup has its own, one after the other; a next one waits for none, a
 
 describe('never restores quietly', () => {
   const refusal = async ({ service, disk }: World, backup: string): Promise<{ message: string; differing: string[] }> => {
-    const error = await service.backups.restore(backup, '/restored').then(
+    const error = await service.upkeep.backups.restore(backup, '/restored').then(
       () => null,
       (cause: unknown) => cause as { code: string; message: string; facts: { extras?: { report: RestoreReport } } },
     );
@@ -243,7 +243,7 @@ describe('never restores quietly', () => {
 
   it('a store whose state was not what its log gives', async () => {
     const one = await world();
-    const { views, removedKeys } = one.service.projections;
+    const { views, removedKeys } = one.service.store.projections;
     views.apply = () => undefined;
     await one.store.rows('CREATE MATERIALIZED VIEW old AS SELECT id FROM Person');
     removedKeys.apply = () => undefined;
@@ -258,10 +258,10 @@ describe('never restores quietly', () => {
     const one = await world();
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);
-    const { signer } = one.service.keyring;
+    const { signer } = one.service.store.keyring;
     const write = (projections: Readonly<Record<string, string>>): Promise<void> =>
       one.disk.replaceFile(`/data/backups/${backup}/backup.json`, formatArtefact({ ...artefact, projections }, signer));
-    for (const name of one.service.projections.projector.names) {
+    for (const name of one.service.store.projections.projector.names) {
       const { [name]: own, ...others } = artefact.projections!;
       await write({ ...others, [name]: `${own!.slice(0, -1)}${own!.endsWith('0') ? '1' : '0'}` });
       expect(await refusal(one, backup)).toMatchObject({ message: expect.stringContaining(name) as string, differing: [name] });
@@ -277,7 +277,7 @@ describe('never restores quietly', () => {
     const one = await world();
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);
-    const { signer } = one.service.keyring;
+    const { signer } = one.service.store.keyring;
     for (const [at, what] of [
       [0, /does not contain/],
       [artefact.tree_size + 1, /more leaves than it holds/],
@@ -304,12 +304,12 @@ describe('digests that say nothing of what was copied are not held against it', 
     const { service } = erasing.store;
     const one: World = { disk: erasing.disk, store: erasing.store, service, said: erasing.said };
     // What changes before it is written first can't be digested at all.
-    await service.checkpoints!.take();
+    await service.store.checkpoints!.take();
     between(one, () => erasing.erase('alice', { certify: false }));
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);
     expect([artefact.erased_keys, artefact.projections === null]).toEqual([0, false]);
-    const report = await service.backups.restore(backup, '/restored');
+    const report = await service.upkeep.backups.restore(backup, '/restored');
     expect(report).toMatchObject({ root_match: true, erased_keys: 1, rows_erased: 2, erased_absent: true });
     expect(report.compared_with).toMatch(/second replay.*somebody was erased/);
     expect(allMatch(report)).toBe(true);
@@ -322,12 +322,12 @@ describe('digests that say nothing of what was copied are not held against it', 
       expect(await saved!.written).not.toBeNull();
       const remove = { kind: 'remove-rows', type: 'Person', keys: ['p5'] } as const;
       await one.store.invoke(analyst, 'remove', (invocation) => invocation.submit(remove));
-      const { rows } = await one.service.log.redact([7], async () => undefined);
+      const { rows } = await one.service.store.log.redact([7], async () => undefined);
       expect(rows).toBe(1);
     });
     const backup = await digested(one);
     expect((await artefactOf(one, backup)).projections).toBeNull();
-    const report = await one.service.backups.restore(backup, '/restored');
+    const report = await one.service.upkeep.backups.restore(backup, '/restored');
     expect(report.compared_with).toMatch(/second replay.*not digested/);
     expect(allMatch(report)).toBe(true);
   });
@@ -335,7 +335,7 @@ describe('digests that say nothing of what was copied are not held against it', 
 
 describe('a backup stays what it is', () => {
   const restores = async ({ service }: World, backup: string): Promise<void> => {
-    const report = await service.backups.restore(backup, '/restored');
+    const report = await service.upkeep.backups.restore(backup, '/restored');
     expect(report.compared_with).toMatch(/second replay.*not digested/);
     expect([report.root_match, allMatch(report)]).toEqual([true, true]);
   };
@@ -349,7 +349,7 @@ describe('a backup stays what it is', () => {
 
   it('where the files of the saved state are damaged, or are of another one', async () => {
     const one = await world();
-    const keeper = one.service.checkpoints!;
+    const keeper = one.service.store.checkpoints!;
     const captured = keeper.capture.bind(keeper);
     const spoil = async (then: () => Promise<unknown>): Promise<string> => {
       keeper.capture = async () => {
@@ -373,7 +373,7 @@ describe('a backup stays what it is', () => {
       expect.stringContaining('replaced before it was read') as string,
     ]);
     for (const each of [backup, other])
-      expect((await one.service.backups.restore(each, `/${each}`)).compared_with).toMatch(/second replay/);
+      expect((await one.service.upkeep.backups.restore(each, `/${each}`)).compared_with).toMatch(/second replay/);
   });
 
   it('where the store closes before they are made', async () => {
@@ -385,7 +385,7 @@ describe('a backup stays what it is', () => {
         begun();
       });
     const one = await world({ digestBeside });
-    const { backup } = await one.service.backups.create();
+    const { backup } = await one.service.upkeep.backups.create();
     await started;
     await one.store.close();
     expect(one.said).toEqual([]);
@@ -407,7 +407,7 @@ describe('a backup stays what it is', () => {
         return digestsOfSaved(request, one.disk);
       },
     });
-    const { backup } = await one.service.backups.create();
+    const { backup } = await one.service.upkeep.backups.create();
     await started;
     await one.store.close();
     expect((await artefactOf(one, backup)).projections).not.toBeNull();
@@ -416,10 +416,10 @@ describe('a backup stays what it is', () => {
 
   it('where it was removed before they are made', async () => {
     const one = await world();
-    const { backup } = await one.service.backups.create();
+    const { backup } = await one.service.upkeep.backups.create();
     await one.disk.unlink(`/data/backups/${backup}/backup.json`);
-    await one.service.backups.whenIdle();
+    await one.service.upkeep.backups.whenIdle();
     expect(one.said).toEqual([expect.stringMatching(/removed meanwhile/) as string]);
-    expect(await one.service.backups.list()).toEqual([]);
+    expect(await one.service.upkeep.backups.list()).toEqual([]);
   });
 });

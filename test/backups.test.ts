@@ -63,7 +63,8 @@ describe('a backup', () => {
   });
 
   it('is a document beside the bytes that it lists, signed, without a key', async () => {
-    const { backups, log } = store.service;
+    const { backups } = store.service.upkeep;
+    const { log } = store.service.store;
     const view = await backups.create();
     const document = JSON.parse(
       Buffer.from((await disk.readFile(`/data/backups/${view.backup}/backup.json`))!).toString(),
@@ -87,10 +88,10 @@ describe('a backup', () => {
   });
 
   it('restores to the same root, projections and answers', async () => {
-    const view = await store.service.backups.create();
+    const view = await store.service.upkeep.backups.create();
     const before = await store.rows('SELECT * FROM Person ORDER BY id, system_from');
     await store.put('Person', [{ id: 'later', name: 'after the backup' }]);
-    const report = await store.service.backups.restore(view.backup, '/restored');
+    const report = await store.service.upkeep.backups.restore(view.backup, '/restored');
     expect(report).toMatchObject({
       backup: view.backup,
       target_dir: '/restored',
@@ -102,9 +103,9 @@ describe('a backup', () => {
       erased_keys: 0,
     });
     expect(report.projections.every(({ match }) => match)).toBe(true);
-    expect(report.projections.map(({ name }) => name)).toEqual(store.service.projections.projector.names);
+    expect(report.projections.map(({ name }) => name)).toEqual(store.service.store.projections.projector.names);
 
-    const verified = await verifyDirectory({ disk, directory: '/restored', keyring: store.service.keyring });
+    const verified = await verifyDirectory({ disk, directory: '/restored', keyring: store.service.store.keyring });
     expect([verified.ok, verified.root]).toEqual([true, view.root]);
     const restored = await open(disk, { SERVICE_DATA_DIR: '/restored' });
     expect(await restored.rows('SELECT * FROM Person ORDER BY id, system_from')).toEqual(before);
@@ -116,7 +117,7 @@ describe('a backup', () => {
     const writing = (async () => {
       for (let i = 0; i < 40; i++) await store.put('Person', [{ id: `busy${i}`, name: 'x'.repeat(500) }]);
     })();
-    const { backups } = store.service;
+    const { backups } = store.service.upkeep;
     const views = [await backups.create(), await backups.create()];
     await writing;
     views.push(await backups.create());
@@ -129,14 +130,15 @@ describe('a backup', () => {
 
   it('of a store in use is compared by two replays, and says so', async () => {
     await fill2(store);
-    const view = await store.service.backups.create();
-    const report = await store.service.backups.restore(view.backup, '/restored');
+    const view = await store.service.upkeep.backups.create();
+    const report = await store.service.upkeep.backups.restore(view.backup, '/restored');
     expect(report.compared_with).toMatch(/^a second replay, .*in use/);
     expect(report.projections.every(({ match }) => match)).toBe(true);
   });
 
   it('says nothing of projections that have gone on since', async () => {
-    const { log, backups } = store.service;
+    const { log } = store.service.store;
+    const { backups } = store.service.upkeep;
     const capture = log.capture.bind(log);
     log.capture = async () => {
       const captured = await capture();
@@ -151,26 +153,34 @@ describe('a backup', () => {
 
   it('holds what was digested beside, of a store that nobody writes to', async () => {
     await fill2(store);
-    const { projections, backups } = store.service;
+    const { projections } = store.service.store;
+    const { backups } = store.service.upkeep;
     const view = await backups.create({ digests: () => projections.digests() });
     expect((await backups.restore(view.backup, '/restored')).compared_with).toBe('the store that was backed up');
   });
 
   it('restores a store that is gone', async () => {
-    const keys = store.service.keyring.contents();
-    const view = await store.service.backups.create({ target: '/elsewhere' });
+    const keys = store.service.store.keyring.contents();
+    const view = await store.service.upkeep.backups.create({ target: '/elsewhere' });
     await store.close();
     const report = await restoreAlone(disk, store.service, keys, `/elsewhere/${view.backup}`, '/new');
     expect([report.root_match, report.erased_absent]).toEqual([true, true]);
   });
 
   it('is restored by nobody who is told to end, and is not blamed for it', async () => {
-    const view = await store.service.backups.create();
+    const view = await store.service.upkeep.backups.create();
     let calls = 0;
     const restore = (turnsMax: number): Promise<RestoreReport> =>
-      restoreAlone(disk, store.service, store.service.keyring.contents(), `/data/backups/${view.backup}`, '/new', async () => {
-        if (++calls > turnsMax) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
-      });
+      restoreAlone(
+        disk,
+        store.service,
+        store.service.store.keyring.contents(),
+        `/data/backups/${view.backup}`,
+        '/new',
+        async () => {
+          if (++calls > turnsMax) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
+        },
+      );
     await restore(Infinity);
     for (let turns = calls; turns-- > 0; ) {
       calls = 0;
@@ -182,14 +192,14 @@ describe('a backup', () => {
   });
 
   it('is taken one at a time', async () => {
-    const { backups } = store.service;
+    const { backups } = store.service.upkeep;
     const first = backups.create();
     await expect(backups.create()).rejects.toMatchObject({ code: 'REL_CONFLICT' });
     await first;
   });
 
   it('is cut off when the store closes, and leaves nothing', async () => {
-    const { backups } = store.service;
+    const { backups } = store.service.upkeep;
     const taken = backups.create();
     const closed = store.close();
     await expect(taken).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
@@ -199,20 +209,20 @@ describe('a backup', () => {
 
   it('of a memory is none', async () => {
     const memory = await TestStore.open();
-    await expect(memory.service.backups.create()).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
-    await expect(memory.service.backups.restore('0', '/x')).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
+    await expect(memory.service.upkeep.backups.create()).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
+    await expect(memory.service.upkeep.backups.restore('0', '/x')).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
   });
 
   describe('never restores quietly', () => {
     let id: string;
     let home: string;
     beforeEach(async () => {
-      id = (await store.service.backups.create()).backup;
+      id = (await store.service.upkeep.backups.create()).backup;
       home = `/data/backups/${id}`;
     });
 
     const refused = async (what: RegExp | string, code = 'REL_UNPROCESSABLE'): Promise<void> => {
-      await expect(store.service.backups.restore(id, '/restored')).rejects.toMatchObject({
+      await expect(store.service.upkeep.backups.restore(id, '/restored')).rejects.toMatchObject({
         code,
         message: expect.stringMatching(what) as string,
       });
@@ -248,7 +258,9 @@ describe('a backup', () => {
       const bytes = (await disk.readFile(`${home}/backup.json`))!;
       await disk.replaceFile(`${home}/backup.json`, bytes.subarray(0, length));
       await refused(/no JSON document/);
-      expect(await store.service.backups.list()).toEqual([{ backup: id, damaged: expect.stringContaining('no JSON') as string }]);
+      expect(await store.service.upkeep.backups.list()).toEqual([
+        { backup: id, damaged: expect.stringContaining('no JSON') as string },
+      ]);
     });
 
     it.each<[string, (bytes: Buffer) => Uint8Array, RegExp]>([
@@ -274,23 +286,23 @@ describe('a backup', () => {
     it('with a log that its own key would vouch for, and that its head does not', async () => {
       const { signature: _, ...fields } = (await document()) as unknown as Artefact & { signature: string };
       const shorter = { ...fields, tree_size: fields.tree_size - 1 };
-      await disk.replaceFile(`${home}/backup.json`, formatArtefact(shorter, store.service.keyring.signer));
+      await disk.replaceFile(`${home}/backup.json`, formatArtefact(shorter, store.service.store.keyring.signer));
       await refused(/signed head of another tree/);
       const strange = { ...fields, files: [{ ...fields.files[0]!, name: 'log/../../data/keys/kek' }, ...fields.files.slice(1)] };
-      await disk.replaceFile(`${home}/backup.json`, formatArtefact(strange, store.service.keyring.signer));
+      await disk.replaceFile(`${home}/backup.json`, formatArtefact(strange, store.service.store.keyring.signer));
       await refused(/invalid name/);
     });
 
     it('with digests of projections that its log does not give', async () => {
       const { signature: _, ...fields } = (await document()) as unknown as Artefact & { signature: string };
       const other = { ...fields, projections: { ...fields.projections, rows: '0'.repeat(64) } };
-      await disk.replaceFile(`${home}/backup.json`, formatArtefact(other, store.service.keyring.signer));
+      await disk.replaceFile(`${home}/backup.json`, formatArtefact(other, store.service.store.keyring.signer));
       await refused(/projections differ/);
     });
 
     it('under an unknown name, or one that leads elsewhere', async () => {
       for (const name of ['0', `${id}0`, '..', '../..', `../backups/${id}`, '', '/data', `${id}/log`, `${id}\0`]) {
-        await expect(store.service.backups.restore(name, '/restored')).rejects.toMatchObject({ code: 'REL_NOT_FOUND' });
+        await expect(store.service.upkeep.backups.restore(name, '/restored')).rejects.toMatchObject({ code: 'REL_NOT_FOUND' });
       }
       expect(await disk.list('/restored')).toEqual([]);
     });
@@ -298,10 +310,10 @@ describe('a backup', () => {
     it('into a directory that holds something, or that the store uses', async () => {
       await disk.makeDirectory('/full');
       await disk.replaceFile('/full/a', Buffer.from('kept'));
-      await expect(store.service.backups.restore(id, '/full')).rejects.toMatchObject({ code: 'REL_CONFLICT' });
+      await expect(store.service.upkeep.backups.restore(id, '/full')).rejects.toMatchObject({ code: 'REL_CONFLICT' });
       expect(await disk.list('/full')).toEqual(['a']);
       for (const target of ['restored', './x', '../x', '', '/data', '/data/x', '/x/../data/log', '/data/backups/y', '/x\0y']) {
-        await expect(store.service.backups.restore(id, target), target).rejects.toMatchObject({ code: 'REL_INVALID' });
+        await expect(store.service.upkeep.backups.restore(id, target), target).rejects.toMatchObject({ code: 'REL_INVALID' });
       }
     });
 
@@ -309,7 +321,7 @@ describe('a backup', () => {
       const parts = { disk, random: new TestRandom(5) };
       const other = await TestStore.open('2024-01-01', { ...settings, SERVICE_DATA_DIR: '/other' }, parts);
       const attempt = (keys: KeyContents): Promise<unknown> => restoreAlone(disk, store.service, keys, home, '/restored');
-      const [own, others] = [store.service.keyring.contents(), other.service.keyring.contents()];
+      const [own, others] = [store.service.store.keyring.contents(), other.service.store.keyring.contents()];
       await expect(attempt(others)).rejects.toMatchObject({ message: expect.stringContaining('not signed by a key') as string });
       const { publicKeys } = own.secrets;
       const mixed = attempt({ ...others, secrets: { ...others.secrets, publicKeys } });
@@ -324,12 +336,12 @@ describe('a backup', () => {
     const file = await disk.open(path, 'write');
     await file.write(Buffer.of(bytes[700]! ^ 4), 700);
     await file.close();
-    await expect(store.service.backups.create()).rejects.toMatchObject({
+    await expect(store.service.upkeep.backups.create()).rejects.toMatchObject({
       code: 'REL_UNAVAILABLE',
       message: expect.stringContaining('checksum') as string,
     });
     expect(await disk.list('/data/backups')).toEqual([]);
-    expect(await listBackups(disk, '/data/backups', store.service.keyring.publicKeys)).toEqual([]);
+    expect(await listBackups(disk, '/data/backups', store.service.store.keyring.publicKeys)).toEqual([]);
   });
 
   it('begins again where rows are dropped from a file that it was to copy', async () => {
@@ -338,30 +350,30 @@ describe('a backup', () => {
       turn: async ({ kind, path }) => {
         if (redacting || kind !== 'makeDirectory' || !/^\/data\/backups\/.*\/log$/.test(path)) return;
         redacting = true;
-        await one.service.log.redact([7], async () => undefined);
+        await one.service.store.log.redact([7], async () => undefined);
       },
     });
     const one = await TestStore.open('2024-01-01', settings, { disk: dropped });
     await fill(one);
     await one.invoke(analyst, 'remove', (invocation) => invocation.submit({ kind: 'remove-rows', type: 'Person', keys: ['p5'] }));
-    const { backup } = await one.service.backups.create();
+    const { backup } = await one.service.upkeep.backups.create();
     expect(redacting).toBe(true);
-    const report = await one.service.backups.restore(backup, '/restored');
+    const report = await one.service.upkeep.backups.restore(backup, '/restored');
     expect(report.root_match).toBe(true);
     expect(await dropped.list('/restored/log')).toEqual(['00000000.1.log', '00000001.log', 'checkpoint', 'manifest']);
-    expect(await one.service.backups.list()).toHaveLength(1);
+    expect(await one.service.upkeep.backups.list()).toHaveLength(1);
   });
 
   it('that was cut off is cleared by the next one', async () => {
-    const { logId } = store.service.log.status();
+    const { logId } = store.service.store.log.status();
     const left = `/data/backups/${logId.slice(0, 8)}-0190163d-8694-739b-aea5-966c26f8ad90`;
     const others = '/data/backups/00000000-0190163d-8694-739b-aea5-966c26f8ad90';
     for (const home of [left, others, '/data/backups/mine']) {
       await disk.makeDirectory(`${home}/log`);
       await disk.replaceFile(`${home}/log/00000000.log`, Buffer.from('half'));
     }
-    expect(await store.service.backups.list()).toEqual([]);
-    const { backup } = await store.service.backups.create();
+    expect(await store.service.upkeep.backups.list()).toEqual([]);
+    const { backup } = await store.service.upkeep.backups.create();
     expect(await disk.list('/data/backups')).toEqual(['00000000-0190163d-8694-739b-aea5-966c26f8ad90', backup, 'mine'].sort());
   });
 });

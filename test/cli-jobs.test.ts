@@ -38,7 +38,8 @@ test('a job is listed, followed as a bar, and cancelled', async () => {
     });
   };
   const caller = tenantlessCaller('ops', 'admin', 'http');
-  const start = () => world.service.jobs.start({ kind: 'restore', about: 'b1', unit: 'bytes', onDrain: 'cancel', run }, caller);
+  const start = () =>
+    world.service.automation.jobs.start({ kind: 'restore', about: 'b1', unit: 'bytes', onDrain: 'cancel', run }, caller);
   const server = { url: world.door.adminUrl, admin: true };
   const first = start();
   expect(await jobsCommand(undefined, server)).toBe(0);

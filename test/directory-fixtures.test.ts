@@ -48,7 +48,7 @@ describe.each(readdirSync(fixtures))('directory %s', (format) => {
     const digests: Readonly<Record<string, string>>[] = [];
     for (const kept of [/./, /\/(?:log|keys)\//]) {
       const store = await FrozenStore.open(await diskWith(kept), '/data', '2024-04-01', 2);
-      digests.push(store.service.projections.digests());
+      digests.push(store.service.store.projections.digests());
       await store.close();
     }
     expect(digests[0]).toEqual(digests[1]);

@@ -108,7 +108,7 @@ export async function answers(store: FrozenStore, exhibit: string): Promise<Read
   const { stored_seal, derived_seal, match } = await store.control(`EXPLAIN_REPLAY('${exhibit}', SEQ => 1)`);
   found['replayed'] = { stored_seal, derived_seal, match };
   found['erased'] = await store.control("ERASE SUBJECT 'who-0' REASON 'asked again' CERTIFY");
-  const { retention } = store.service.projections;
+  const { retention } = store.service.store.projections;
   found['due'] = retention.due(parseInstant('2024-04-30'), 10).map(({ type, position }) => ({ type, position }));
   found['held'] = retention.holds('MemoryItem').map(({ id, position }) => ({ id, position }));
   return found;

@@ -21,8 +21,8 @@ async function open(more: Readonly<Record<string, string>> = {}): Promise<Servic
 beforeEach(async () => {
   disk = new MemoryDisk();
   const service = await open();
-  service.keyring.subjects.sealing('acme', 'ada');
-  await service.keyring.subjects.durable();
+  service.store.keyring.subjects.sealing('acme', 'ada');
+  await service.store.keyring.subjects.durable();
   await service.close();
 });
 

@@ -30,7 +30,7 @@ const holds = (proof: Document, key: string, held?: string): string => verifyPro
 /** Newest access record: who read what. */
 async function lastRecord({ service }: TestStore): Promise<number> {
   let last = -1;
-  for await (const { leaf, body } of service.log.read(0)) if (body.kind === 'access') last = leaf;
+  for await (const { leaf, body } of service.store.log.read(0)) if (body.kind === 'access') last = leaf;
   expect(last).toBeGreaterThan(0);
   return last;
 }
@@ -58,20 +58,20 @@ describe('proofs from before a backup', () => {
       record: await proofOf(store, requests.record),
     };
     key = world.logKey;
-    taken = await store.service.backups.create();
+    taken = await store.service.upkeep.backups.create();
   });
 
   const restored = async (): Promise<TestStore> => {
-    const { root_match: rootMatch, log_id: logId } = await world.store.service.backups.restore(taken.backup, '/restored');
-    expect([rootMatch, logId]).toEqual([true, world.store.service.log.status().logId]);
+    const { root_match: rootMatch, log_id: logId } = await world.store.service.upkeep.backups.restore(taken.backup, '/restored');
+    expect([rootMatch, logId]).toEqual([true, world.store.service.store.log.status().logId]);
     const { disk, clock } = world;
     return TestStore.open('2024-01-01', { ...settings, SERVICE_DATA_DIR: '/restored' }, { disk, clock });
   };
 
   it('verify offline, with the key and against the heads of the store that was restored', async () => {
     const store = await restored();
-    const { log } = store.service;
-    expect([log.proofs.key, log.status().logId]).toEqual([key, world.store.service.log.status().logId]);
+    const { log } = store.service.store;
+    expect([log.proofs.key, log.status().logId]).toEqual([key, world.store.service.store.log.status().logId]);
     for (const proof of Object.values(before)) {
       expect(proof.tree_size).toBeLessThanOrEqual(taken.tree_size);
       expect(holds(proof, log.proofs.key)).toContain(`${proof.tree_size}`);
@@ -98,10 +98,10 @@ describe('proofs from before a backup', () => {
   it('and before an erasure that came between backup and restore', async () => {
     await world.erase();
     const store = await restored();
-    expect(store.service.log.proofs.key).toBe(key);
+    expect(store.service.store.log.proofs.key).toBe(key);
     // The backup is from before: whose rows they were has no key in it.
     expect(await store.column('SELECT name FROM Person', acme)).toEqual(['Bob', 'Nobody']);
-    for (const proof of Object.values(before)) expect(holds(proof, store.service.log.proofs.key)).not.toBe('');
+    for (const proof of Object.values(before)) expect(holds(proof, store.service.store.log.proofs.key)).not.toBe('');
     for (const name of ['neighbour', 'record'] as const) {
       const { tree_size: size, checkpoint } = before[name];
       expect(await proofOf(store, { ...requests[name], treeSize: size })).toEqual(before[name]);

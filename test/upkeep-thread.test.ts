@@ -30,7 +30,7 @@ beforeAll(async () => {
     );
   await backUp();
   made = backup;
-  await store.service.backups.whenIdle();
+  await store.service.upkeep.backups.whenIdle();
   await store.close();
 }, 60_000);
 afterAll(() => rmSync(template, { recursive: true, force: true }));
@@ -60,7 +60,7 @@ async function begin(instant: string): Promise<void> {
 
 async function backUp(): Promise<void> {
   copies = 0;
-  ({ backup } = await store.service.backups.create());
+  ({ backup } = await store.service.upkeep.backups.create());
   expect(copies).toBe(1);
 }
 
@@ -72,7 +72,8 @@ async function backUpAnew(): Promise<void> {
 
 it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
   const told: number[] = [];
-  const { backups, log } = store.service;
+  const { backups } = store.service.upkeep;
+  const { log } = store.service.store;
   await backups.whenIdle();
   await log.seal();
   const inThread = await backups.create({ onProgress: (bytes, total) => told.push(bytes / total) });
@@ -80,7 +81,7 @@ it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
   await backups.whenIdle();
   await store.close();
   store = await TestStore.open('2024-01-03', settings(), { disk: nodeDisk });
-  const inTurns = await store.service.backups.create();
+  const inTurns = await store.service.upkeep.backups.create();
   const files = (of: string): string[] => readdirSync(join(home, 'data', 'backups', of, 'log'));
   expect(files(inTurns.backup)).toEqual(files(inThread.backup));
   const held = readFileSync(join(home, 'data', 'backups', inThread.backup, 'log/00000000.log'));
@@ -89,7 +90,7 @@ it('copies what a copy in turns holds', { timeout: 60_000 }, async () => {
 });
 
 it('ends a copy when the store closes, and leaves none', { timeout: 60_000 }, async () => {
-  const refused = expect(store.service.backups.create()).rejects.toMatchObject({
+  const refused = expect(store.service.upkeep.backups.create()).rejects.toMatchObject({
     code: 'REL_UNAVAILABLE',
     message: expect.stringContaining('draining') as string,
   });
@@ -104,7 +105,7 @@ it('refuses what can not be copied, and leaves none', { timeout: 60_000 }, async
   const bytes = readFileSync(path);
   bytes[9_000]! ^= 4;
   writeFileSync(path, bytes);
-  await expect(store.service.backups.create()).rejects.toMatchObject({
+  await expect(store.service.upkeep.backups.create()).rejects.toMatchObject({
     code: 'REL_UNAVAILABLE',
     message: expect.stringContaining('checksum') as string,
   });
@@ -118,22 +119,22 @@ it('digests what is saved, which a restore gives as well', { timeout: 60_000 }, 
   const turning = (async () => {
     for (; !over; turns++) await new Promise((resolve) => setImmediate(resolve));
   })();
-  await store.service.backups.whenIdle();
+  await store.service.upkeep.backups.whenIdle();
   over = true;
   await turning;
   expect(turns).toBeGreaterThan(100);
-  const [listed] = await store.service.backups.list();
+  const [listed] = await store.service.upkeep.backups.list();
   expect(listed).toMatchObject({ backup, digest_tree_size: expect.any(Number) as number });
-  const report = await store.service.backups.restore(backup, join(home, 'restored'));
+  const report = await store.service.upkeep.backups.restore(backup, join(home, 'restored'));
   expect(report.compared_with).toMatch(/^the store that was backed up/);
-  expect(report.projections).toContainEqual({ name: 'rows', digest: store.service.projections.rows.digest(), match: true });
+  expect(report.projections).toContainEqual({ name: 'rows', digest: store.service.store.projections.rows.digest(), match: true });
 });
 
 it('gives up digesting when the store closes', { timeout: 60_000 }, async () => {
   await backUpAnew();
   await store.close();
   const again = await TestStore.open('2024-01-01', settings(), { disk: nodeDisk });
-  expect(await again.service.backups.list()).toMatchObject([{ backup, digest_tree_size: null }]);
+  expect(await again.service.upkeep.backups.list()).toMatchObject([{ backup, digest_tree_size: null }]);
   await again.close();
 });
 
@@ -144,7 +145,7 @@ afterEach(async () => {
 
 it('reports and refuses as in the turn', { timeout: 60_000 }, async () => {
   const target = join(home, 'restored');
-  const { backups } = store.service;
+  const { backups } = store.service.upkeep;
   let turns = 0;
   let over = false;
   const turning = (async () => {
@@ -163,7 +164,7 @@ it('reports and refuses as in the turn', { timeout: 60_000 }, async () => {
 
 it('ends when the store closes, and leaves the target empty', { timeout: 60_000 }, async () => {
   const target = join(home, 'restored');
-  const restoring = store.service.backups.restore(backup, target);
+  const restoring = store.service.upkeep.backups.restore(backup, target);
   const refused = expect(restoring).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
   await store.close();
   await refused;

@@ -48,7 +48,7 @@ const yieldTurn = (): Promise<void> => new Promise((done) => setImmediate(done))
 
 /** Under the directory's lock, so nothing is written meanwhile and the projections can be digested. */
 export function backupCommand(options: BackupCommandOptions, version: string): Promise<number> {
-  return withService(options, version, async ({ backups, projections, settings }) => {
+  return withService(options, version, async ({ upkeep: { backups }, store: { projections }, settings }) => {
     const target = options.to === undefined ? backupDirectory(settings) : resolve(options.to);
     const progress = new Progress('backup', systemClock);
     const taken = await backups.create({

@@ -20,7 +20,7 @@ export async function openDemo(service: Service, door: HttpDoor): Promise<string
   const { settings } = service;
   if (settings.SERVICE_PROFILE !== 'free' || !settings.SERVICE_DEMO_MODE) return null;
   const administrator = settings.SERVICE_ADMIN_TOKEN === null ? {} : { administrator: `Bearer ${settings.SERVICE_ADMIN_TOKEN}` };
-  const isEmpty = service.projections.directory.size === 0;
+  const isEmpty = service.store.projections.directory.size === 0;
   if (!isEmpty && settings.SERVICE_ADMIN_TOKEN === null) return null;
   if (!isEmpty) return door.consoleLink(administrator);
   const token = await mintToken(service, { principal: 'curator' });

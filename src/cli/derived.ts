@@ -8,8 +8,10 @@ import { AuditProjection } from '../projections/audit/projection.ts';
 import { Checkpoint } from '../projections/checkpoint.ts';
 import { Projections } from '../projections/projections.ts';
 import { ColumnStore } from '../projections/rows/store/column-store.ts';
+import { hexOf } from '../log/bytes/sha256.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
-import { derivedDirectory, hex, type Service } from '../service.ts';
+import type { Service } from '../service.ts';
+import { derivedDirectory } from '../store.ts';
 
 export interface DerivedState {
   readonly projection: string;
@@ -30,7 +32,7 @@ export class LeafHashes {
 
   hashAt(leaf: number): string | undefined {
     const hash = this.#hashes[leaf];
-    return hash && hex(hash);
+    return hash && hexOf(hash);
   }
 }
 
@@ -39,7 +41,8 @@ export async function compareDerived(
   hashes: LeafHashes,
   onLeaf: (leaf: number) => void,
 ): Promise<DerivedState[]> {
-  const { log, projections, settings } = service;
+  const { settings } = service;
+  const { log, projections } = service.store;
   const rebuilt = projections.digests();
   const columns = new ColumnStore({
     budgetBytes: settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(totalmem() / 4),
@@ -51,7 +54,7 @@ export async function compareDerived(
   const saved = new Projections({
     newKey: () => service.ids.next(),
     tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
-    textKeys: service.keyring.subjects,
+    textKeys: service.store.keyring.subjects,
     more: [new AuditProjection()],
     rows: { store: columns },
   });
@@ -78,9 +81,9 @@ async function restoreSaved(service: Service, saved: Projections, columns: Colum
   const { settings } = service;
   const reader = {
     disk: nodeDisk,
-    keyring: service.keyring,
+    keyring: service.store.keyring,
     directory: derivedDirectory(settings),
-    logId: service.log.status().logId,
+    logId: service.store.log.status().logId,
   };
   columns.readFrom(reader);
   try {

@@ -32,7 +32,7 @@ async function replay(options: ReplayOptions, version: string, startWorker: Star
   const { compareDerived, LeafHashes } = await import('./derived.ts');
   const hashes = new LeafHashes();
   const work = async (service: Service): Promise<number> => {
-    const { log, projections } = service;
+    const { log, projections } = service.store;
     const { names } = projections.projector;
     const unknown = options.projection.find((name) => !names.includes(name));
     if (unknown !== undefined) throw new ConfigError(`--projection: there is no ${unknown}; there are ${names.join(', ')}`);

@@ -57,7 +57,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
     onReplay: (replayed) => progress.update((entries = replayed), 0, 'entries'),
   });
   progress.finish(entries, 'entries');
-  const { recovery } = service.log.status();
+  const { recovery } = service.store.log.status();
   if (recovery.cutBytes > 0)
     say(
       `recovery cut ${recovery.cutBytes} bytes of an unfinished write from ${recovery.cutFrom}; nothing acknowledged was in them`,
@@ -119,20 +119,20 @@ export async function openHttpDoor(
   limits = rateLimits(settings),
 ): Promise<HttpDoor> {
   const door = await createHttpDoor({
-    yieldTurn: service.yieldTurn,
-    isCrowded: service.crowded,
+    yieldTurn: service.turns.yieldFor('bodies'),
+    isCrowded: () => service.turns.isCrowded(),
     settings,
     gate: service.gate,
     planner: service.planner,
     ...service.models,
     readDocuments: documentReader(service.clock),
-    watch: service.watch,
-    lookups: service.lookups,
-    erasures: service.erasures,
-    jobs: service.jobs,
-    schedule: service.jobDesk,
-    workflows: service.workflows,
-    serveTools: (call) => service.serveTools(call),
+    watch: service.standing.watch,
+    lookups: service.standing.lookups,
+    erasures: service.upkeep.erasures,
+    jobs: service.automation.jobs,
+    schedule: service.automation.jobDesk,
+    workflows: service.automation.workflows,
+    serveTools: (call) => service.automation.serveTools(call),
     authenticator: service.authenticator,
     system: {
       version: service.version,
@@ -140,12 +140,12 @@ export async function openHttpDoor(
       nodeId: settings.SERVICE_LOG_ORIGIN,
       demo: settings.SERVICE_DEMO_MODE,
       state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemDesk['state']>,
-      failure: () => service.log.status().failure,
+      failure: () => service.store.log.status().failure,
       doors,
       storage: () => {
-        const { columns, projections, log } = service;
+        const { columns, projections, log } = service.store;
         return {
-          storedBytes: log.status().bytes + service.bodies.storedBytes,
+          storedBytes: log.status().bytes + service.upkeep.bodies.storedBytes,
           segmentBytes: columns?.storedBytes ?? 0,
           segmentCount: columns?.storedSegments ?? 0,
           rowBytes: projections.rows.bytes,
@@ -156,13 +156,14 @@ export async function openHttpDoor(
           segmentsPrunedByBloom: projections.rows.pruned.byBloom,
         };
       },
-      compact: async (options) => (await service.columns?.compact(options)) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
-      reindex: async (type, options) => service.projections.rows.renewIndexes(type, options),
-      backups: service.backups,
+      compact: async (options) =>
+        (await service.store.columns?.compact(options)) ?? { segments: 0, bytesBefore: 0, bytesAfter: 0 },
+      reindex: async (type, options) => service.store.projections.rows.renewIndexes(type, options),
+      backups: service.upkeep.backups,
       rotateDataKey: async () => {
-        const { active, previous } = await service.keyring.rotate();
+        const { active, previous } = await service.store.keyring.rotate();
         const rotatedAt = formatInstant(service.clock.now());
-        return { activeKey: active, previousKey: previous, keys: service.keyring.dataKeyIds.length, rotatedAt };
+        return { activeKey: active, previousKey: previous, keys: service.store.keyring.dataKeyIds.length, rotatedAt };
       },
       walSync: () => settings.SERVICE_WAL_SYNC,
       posture: () => ({
@@ -212,12 +213,12 @@ export async function openSocketDoors(
     settings,
     gate: service.gate,
     planner: service.planner,
-    watch: service.watch,
+    watch: service.standing.watch,
     authenticator: service.authenticator,
     clock: service.clock,
     ids: service.ids,
     random: service.random,
-    yieldTurn: service.yieldTurn,
+    yieldTurn: service.turns.yieldFor('bodies'),
     strangers: new RateLimiter(strangersPerSecond),
     wire: wireBounds(settings, service.clock),
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
@@ -276,7 +277,7 @@ async function offerDevelopmentToken(service: Service, door: HttpDoor): Promise<
     settings.SERVICE_PROFILE === 'free' &&
     settings.SERVICE_ADMIN_TOKEN === null &&
     !settings.SERVICE_OPEN_DEV_ALLOWED &&
-    service.projections.directory.size === 0;
+    service.store.projections.directory.size === 0;
   if (!wanted) return;
   const token = await mintToken(service, { principal: 'developer' });
   const curl = `curl -sS ${door.dataUrl.startsWith('https') ? '-k ' : ''}-H "Authorization: Bearer $TOKEN"`;

@@ -414,7 +414,7 @@ export class ErasedStore {
 
   /** Asks for words and for what is near, until all sealed segments have indexes of both, and graphs of vectors, on files. */
   async indexed(): Promise<void> {
-    const { columns, projections } = this.service;
+    const { columns, projections } = this.service.store;
     const { rows } = projections;
     const vector = vectorOf('a'.repeat(wordLength));
     const near = `SIMILAR('Person', v, ARRAY[${vector.join(', ')}])`;
@@ -454,7 +454,7 @@ export class ErasedStore {
 
   /** What `annals verify` finds: that nothing was tampered with is told of a log with erased rows too. */
   async verified(): Promise<readonly string[]> {
-    const { keyring } = this.service;
+    const { keyring } = this.service.store;
     const { findings } = await verifyDirectory({ disk: this.disk, directory: this.directory, keyring });
     return findings.map(({ place, what }) => `${place}: ${what}`);
   }

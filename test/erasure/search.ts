@@ -18,8 +18,8 @@ export async function searched(store: ErasedStore, needles: readonly Needle[]): 
   const [raw, decoded] = [new Haystack(needles), new Haystack(needles)];
   const { service, disk } = store;
   await store.indexed();
-  await service.log.seal();
-  await service.checkpoints!.take();
+  await service.store.log.seal();
+  await service.store.checkpoints!.take();
   let files = 0;
   for (const path of await filesBelow(disk, '/')) {
     const bytes = (await disk.readFile(path))!;
@@ -33,7 +33,7 @@ export async function searched(store: ErasedStore, needles: readonly Needle[]): 
   for (const path of ['/metrics', '/metrics.json', '/status', '/config']) raw.text(path, (await store.call('GET', path)).text);
 
   let entries = 0;
-  for await (const entry of service.log.read(0)) {
+  for await (const entry of service.store.log.read(0)) {
     entries++;
     searchEntry(decoded, entry);
   }
@@ -75,7 +75,7 @@ async function searchDerived(store: ErasedStore, hay: Haystack): Promise<void> {
   for (const name of await disk.list(directory)) {
     // One that is being written: the next search meets it under its name.
     if (name.endsWith('.new')) continue;
-    const file = await DerivedFile.open({ disk, keyring: service.keyring, directory, logId: null }, name);
+    const file = await DerivedFile.open({ disk, keyring: service.store.keyring, directory, logId: null }, name);
     if (file === undefined) continue;
     const kind = name.replace(/-.*/, '');
     const where = kind === 'index' ? whereIn(await file.read('head')) : `derived, ${kind}`;

@@ -76,7 +76,7 @@ async function run(service: Service): Promise<Told> {
 async function recordsOf(disk: FaultyDisk): Promise<Map<string, number>> {
   const service = await open(disk);
   const counts = new Map<string, number>();
-  for await (const { body } of service.log.read(0)) {
+  for await (const { body } of service.store.log.read(0)) {
     if (body.kind !== 'access') continue;
     for (const { correlationId } of body.records) counts.set(correlationId, (counts.get(correlationId) ?? 0) + 1);
   }

@@ -36,7 +36,7 @@ async function rounds(work: Promise<unknown>): Promise<number> {
 
 test('the first write gives others turns until every key can be found, the next one needs none', async () => {
   const store = await justOpened();
-  const isEntering = (): boolean => store.service.projections.rows.table(null, 'Visit')!.isEntering;
+  const isEntering = (): boolean => store.service.store.projections.rows.table(null, 'Visit')!.isEntering;
   expect(isEntering()).toBe(true);
   const first = await rounds(store.put('Visit', [{ id: 'v1', n: -1 }]));
   expect(isEntering()).toBe(false);
@@ -70,7 +70,7 @@ test('those that wait go on in the order in which they came, once for all of the
 
 test('a write on a branch waits for what it inherits, and one of another type does not', async () => {
   const store = await justOpened();
-  const isEntering = (): boolean => store.service.projections.rows.table(null, 'Visit')!.isEntering;
+  const isEntering = (): boolean => store.service.store.projections.rows.table(null, 'Visit')!.isEntering;
   await store.register('Note', { id: 'string' }, 'id');
   await store.put('Note', [{ id: 'n1' }]);
   expect(isEntering()).toBe(true);

@@ -177,14 +177,14 @@ describe('explained', () => {
   });
 
   test('are policies, what is left of them, masks and the position, now and as of then', async () => {
-    const before = store.service.log.basis().position;
+    const before = store.service.store.log.basis().position;
     await install(
       'eu',
       'permit(principal in Role::"clerk", action == Action::"read", resource) when { resource.region == "EU" };',
     );
     await install('hide', '@mask("last4") forbid(principal, action == Action::"readCell", resource == Column::"Person.name");');
-    const { position } = store.service.log.basis();
-    const digest = store.service.projections.policies.current.digest;
+    const { position } = store.service.store.log.basis();
+    const digest = store.service.store.projections.policies.current.digest;
     const byRow = {
       decision: 'by row',
       determining: [{ id: 'eu', effect: 'permit', left: 'resource.region == "EU"' }],
@@ -204,7 +204,7 @@ describe('explained', () => {
       policyDigest: '',
       satisfiedPath: ['rule permit-own-tenant'],
     });
-    const ahead = store.service.log.basis().position + 1;
+    const ahead = store.service.store.log.basis().position + 1;
     for (const at of [0, -1, ahead]) expect(await refusalOf(explain(ann, at))).toMatch(/^REL_INVALID/);
   });
 
@@ -337,7 +337,7 @@ test('however an invocation ends, it is in the audit once, with what was stated'
   ];
   const records = async (): Promise<AccessRecord[]> => {
     const found: AccessRecord[] = [];
-    for await (const { body } of store.service.log.read(0)) if (body.kind === 'access') found.push(...body.records);
+    for await (const { body } of store.service.store.log.read(0)) if (body.kind === 'access') found.push(...body.records);
     return found;
   };
   const before = (await records()).length;
@@ -366,7 +366,7 @@ test('however an invocation ends, it is in the audit once, with what was stated'
 
 test('a row is proven to whom all of it is shown, and is not found by others', async () => {
   const written = await store.put('Person', [{ id: 'p', name: 'Pia', region: 'US' }], ann);
-  await store.service.log.seal();
+  await store.service.store.log.seal();
   const prove = (who: Caller, more: Partial<InvocationRequest> = {}): Promise<unknown> =>
     invoke(who, 'audit', (invocation) => invocation.proofs().entry({ systemFrom: written.systemFrom, row: 'p' }), more);
   expect(await refusalOf(prove(ann))).toBeNull();
@@ -397,7 +397,7 @@ describe('a text that can not be decided by', () => {
       expect(await refusalOf(install('bad', text))).toMatch(/^REL_INVALID: policy bad, 1:/);
     }
     expect(await refusalOf(install('a/b', 'permit(principal, action, resource);'))).toMatch(/^REL_INVALID/);
-    expect(store.service.projections.policies.current.policies).toEqual([]);
+    expect(store.service.store.projections.policies.current.policies).toEqual([]);
   });
 
   test('of another version lets nobody read or write, and the administrator delete it', async () => {
@@ -412,7 +412,7 @@ describe('a text that can not be decided by', () => {
       correlationId: '',
       policyDigest: '',
     };
-    const { log, projections } = store.service;
+    const { log, projections } = store.service.store;
     const { position, time } = log.next();
     projections.policies.apply({ body, context, leaf: 0, position, positions: 1, time });
     expect(await refusalOf(read(ann))).toMatch(/^REL_UNAVAILABLE/);

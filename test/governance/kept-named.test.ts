@@ -43,7 +43,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   return error instanceof ServiceError ? `${error.code}: ${error.message}` : String(error);
 }
 
-const inForce = (): string[] => ['h', 's'].filter((id) => store.service.projections.retention.find(id) !== undefined);
+const inForce = (): string[] => ['h', 's'].filter((id) => store.service.store.projections.retention.find(id) !== undefined);
 
 describe('releasing', () => {
   test.each(Object.keys(elsewhere))('%s: as an id that was never given', async (who) => {

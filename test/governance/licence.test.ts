@@ -252,11 +252,11 @@ describe('Storage', () => {
   test('at or above 100 % of what was licensed, ingest: rejected with 402', async () => {
     const store = await TestStore.open('2024-01-01', settingsOf(fileOf({ ...sold, storage_max_gb: 1 })));
     expect(read(settingsOf(fileOf({ ...sold, storage_max_gb: 1 }))).storageBytesMax).toBe(1_000_000_000);
-    const status = store.service.log.status.bind(store.service.log);
-    store.service.log.status = () => ({ ...status(), bytes: 1_000_000_000 });
+    const status = store.service.store.log.status.bind(store.service.store.log);
+    store.service.store.log.status = () => ({ ...status(), bytes: 1_000_000_000 });
     const refused = await refusalOf(store.put('T', [{ id: 'a' }]));
     expect([refused.code, refused.status]).toEqual(['REL_STORAGE_CAP', 402]);
-    store.service.log.status = () => ({ ...status(), bytes: 999_999_999 });
+    store.service.store.log.status = () => ({ ...status(), bytes: 999_999_999 });
     await store.put('T', [{ id: 'a' }]);
     await store.close();
   });

@@ -46,7 +46,7 @@ const open = (disk: MemoryDisk, clock: TestClock): Promise<TestStore> =>
 
 /** Rows of acme that are left on any branch. */
 function left({ service }: TestStore): number {
-  const { rows } = service.projections.snapshot(service.log.basis(), 'main', 'acme');
+  const { rows } = service.store.projections.snapshot(service.store.log.basis(), 'main', 'acme');
   const codes = ['acme', 'acme/eu'].map((path) => rows.pathCodes().codeOf(path)).filter((code) => code >= 0);
   return rows.estimate({ type: 'T', columns: [], time: { system: 'all', valid: 'all' }, paths: codes.sort((a, b) => a - b) })
     .rows;
@@ -68,7 +68,8 @@ test('a purge stops between two steps of a drain, and the next start ends it, wh
   await first.put('T', rows.slice(0, 10), { ...analyst, path: 'globex' });
   await act(first, { kind: 'delete-tenant', id: 'acme', manner: 'purge' });
   const closing = new AbortController();
-  const { gate, projections, ids } = first.service;
+  const { gate, ids } = first.service;
+  const { projections } = first.service.store;
   const yieldTurn = async (): Promise<void> => closing.abort();
   const chores = new TenantChores({ gate, tenants: projections.tenants, clock, ids, yieldTurn });
   await expect(chores.round(closing.signal)).rejects.toMatchObject({ code: 'REL_UNAVAILABLE' });
@@ -78,9 +79,9 @@ test('a purge stops between two steps of a drain, and the next start ends it, wh
   await first.close();
 
   const second = await open(disk, clock);
-  expect([left(second), second.service.projections.tenants.purging()]).toEqual([after, ['acme']]);
+  expect([left(second), second.service.store.projections.tenants.purging()]).toEqual([after, ['acme']]);
   second.service.tend();
-  await settled(() => second.service.projections.tenants.purging().length === 0);
+  await settled(() => second.service.store.projections.tenants.purging().length === 0);
   expect(left(second)).toBe(0);
   expect((await second.rows('SELECT COUNT(*) AS n FROM T', { ...analyst, path: 'globex' }))[0]).toEqual({ n: 10n });
   await second.close();
@@ -94,7 +95,7 @@ test('an agreement is put on record as expired once its time is over, by the clo
   await act(first, { kind: 'propose-agreement', id: 'soon', terms: terms('2024-01-01T00:10:00Z') });
   await act(first, { kind: 'propose-agreement', id: 'later', terms: terms('2024-01-02') });
   first.service.tend();
-  const state = ({ service }: TestStore, id: string) => service.projections.tenants.agreement(id)!.record.state;
+  const state = ({ service }: TestStore, id: string) => service.store.projections.tenants.agreement(id)!.record.state;
   await settled(() => true);
   clock.pass(9 * 60_000);
   await new Promise((resolve) => setImmediate(resolve));

@@ -108,7 +108,8 @@ describe('tokens of the real registry', () => {
 
   test('minted, rotated and revoked ones open and close at once, and the log never holds a secret', async () => {
     const store = await TestStore.open();
-    const { gate, authenticator, ids, random, clock, log } = store.service;
+    const { gate, authenticator, ids, random, clock } = store.service;
+    const { log } = store.service.store;
     const credentials = (token: string) => ({ authorization: `Bearer ${token}`, door: 'http' });
     const opens = async (token: string): Promise<string> => {
       try {
@@ -186,13 +187,13 @@ describe('access records of the real log', () => {
       say: () => undefined,
       sealIdleMs: 3_600_000,
     });
-    const { positions, leaves } = service.log.status();
+    const { positions, leaves } = service.store.log.status();
     const request = { action: 'query', purpose: null, correlationId: 'test' } as const;
     for (let i = 0; i < 20; i++) {
       clock.wallNs += 1_000_000_000n;
       expect(await service.gate.invoke(analyst, request, async (i) => i.snapshot().instant)).toBe(clock.wallNs);
     }
-    expect(service.log.status()).toMatchObject({ positions, leaves: leaves + 20 });
+    expect(service.store.log.status()).toMatchObject({ positions, leaves: leaves + 20 });
     await service.close();
   });
 });

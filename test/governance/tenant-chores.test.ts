@@ -11,7 +11,8 @@ let store: TestStore;
 let chores: TenantChores;
 beforeEach(async () => {
   store = await TestStore.open('2024-01-01', { SERVICE_PROFILE: 'cluster', SERVICE_PURPOSES: 'test' });
-  const { gate, projections, clock, ids } = store.service;
+  const { gate, clock, ids } = store.service;
+  const { projections } = store.service.store;
   chores = new TenantChores({ gate, tenants: projections.tenants, clock, ids, yieldTurn: () => Promise.resolve() });
 });
 afterEach(() => store.close());
@@ -24,7 +25,7 @@ const act = (command: Command) =>
   );
 
 const eventsOf = (id: string) =>
-  store.service.projections.tenants.agreement(id)!.events.map(({ change, principal }) => [change, principal]);
+  store.service.store.projections.tenants.agreement(id)!.events.map(({ change, principal }) => [change, principal]);
 
 test('an agreement whose time is over is put on record as expired, once, and no other', async () => {
   const until = (instant: string) => ({ validFrom: 0n, validTo: parseInstant(instant) });
@@ -51,10 +52,10 @@ test('a purge that was cut off is driven to its end', async () => {
   await store.put('T', [{ id: 'a' }, { id: 'b' }, { id: 'c' }], { ...analyst, path: 'acme' });
   await act({ kind: 'delete-tenant', id: 'acme', manner: 'purge' });
   await act({ kind: 'purge-tenant', id: 'acme', cursor: null, keysMax: 1 });
-  expect(store.service.projections.tenants.purging()).toEqual(['acme']);
+  expect(store.service.store.projections.tenants.purging()).toEqual(['acme']);
   await chores.round();
-  expect(store.service.projections.tenants.purging()).toEqual([]);
-  expect(store.service.projections.rows.table('acme', 'T')).toBe(undefined);
+  expect(store.service.store.projections.tenants.purging()).toEqual([]);
+  expect(store.service.store.projections.rows.table('acme', 'T')).toBe(undefined);
 });
 
 test('rounds follow each other until the store closes, and a drain ends none of them badly', async () => {
@@ -62,7 +63,8 @@ test('rounds follow each other until the store closes, and a drain ends none of 
   let rounds = 0;
   const { now, monotonicMs } = store.clock;
   const clock = { now, monotonicMs, sleep: async () => void (++rounds === 3 && stop.abort()) };
-  const { gate, projections, ids } = store.service;
+  const { gate, ids } = store.service;
+  const { projections } = store.service.store;
   await act({
     kind: 'propose-agreement',
     id: 'short',

@@ -41,9 +41,9 @@ describe('what only the administrator may command', () => {
     ['the tenant’s own', of('acme')],
     ['another tenant’s', of('globex/eu')],
   ])('is refused to a token of %s, and nothing is written', async (_, who) => {
-    const before = store.service.log.next().position;
+    const before = store.service.store.log.next().position;
     for (const command of commands) await expect(submit(who, command), command.kind).rejects.toMatchObject({ code: 'REL_ACL' });
-    expect(store.service.log.next().position).toBe(before);
+    expect(store.service.store.log.next().position).toBe(before);
   });
 
   test('is done for the administrator, one after the other', async () => {
@@ -74,7 +74,7 @@ test('a purge comes to its end through the gate, and a replay of the log comes t
   } while (cursor !== null);
   // What the branch wrote is its own: a removal on main does not reach it.
   expect(removed).toBe(7 + 7 + 9);
-  const { projections, log } = store.service;
+  const { projections, log } = store.service.store;
   expect(projections.tenants.purging()).toEqual([]);
   for (const branch of ['main', 'dev']) {
     const rowsOf = (tenant: string): number =>

@@ -52,7 +52,7 @@ const verdicts = ({ accepted, errors }: Outcome): unknown => [
 
 /** What acme's rows hold now, past the gate. */
 function regions(): Readonly<Record<string, unknown>> {
-  const { projections, log } = store.service;
+  const { projections, log } = store.service.store;
   const basis = log.basis();
   const { rows } = projections.snapshot(basis, 'main', 'acme');
   const time = { system: basis.instant, valid: basis.instant };
@@ -156,7 +156,7 @@ describe('rows that are put', () => {
     );
     expect(verdicts(outcome)).toEqual([1, [[1, 'REL_ACL', words]]]);
     await install('permit(principal, action == Action::"write", resource) when { resource.late == 1 };');
-    const type = store.service.projections.catalog.on(0, 'acme').type('Fresh')!;
+    const type = store.service.store.projections.catalog.on(0, 'acme').type('Fresh')!;
     expect(type.properties['late']).toBeUndefined();
     // What stands has no such column, so nothing of it may be superseded; a new key may be written.
     const late = await put(
@@ -240,8 +240,9 @@ test('what is written carries the digest of the policies that let it', async () 
   await install(everything);
   await put(chief, [{ _pk: 'after' }]);
   const digests: string[] = [];
-  for await (const { body, context } of store.service.log.read(0)) if (body.kind === 'rows') digests.push(context.policyDigest);
-  expect(digests).toEqual(['', store.service.projections.policies.current.digest]);
+  for await (const { body, context } of store.service.store.log.read(0))
+    if (body.kind === 'rows') digests.push(context.policyDigest);
+  expect(digests).toEqual(['', store.service.store.projections.policies.current.digest]);
   expect(digests[1]).toMatch(/^[0-9a-f]{64}$/);
 });
 

@@ -106,7 +106,7 @@ test('nothing is written from a column that its writer sees masked, nor by a con
 describe('a batch', () => {
   test('writes rows of several types in one append, or none', async () => {
     await submit(ann, put('Note', [{ _pk: 'old', text: 'o' }]));
-    const leaves = store.service.log.status().leaves;
+    const leaves = store.service.store.log.status().leaves;
     const outcome = await submit(
       ann,
       batch(
@@ -130,7 +130,7 @@ describe('a batch', () => {
       { _pk: 'f', v: '1', w: null },
       { _pk: 'g', v: null, w: '1' },
     ]);
-    expect(store.service.log.status().leaves).toBeGreaterThan(leaves);
+    expect(store.service.store.log.status().leaves).toBeGreaterThan(leaves);
 
     const refused = [
       [batch(put('Person', [{ _pk: 'b' }]), put('Note', [{ _pk: 'n' }], { when: 'present' })), 'REL_CONFLICT', /^step 1: row 0/],

@@ -44,7 +44,7 @@ test('rows of long texts end a segment before its texts are too many to copy', a
     expect(await store.rows('SELECT COUNT(*) AS n, SUM(LENGTH(CAST(text AS TEXT))) AS long FROM Note')).toEqual([
       { n: 80n, long: BigInt(80 * (piece + 6)) },
     ]);
-    expect(store.service.projections.rows.table(null, 'Note')!.segments.length).toBeGreaterThan(3);
+    expect(store.service.store.projections.rows.table(null, 'Note')!.segments.length).toBeGreaterThan(3);
   } finally {
     await store.close();
   }

@@ -143,16 +143,16 @@ describe('a job', () => {
     await world.admin('DELETE', `/admin/tokens/${ann.id}`);
     const path = `/jobs/${job['job_id'] as string}`;
     await must('POST', `${path}/run`, undefined, admin.as);
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     expect(await must('GET', path, undefined, admin.as)).toMatchObject({
       state: 'failed',
       status: 'paused',
       last_error: 'REL_ACL',
     });
-    expect(world.service.projections.jobs.job(job['job_id'] as string)).toMatchObject({ runCount: 2, reason: 'REL_ACL' });
+    expect(world.service.store.projections.jobs.job(job['job_id'] as string)).toMatchObject({ runCount: 2, reason: 'REL_ACL' });
     const told = async () => (await must('POST', '/query', { sql: 'SELECT title FROM Alert AS OF CURRENT' }, admin.as))['rows'];
     expect(await told()).toEqual([{ title: 'a job is paused: REL_ACL' }]);
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     expect(await told()).toHaveLength(1);
   });
 
@@ -162,7 +162,8 @@ describe('a job', () => {
     await must('POST', '/types', login, ann.as);
     const job = await must('POST', '/jobs', { name: 'count', run: count, interval_secs: 3_600 }, ann.as);
     await must('POST', '/tenants/acme/suspend', {}, platform.as);
-    const { scheduler, projections } = world.service;
+    const { scheduler } = world.service.automation;
+    const { projections } = world.service.store;
     await scheduler.runNow(projections.jobs.job(job['job_id'] as string)!);
     expect(projections.jobs.job(job['job_id'] as string)).toMatchObject({ state: 'paused', reason: 'REL_ACL', runCount: 2 });
     await must('POST', '/tenants/acme/reactivate', {}, platform.as);
@@ -217,46 +218,46 @@ test('long work that was asked for is on record: it outlasts a start, and what t
   const first = await StoreWorld.open(settings, { disk });
   const ann = { ...tenantlessCaller('ann', 'operator', 'test'), credential: 'token', tenant: 'acme', path: 'acme' } as const;
   const ended = { kind: 'graph', about: 'Login', unit: 'rows', onDrain: 'cancel', run: async () => 3 } as const;
-  const { view } = first.service.jobs.start({ ...ended, resultOf: (rows) => ({ rows }) }, ann);
-  await vi.waitFor(() => expect([...first.service.projections.jobs.works()][0]?.run.state).toBe('done'));
-  const endless = first.service.jobs.start(
+  const { view } = first.service.automation.jobs.start({ ...ended, resultOf: (rows) => ({ rows }) }, ann);
+  await vi.waitFor(() => expect([...first.service.store.projections.jobs.works()][0]?.run.state).toBe('done'));
+  const endless = first.service.automation.jobs.start(
     { ...ended, kind: 'ingest', onDrain: 'wait', run: () => new Promise(() => undefined) },
     ann,
   );
   const ops = tenantlessCaller('ops', 'admin', 'http');
-  const { ended: never } = first.service.jobs.start(
+  const { ended: never } = first.service.automation.jobs.start(
     { ...ended, kind: 'compaction', onDrain: 'wait', run: () => new Promise<number>(() => undefined) },
     ops,
   );
   void never;
-  await vi.waitFor(() => expect([...first.service.projections.jobs.works()]).toHaveLength(3));
+  await vi.waitFor(() => expect([...first.service.store.projections.jobs.works()]).toHaveLength(3));
   await first.close();
 
   const second = await StoreWorld.open(settings, { disk });
   const { service } = second;
   service.tend();
-  const seenBy = (caller: Caller) => service.jobs.list(caller).map(({ id, state, code }) => [id, state, code]);
+  const seenBy = (caller: Caller) => service.automation.jobs.list(caller).map(({ id, state, code }) => [id, state, code]);
   await vi.waitFor(() =>
     expect(seenBy(ann)).toEqual([
       [endless.view.id, 'failed', 'cut_off'],
       [view.id, 'done', null],
     ]),
   );
-  expect([...service.projections.jobs.works()][0]!.run).toMatchObject({ result: { rows: 3 }, work: { kind: 'graph' } });
+  expect([...service.store.projections.jobs.works()][0]!.run).toMatchObject({ result: { rows: 3 }, work: { kind: 'graph' } });
   await vi.waitFor(() =>
-    expect([...service.projections.jobs.works()].at(-1)!.run).toMatchObject({
+    expect([...service.store.projections.jobs.works()].at(-1)!.run).toMatchObject({
       state: 'done',
       attempt: 2,
       result: { segments: 0 },
     }),
   );
-  expect(() => service.jobs.cancel(view.id, ann)).toThrow('it is done');
+  expect(() => service.automation.jobs.cancel(view.id, ann)).toThrow('it is done');
   for (const other of [
     { ...ann, principal: 'bob' },
     { ...ann, tenant: 'globex', path: 'globex' },
   ]) {
     expect(seenBy(other)).toEqual([]);
-    expect(() => service.jobs.find(view.id, other)).toThrow('no such job');
+    expect(() => service.automation.jobs.find(view.id, other)).toThrow('no such job');
   }
   expect(seenBy(ops)).toHaveLength(3);
   await second.close();
@@ -276,9 +277,9 @@ test('scores that a crash kept from being written are written by the next start,
     tokens.push(json['id'] as string);
     const owner = { principal, credential: 'token', token: json['id'] as string, path: null, branch: 'main' } as const;
     const request = { action: 'query', purpose: 'test', correlationId: 'c' } as const;
-    const start = service.jobs.start.bind(service.jobs);
+    const start = service.automation.jobs.start.bind(service.automation.jobs);
     // It has begun when the process ends.
-    vi.spyOn(service.jobs, 'start').mockImplementationOnce((spec, caller) => {
+    vi.spyOn(service.automation.jobs, 'start').mockImplementationOnce((spec, caller) => {
       const { view } = start({ ...spec, run: () => new Promise<never>(() => undefined) }, caller);
       return { view, ended: Promise.resolve() as Promise<never> };
     });
@@ -292,13 +293,13 @@ test('scores that a crash kept from being written are written by the next start,
   await ask('ann', write);
   await ask('bob', write);
   await ask('cy', write.replace("'Person'", '$1'), ['Person']);
-  await vi.waitFor(() => expect([...service.projections.jobs.works()]).toHaveLength(3));
+  await vi.waitFor(() => expect([...service.store.projections.jobs.works()]).toHaveLength(3));
   expect((await first.admin('DELETE', `/admin/tokens/${tokens[1]!}`)).status).toBeLessThan(300);
   await first.close();
 
   const second = await StoreWorld.open(settings, { disk });
   second.service.tend();
-  const runs = () => [...second.service.projections.jobs.works()].map(({ run }) => run);
+  const runs = () => [...second.service.store.projections.jobs.works()].map(({ run }) => run);
   await vi.waitFor(() => expect(runs().every(({ work }) => work.finished !== null)).toBe(true));
   expect(runs()).toMatchObject([
     { state: 'done', attempt: 2, result: { rows: 2 }, work: { principal: 'ann' } },

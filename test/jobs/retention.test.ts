@@ -57,7 +57,7 @@ test('purges rows whose end is past, with their history, and lists the held, whi
   expect(await ids('')).toEqual(['held', 'open']);
   expect(await must('GET', '/types/Visit/retention')).toEqual(set);
   expect(await must('GET', `/jobs/${set['job_id'] as string}`)).toMatchObject({ name: 'retention of Visit', state: 'done' });
-  const release = world.service.projections.retention.holds('Visit')[0]!.id;
+  const release = world.service.store.projections.retention.holds('Visit')[0]!.id;
   const caller = tenantlessCaller('tester', 'operator', 'internal');
   await world.service.gate.invoke(caller, { action: 'remove', purpose: null, correlationId: 'r' }, (invocation) =>
     invocation.submit({ kind: 'release-retention', id: release }),
@@ -73,7 +73,7 @@ test('ends rows that nobody has written for so long, keeps their history, and go
   expect(await keep({ days: 10, by: 'system_from', action: 'delete' })).toMatchObject({ last: { ended: 0 } });
   ahead = 11n * dayNs;
   await put([{ id: 'new' }]);
-  await world.service.scheduler.settle();
+  await world.service.automation.scheduler.settle();
   expect(await ids()).toEqual(['b', 'new']);
   expect(await ids('')).toEqual(['a', 'b', 'new']);
 });
@@ -82,7 +82,8 @@ test('finds the rows of a type page by page', async () => {
   await put(['a', 'b', 'c', 'd', 'e'].map((id) => ({ id })));
   await hold('b');
   const set = await keep({ days: 1, by: 'system_from', action: 'purge' });
-  const { gate, planner, projections } = world.service;
+  const { gate, planner } = world.service;
+  const { projections } = world.service.store;
   const job = projections.jobs.job(set['job_id'] as string)!;
   const run = { ...job.last!, basis: String(clock.now() + 2n * dayNs) };
   const caller = tenantlessCaller('tester', 'operator', 'internal');

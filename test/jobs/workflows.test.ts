@@ -49,7 +49,7 @@ async function must(method: string, path: string, body?: unknown, headers: Recor
 async function begin(steps: unknown, given: object = {}, name = 'w', purpose = 'test'): Promise<string> {
   await must('POST', '/workflows', { name, steps });
   const run = await must('POST', '/workflows/runs', { name, arguments: given, purpose });
-  await world.service.scheduler.settle();
+  await world.service.automation.scheduler.settle();
   return run['run_id'] as string;
 }
 
@@ -154,12 +154,12 @@ describe('a workflow', () => {
       steps: [{ path: '0', state: 'waiting', ended_at: null }],
     });
     ahead += 3_600_000_000_000n;
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     expect(await run(id)).toMatchObject({ waiting: true, steps: [{ state: 'done' }, { state: 'waiting' }] });
     expect(await must('POST', `/workflows/runs/${other}/cancel`)).toMatchObject({ state: 'cancelled', error: 'REL_CANCELLED' });
     await must('POST', '/ingest?object_type=Person', [{ id: 'c', name: 'Cy', age: 1 }]);
     ahead += 60_000_000_000n;
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     expect(await run(id)).toMatchObject({ state: 'done', attempt: 1 });
     expect(await notes()).toEqual(['c came']);
   });
@@ -198,7 +198,7 @@ describe('a workflow', () => {
       ]);
       const id = await begin(steps);
       ahead += 60_000_000_000n;
-      await world.service.scheduler.settle();
+      await world.service.automation.scheduler.settle();
       expect(await run(id)).toMatchObject({ state: error === null ? 'done' : 'failed', error });
       expect(await notes()).toEqual(written);
     });
@@ -211,7 +211,7 @@ describe('a workflow', () => {
     await must('POST', '/workflows', { name: 'asks', steps: [{ approve: { principal: 'bob' } }] }, ann);
     const begun = [0, 1].map(() => must('POST', '/workflows/runs', { name: 'asks', purpose: 'test' }, ann));
     const [first, second] = (await Promise.all(begun)).map((each) => each['run_id'] as string);
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     const approve = (id: string, as: Record<string, string>, body = {}) =>
       world.call('POST', `/workflows/runs/${id}/approve`, body, as);
     expect((await approve(first!, ann!)).status).toBe(403);
@@ -221,12 +221,12 @@ describe('a workflow', () => {
     expect(await approve(second!, bob!, { approved: false })).toMatchObject({
       json: { state: 'cancelled', error: 'not_approved' },
     });
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     expect(await run(first!, ann)).toMatchObject({ state: 'done' });
     expect((await approve(first!, bob!)).status).toBe(404);
     expect(
       (await must('GET', '/workflows', undefined, await world.tokenFor({ principal: 'ann', tenant_id: 'other' })))['total'],
-    ).toBe(world.service.workflows.builtins.length);
+    ).toBe(world.service.automation.workflows.builtins.length);
   });
 
   test('that every store has screens parties: those that are new, and all of them where a listing has changed', async () => {
@@ -236,7 +236,7 @@ describe('a workflow', () => {
     await must('POST', '/ingest?object_type=Listing', [{ id: 'l1', name: 'Robert Tomb' }]);
     const perform = async (name: string, given: object) => {
       const begun = await must('POST', '/workflows/runs', { name, arguments: given, purpose: 'test' });
-      await world.service.scheduler.settle();
+      await world.service.automation.scheduler.settle();
       expect(await run(begun['run_id'] as string)).toMatchObject({ state: 'done', error: null });
       const alerts = await world.rows('SELECT title, matched_pk FROM Alert AS OF CURRENT ORDER BY system_from');
       return alerts.map(({ title, matched_pk: key }) => `${title as string}: ${key as string}`);
@@ -261,11 +261,14 @@ describe('a workflow', () => {
     const as = { authorization: `Bearer ${json['token'] as string}` };
     await must('POST', '/workflows', { name: 'later', steps: [{ wait: { seconds: 60 } }, { query: { sql: 'SELECT 1' } }] }, as);
     const begun = await must('POST', '/workflows/runs', { name: 'later', purpose: 'test' }, as);
-    await world.service.scheduler.settle();
+    await world.service.automation.scheduler.settle();
     await world.admin('DELETE', `/admin/tokens/${json['id'] as string}`);
     ahead += 60_000_000_000n;
-    await world.service.scheduler.settle();
-    expect(world.service.projections.jobs.job(begun['run_id'] as string)).toMatchObject({ state: 'ended', lastError: 'REL_ACL' });
+    await world.service.automation.scheduler.settle();
+    expect(world.service.store.projections.jobs.job(begun['run_id'] as string)).toMatchObject({
+      state: 'ended',
+      lastError: 'REL_ACL',
+    });
   });
 
   test('is the work of a job', async () => {
@@ -309,7 +312,8 @@ test('a store that stops behind any step goes on behind it, and does nothing twi
   let id: string | null = null;
   for (let allowed = 1; ; allowed++) {
     expect(allowed).toBeLessThan(30);
-    const { gate, scheduler } = world.service;
+    const { gate } = world.service;
+    const { scheduler } = world.service.automation;
     const invoke = gate.invoke.bind(gate);
     let left = allowed;
     gate.invoke = (caller, request, act) =>

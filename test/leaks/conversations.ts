@@ -567,7 +567,7 @@ export const conversations: readonly Conversation[] = [
       const workflow = await make('/workflows', 'id', { name: 'workflow of the victim', steps });
       const run = await make('/workflows/runs', 'run_id', { name: 'workflow of the victim' });
       await stage.lab.tick();
-      await stage.lab.slot(({ service }) => service.scheduler.settle());
+      await stage.lab.slot(({ service }) => service.automation.scheduler.settle());
       const alerts = 'SELECT title, matched_type, matched_pk, "count" FROM Alert';
       for (const sql of [alerts, `${alerts} AS OF CURRENT ORDER BY title, matched_pk`]) await ask('POST', '/query', { sql });
       const seen = ['/rules', '/jobs', '/workflows', `/workflows/runs/${run}`, ...jobs.map((job) => `/jobs/${job}`)];

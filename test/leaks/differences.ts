@@ -237,7 +237,7 @@ export const differences: readonly Difference[] = [
       await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'idempotency-key': 'once' }, once);
       // The run is due a step after it was asked for, and waits for its approval before others ask anything: else the next look at what is
       // due would begin it, whoever causes that.
-      await stage.lab.service.scheduler.tick();
+      await stage.lab.service.automation.scheduler.tick();
       await settled(200);
     },
   },
@@ -278,7 +278,7 @@ export const differences: readonly Difference[] = [
         purpose: 'test',
       });
       await stage.lab.tick();
-      await stage.lab.service.scheduler.settle();
+      await stage.lab.service.automation.scheduler.settle();
       const states = jsonOf(await stage.must('GET', '/jobs', headers))['jobs'] as { name: string; state: string }[];
       const ended = Object.fromEntries(states.map(({ name, state }) => [name, state]));
       assert(ended['hidden'] === 'done' && ended['hidden too'] === 'failed', `jobs are ${JSON.stringify(ended)}`);

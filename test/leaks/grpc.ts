@@ -96,7 +96,7 @@ export const grpcConversations: readonly Conversation[] = [
         outboxes: new Outboxes(),
         endings: new RpcConnections(partsOf(stage).clock).endings,
         sending: new RpcConnections(partsOf(stage).clock).sending,
-        watch: stage.lab.service.watch,
+        watch: stage.lab.service.standing.watch,
         bodyLimitBytes: 1 << 20,
       };
       const methods = annalsService(parts) as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;

@@ -25,7 +25,8 @@ import { type Heard, settled } from './lab.ts';
 import type { Stage } from './stage.ts';
 
 export function partsOf({ lab: { service } }: Stage): DoorDependencies {
-  const { gate, planner, authenticator, clock, ids, random, yieldTurn } = service;
+  const { gate, planner, authenticator, clock, ids, random } = service;
+  const yieldTurn = service.turns.yieldFor('bodies');
   const limit = new RateLimiter(1e9);
   const limits = { readLimit: limit, writeLimit: limit, strangers: limit };
   const failed = (error: unknown): never => {

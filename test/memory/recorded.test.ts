@@ -28,7 +28,9 @@ function open(disk: FaultyDisk): Promise<Service> {
 
 /** What each recall that was answered told, by its call id. */
 async function run(service: Service): Promise<{ readonly answered: Map<string, readonly string[]>; readonly refused: number }> {
-  const { planner, clock, ids, jobs, jobDesk: schedule, workflows, yieldTurn } = service;
+  const { planner, clock, ids } = service;
+  const { jobs, jobDesk: schedule, workflows } = service.automation;
+  const yieldTurn = service.turns.yieldFor('bodies');
   const system = { version: 'test' } as VerbDependencies['system'];
   const metrics = { registry: { metrics: async () => '' } };
   const none = { embedder: null, translator: null, readDocuments: readDocument };
@@ -69,7 +71,7 @@ async function recordedIn(
 ): Promise<{ readonly calls: Map<string, readonly string[]>; readonly accesses: number }> {
   const service = await open(disk);
   let accesses = 0;
-  for await (const { body } of service.log.read(0)) {
+  for await (const { body } of service.store.log.read(0)) {
     if (body.kind === 'access') accesses += body.records.filter(({ recalled }) => recalled !== undefined).length;
   }
   const request = { action: 'query', purpose: 'test', correlationId: 'read' } as const;

@@ -61,7 +61,9 @@ class World {
 
   async call(name: string, input: object): Promise<Record<string, unknown>> {
     const { service } = this;
-    const { planner, clock, ids, jobs, jobDesk: schedule, workflows, yieldTurn } = service;
+    const { planner, clock, ids } = service;
+    const { jobs, jobDesk: schedule, workflows } = service.automation;
+    const yieldTurn = service.turns.yieldFor('bodies');
     const system = { version: 'test' } as VerbDependencies['system'];
     const metrics = { registry: { metrics: async () => '' } };
     const parts: VerbDependencies = {

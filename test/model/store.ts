@@ -267,14 +267,16 @@ export class RealStore {
 
   /** What goes by the clock: erasures go on, and what is over is removed. */
   tend(): Promise<void> {
-    const { gate, erasures: desk, projections, ids } = this.#service;
+    const { gate, ids } = this.#service;
+    const { erasures: desk } = this.#service.upkeep;
+    const { projections } = this.#service.store;
     return new ErasureChores({ gate, desk, retention: projections.retention, clock: this.clock, ids }).round();
   }
 
   async query(path: string | null, sql: string, branch: string): Promise<{ rows: RealRow[]; answer: Answer }> {
-    const resident = this.#service.columns!.residentBytes;
+    const resident = this.#service.store.columns!.residentBytes;
     const answer = await this.#invoke(path, 'query', (invocation) => this.#service.planner.query(invocation, { sql }), branch);
-    if (this.#service.columns!.residentBytes > resident) this.counts.hydrated++;
+    if (this.#service.store.columns!.residentBytes > resident) this.counts.hydrated++;
     if (answer.asOfSystem > this.readInstant) this.readInstant = answer.asOfSystem;
     return { rows: rowsOf(answer) as RealRow[], answer };
   }
@@ -286,17 +288,17 @@ export class RealStore {
 
   /** Everything at one leaf is saved; a write may be under way meanwhile. */
   async checkpoint(): Promise<void> {
-    this.counts.checkpoints += Number(await this.#service.checkpoints!.take());
+    this.counts.checkpoints += Number(await this.#service.store.checkpoints!.take());
   }
 
   /** Segments get their files, and columns leave memory until the budget holds. */
   async evict(): Promise<void> {
-    await this.#service.columns!.whenIdle();
-    this.#service.columns!.trim();
+    await this.#service.store.columns!.whenIdle();
+    this.#service.store.columns!.trim();
   }
 
   async compact(): Promise<void> {
-    await this.#service.columns!.compact();
+    await this.#service.store.columns!.compact();
     this.counts.compactions++;
   }
 
@@ -311,13 +313,13 @@ export class RealStore {
 
   /** The id of a backup of all that was acknowledged. */
   async backup(): Promise<string> {
-    return (await this.#service.backups.create()).backup;
+    return (await this.#service.upkeep.backups.create()).backup;
   }
 
   /** A store is made of a backup in another directory, and goes on in place of this one, of which backups are left alone. */
   async restore(backup: string): Promise<RestoreReport> {
     const directory = `/data-${++this.#restores}`;
-    const report = await this.#service.backups.restore(backup, directory);
+    const report = await this.#service.upkeep.backups.restore(backup, directory);
     await this.#service.close();
     const { directories, files } = crashImage(this.#disk.state(), 'all');
     const kept = [...files].filter(([path]) => !path.startsWith(`${this.#directory}/`));
@@ -388,7 +390,7 @@ export class RealStore {
       },
     });
     if (this.said.slice(before).some((line) => line.includes('rebuilt from the log'))) this.counts.rebuilt++;
-    else if (this.#service.checkpoints!.leaves > 0) this.counts.restored++;
+    else if (this.#service.store.checkpoints!.leaves > 0) this.counts.restored++;
   }
 
   #newDisk(image?: Image): FaultyDisk {

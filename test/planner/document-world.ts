@@ -120,7 +120,7 @@ export abstract class DocumentWorld {
     await this.#checks(counts[2]);
     await this.store.close();
     await this.open();
-    await this.store.service.columns!.compact();
+    await this.store.service.store.columns!.compact();
     await this.#checks(counts[3]);
     await this.put(10);
     await this.#checks(counts[4]);

@@ -47,14 +47,14 @@ test(`${statementsMin} random statements over random histories, in every layout`
     // EXPLAIN tells the instant of AS OF CURRENT: the clocks of all layouts stand at the latest.
     const latest = layouts.map(({ store }) => store.clock.wallNs).reduce((a, b) => (a > b ? a : b));
     for (const { store } of layouts) store.clock.wallNs = latest;
-    const digests = first!.store.service.projections.projector.digests();
+    const digests = first!.store.service.store.projections.projector.digests();
     for (const layout of others) {
-      const theirs = layout.store.service.projections.projector.digests();
+      const theirs = layout.store.service.store.projections.projector.digests();
       if (theirs['rows'] !== digests['rows'] || theirs['temporal'] !== digests['temporal'])
         found.push(`${layout.name}: other digests in world ${seed}`);
     }
     // Columns that are in memory when their segment gets its file are no hydration.
-    const rested = new Map(layouts.map(({ name, store }) => [name, loaded.get(store.service.columns) ?? 0]));
+    const rested = new Map(layouts.map(({ name, store }) => [name, loaded.get(store.service.store.columns) ?? 0]));
     const plain = new Planner({ clock: first!.store.clock, passes: passes.slice(0, 1), limits: { blockRows: large ? 64 : 1 } });
     for (const sql of large ? aggregatesOver(world) : []) {
       const answer = await exactly(first!, sql);
@@ -83,7 +83,7 @@ test(`${statementsMin} random statements over random histories, in every layout`
         );
     }
     for (const { name, store } of layouts) {
-      hydrated[name] = (hydrated[name] ?? 0) + (loaded.get(store.service.columns) ?? 0) - (rested.get(name) ?? 0);
+      hydrated[name] = (hydrated[name] ?? 0) + (loaded.get(store.service.store.columns) ?? 0) - (rested.get(name) ?? 0);
       await store.close();
     }
   }

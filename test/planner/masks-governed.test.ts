@@ -131,7 +131,9 @@ describe('a cached answer of a view', () => {
   let planner: Planner;
   let views: MaterializedViews;
   beforeEach(async () => {
-    const { gate, ids, watch, lookups, yieldTurn } = store.service;
+    const { gate, ids } = store.service;
+    const { watch, lookups } = store.service.standing;
+    const yieldTurn = store.service.turns.yieldFor('bodies');
     const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };
     views = new MaterializedViews({
       gate,

@@ -130,7 +130,9 @@ test('a standing query is woken by whoever shares, and by nobody else', async ()
 
 test('a cached answer over what stands now forgets what no longer does', async () => {
   await share({ history: 'current_only', masking: {} });
-  const { gate, ids, watch, lookups, yieldTurn } = store.service;
+  const { gate, ids } = store.service;
+  const { watch, lookups } = store.service.standing;
+  const yieldTurn = store.service.turns.yieldFor('bodies');
   const clock = new SteppingClock();
   let planner: Planner;
   const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };

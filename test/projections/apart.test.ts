@@ -62,12 +62,12 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, leaf
 test('a projection that a store of before does not know is rebuilt, and it alone', async () => {
   const world = await (await new ErasureWorld().open()).fill();
   const names = await world.names();
-  const saved = world.store.service.projections.projector.watermark;
+  const saved = world.store.service.store.projections.projector.watermark;
   await world.store.close();
   const applied = vi.spyOn(Rows.prototype, 'apply');
   const toy = new Toy();
   await world.open({ moreProjections: [toy] });
-  const { projector } = world.store.service.projections;
+  const { projector } = world.store.service.store.projections;
   expect([projector.behind, toy.restored]).toEqual([[], 0]);
   expect(toy.leaves).toEqual(upTo(projector.watermark));
   // The rows came from the saved state.
@@ -81,7 +81,7 @@ test('a projection that a store of before does not know is rebuilt, and it alone
   expect(again.restored).toBe(1);
   const raised = new Toy(2);
   await world.restart({ moreProjections: [raised] });
-  expect([raised.restored, raised.leaves]).toEqual([0, upTo(world.store.service.projections.projector.watermark)]);
+  expect([raised.restored, raised.leaves]).toEqual([0, upTo(world.store.service.store.projections.projector.watermark)]);
   applied.mockRestore();
 });
 
@@ -94,7 +94,7 @@ test('of a store of an earlier release what has another format is rebuilt beside
   expect(await answers(store, expected.exhibit)).toEqual(expected.answers);
   const after = await disk.list('/data/projections');
   expect(before.filter((name) => after.includes(name))).toEqual([]);
-  expect(await store.service.checkpoints!.strays()).toEqual([]);
+  expect(await store.service.store.checkpoints!.strays()).toEqual([]);
   await store.close();
 });
 
@@ -110,5 +110,5 @@ test('an unknown derived file stops an erasure certificate, and a directory amon
   await world.restart();
   expect(world.said.filter((line) => line.includes('lost+found'))).toHaveLength(1);
   expect(await disk.list('/data/projections')).not.toContain('vector-0011223344556677');
-  expect(await world.store.service.checkpoints!.strays()).toEqual(['lost+found']);
+  expect(await world.store.service.store.checkpoints!.strays()).toEqual(['lost+found']);
 });

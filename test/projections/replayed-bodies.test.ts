@@ -37,7 +37,7 @@ test('projections of bodies that are overwritten after each replay are those of 
 
   const disk = new RecordingDisk();
   const { log } = await openLog(worldOn(disk));
-  for (const { context, body } of (await all(store.service.log.read(1))).filter(({ body }) => body.kind !== 'seal')) {
+  for (const { context, body } of (await all(store.service.store.log.read(1))).filter(({ body }) => body.kind !== 'seal')) {
     await log.append([{ context, body }]).written;
   }
   await log.close();

@@ -40,7 +40,7 @@ class World {
 
   /** Of how many sealed segments each column has a whole index, once all of them are made. */
   async expectMade(expected: Readonly<Record<string, number>>): Promise<void> {
-    const { rows } = this.store.service.projections;
+    const { rows } = this.store.service.store.projections;
     await vi.waitFor(
       () => {
         const counts: Record<string, number> = {};
@@ -73,7 +73,7 @@ test('a column has indexes from its first search on, or from its first row, and 
   await world.store.close();
   await world.start();
   await world.expectMade({ body: 3, title: 3 });
-  const { rows } = world.store.service.projections;
+  const { rows } = world.store.service.store.projections;
   const [segment] = rows.table(null, 'Doc')!.segments;
   expect(rows.indexes.coveredRows(segment!, 'title')).toBe(50);
   expect(await world.store.rows(found)).toHaveLength(1);

@@ -80,7 +80,7 @@ function* imagesOf(states: readonly DiskState[]): Generator<{ readonly image: Im
 
 /** Names of what lies below the backups, and of those that are listed as whole. */
 async function backupsOn({ disk, store }: World): Promise<{ names: string[]; whole: string[] }> {
-  const listed = await store.service.backups.list();
+  const listed = await store.service.upkeep.backups.list();
   expect(listed.filter((each) => 'damaged' in each)).toEqual([]);
   return { names: await disk.list('/backups'), whole: listed.map(({ backup }) => backup) };
 }
@@ -88,8 +88,8 @@ async function backupsOn({ disk, store }: World): Promise<{ names: string[]; who
 describe('a backup', () => {
   it('that the power cuts off is whole or is none, and the next one clears it', { timeout: 300_000 }, async () => {
     const one = await world();
-    const first = (await one.store.service.backups.create()).backup;
-    const { states } = await watched(one, () => one.store.service.backups.create());
+    const first = (await one.store.service.upkeep.backups.create()).backup;
+    const { states } = await watched(one, () => one.store.service.upkeep.backups.create());
     let cut = 0;
     let whole = 0;
     for (const { image, what } of imagesOf(states)) {
@@ -97,12 +97,12 @@ describe('a backup', () => {
       const found = await backupsOn(again);
       expect(found.whole, what).toContain(first);
       for (const backup of found.whole.filter((each) => each !== first)) {
-        const report = await again.store.service.backups.restore(backup, TARGET);
+        const report = await again.store.service.upkeep.backups.restore(backup, TARGET);
         expect([what, report.root_match]).toEqual([what, true]);
       }
       if (found.whole.length > 1) whole++;
       if (found.names.length > found.whole.length) cut++;
-      const { backup } = await again.store.service.backups.create();
+      const { backup } = await again.store.service.upkeep.backups.create();
       const after = await backupsOn(again);
       expect(after.names, what).toEqual(after.whole);
       expect(new Set(after.whole), what).toEqual(new Set([...found.whole, backup]));
@@ -121,18 +121,18 @@ describe('a backup', () => {
       'Person',
       Array.from({ length: 1_100 }, (_, i) => ({ id: `${i}`, name: `Name ${i}` })),
     );
-    const { backup } = await store.service.backups.create();
-    const { states, steps } = await watched(one, () => store.service.backups.whenIdle());
+    const { backup } = await store.service.upkeep.backups.create();
+    const { states, steps } = await watched(one, () => store.service.upkeep.backups.whenIdle());
     expect(steps.some(({ path }) => path.includes(backup))).toBe(true);
     const compared = { without: 0, with: 0 };
     for (const { image, what } of imagesOf(states)) {
       const again = await world(image);
-      const [found, ...others] = await again.store.service.backups.list();
+      const [found, ...others] = await again.store.service.upkeep.backups.list();
       if (!found || 'damaged' in found) throw new Error(`${what}: ${JSON.stringify(found)}`);
       expect([what, found.backup, others]).toEqual([what, backup, []]);
       const recorded = found.digest_tree_size !== null;
       if (compared[recorded ? 'with' : 'without']++ === 0) {
-        const report = await again.store.service.backups.restore(backup, TARGET);
+        const report = await again.store.service.upkeep.backups.restore(backup, TARGET);
         expect(report.compared_with).toMatch(recorded ? /^the store that was backed up/ : /^a second replay/);
         expect([report.root_match, report.projections.every(({ match }) => match)]).toEqual([true, true]);
       }
@@ -145,16 +145,16 @@ describe('a backup', () => {
   it('of which a call fails is told as failed, and leaves nothing', { timeout: 300_000 }, async () => {
     const calm = await world();
     const start = crashImage(calm.disk.state(), 'all');
-    const { steps } = await watched(calm, () => calm.store.service.backups.create());
+    const { steps } = await watched(calm, () => calm.store.service.upkeep.backups.create());
     const first = steps[0]!.index;
     let failed = 0;
     for (const at of steps) {
       for (const [name, fault] of faultsOf(at, 1)) {
         const one = await world(start);
-        await one.store.service.log.seal();
+        await one.store.service.store.log.seal();
         const offset = one.disk.steps - first;
         one.fault = (step) => (step.index - offset === at.index ? fault : undefined);
-        const taken = await one.store.service.backups.create().then(
+        const taken = await one.store.service.upkeep.backups.create().then(
           ({ backup }) => backup,
           (error: unknown) => error,
         );
@@ -165,13 +165,13 @@ describe('a backup', () => {
         if (typeof taken === 'string') {
           // A write that is short is gone on with.
           expect(found.whole, what).toEqual([taken]);
-          expect((await one.store.service.backups.restore(taken, TARGET)).root_match).toBe(true);
+          expect((await one.store.service.upkeep.backups.restore(taken, TARGET)).root_match).toBe(true);
         } else {
           failed++;
           expect([what, (taken as ServiceError).code]).toEqual([what, 'REL_UNAVAILABLE']);
           expect(found.whole, what).toEqual([]);
         }
-        await one.store.service.backups.create();
+        await one.store.service.upkeep.backups.create();
         expect((await backupsOn(one)).whole.length, what).toBe(typeof taken === 'string' ? 2 : 1);
       }
     }
@@ -190,7 +190,7 @@ describe('a restore', () => {
   async function backedUp(): Promise<BackedUp> {
     const one = await world();
     const { service } = one.store;
-    const { backup, root } = await service.backups.create();
+    const { backup, root } = await service.upkeep.backups.create();
     const random = new TestRandom(77);
     const restore = (disk: FaultyDisk): Promise<RestoreReport> =>
       restoreStore({
@@ -201,7 +201,7 @@ describe('a restore', () => {
         version: service.version,
         source: `/backups/${backup}`,
         target: TARGET,
-        keys: service.keyring.contents(),
+        keys: service.store.keyring.contents(),
         say: () => undefined,
         yieldTurn: async () => undefined,
       });
@@ -212,7 +212,7 @@ describe('a restore', () => {
   async function passes(disk: FaultyDisk, { one, root }: BackedUp, what: string): Promise<boolean> {
     const names = await disk.list(TARGET);
     if (names.length === 0 || (await unfinishedRestore(disk, TARGET)) !== undefined) return false;
-    const report = await verifyDirectory({ disk, directory: TARGET, keyring: one.store.service.keyring });
+    const report = await verifyDirectory({ disk, directory: TARGET, keyring: one.store.service.store.keyring });
     expect([what, report.findings, report.root]).toEqual([what, [], root]);
     const restored = await open(disk, TARGET);
     expect(await restored.column('SELECT name FROM Person ORDER BY id'), what).toEqual(['Ada', 'Bea']);

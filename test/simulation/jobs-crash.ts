@@ -127,7 +127,7 @@ export class JobsSimulation {
       } else if (action === 13 && !isForked) {
         isForked = true;
         await fork(service, 'b');
-      } else if (action === 14) await service.rules.settle();
+      } else if (action === 14) await service.automation.rules.settle();
       else await settle(service);
     }
     await settle(service);
@@ -150,8 +150,8 @@ class JudgingClock extends TestClock {
 const author = { credential: 'operator', token: null } as const;
 
 async function settle(service: Service): Promise<void> {
-  await service.rules.settle();
-  await service.scheduler.settle();
+  await service.automation.rules.settle();
+  await service.automation.scheduler.settle();
 }
 
 function submit(service: Service, command: Command): Promise<unknown> {
@@ -192,7 +192,7 @@ function ruleOf(rule: number, version: number): DetectionDefinition {
 async function groupRule(service: Service): Promise<string> {
   const condition = 'SELECT who, COUNT(*) AS logins FROM Login GROUP BY who HAVING COUNT(*) > 1';
   const definition: DetectionDefinition = { ...ruleOf(0, 1), name: 'group', condition, object_type: null };
-  const known = [...service.projections.rules.on(0)].find((each) => each.definition.name === 'group');
+  const known = [...service.store.projections.rules.on(0)].find((each) => each.definition.name === 'group');
   if (known !== undefined) return known.id;
   const id = service.ids.next();
   await submit(service, { kind: 'put-rule', id, definition, author });
@@ -225,7 +225,7 @@ interface AlertRow {
 
 /** Null: the alerts are those of all rules over all rows. */
 async function differenceOf(service: Service, marks: JobsSimulation['marks']): Promise<string | null> {
-  const { rules, jobs } = service.projections;
+  const { rules, jobs } = service.store.projections;
   const alerts = (await ask(service, 'SELECT * FROM Alert AS OF CURRENT')) as unknown as readonly AlertRow[];
   const logins = await ask(service, 'SELECT _pk, who, n, system_from FROM Login');
   const raised = new Map<string, bigint>();

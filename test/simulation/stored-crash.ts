@@ -217,7 +217,7 @@ export class StoredSimulation {
       const said: string[] = [];
       let service = await this.#open(disk, this.states, (line) => said.push(line));
       if (said.some((line) => line.includes('rebuilt from the log'))) this.marks.rebuilt++;
-      else if (service.checkpoints && service.checkpoints.leaves > 0) this.marks.restored++;
+      else if (service.store.checkpoints && service.store.checkpoints.leaves > 0) this.marks.restored++;
       let picture = await pictured(service);
       if (picture === null) {
         this.marks.unreadable++;
@@ -239,10 +239,10 @@ export class StoredSimulation {
 
   /** More writes, another checkpoint, a crash: the same again. */
   async #goOn(service: Service, disk: FaultyDisk, path: string): Promise<void> {
-    if (service.projections.rows.table(null, 'Wide') === undefined) return;
+    if (service.store.projections.rows.table(null, 'Wide') === undefined) return;
     for (let i = 0; i < 3; i++) await put(service, 'Wide', [{ k: `more${i}`, s: 'more', n: 2n ** 61n + BigInt(i), x: i / 3 }]);
-    const { position } = service.log.next();
-    await service.checkpoints?.take();
+    const { position } = service.store.log.next();
+    await service.store.checkpoints?.take();
     await put(service, 'Wide', [{ k: 'tail', s: null, n: 1, x: 1 }]);
     const left = crashImage(disk.state(), 'none');
     const truth = await this.#truth(left);
@@ -278,13 +278,13 @@ export class StoredSimulation {
 /** Null where a column can't be read from its file. */
 export async function pictured(service: Service): Promise<Picture | null> {
   try {
-    const { position } = service.log.next();
-    const digests = JSON.stringify(service.projections.projector.digests());
+    const { position } = service.store.log.next();
+    const digests = JSON.stringify(service.store.projections.projector.digests());
     const lines: string[] = [];
-    const branches = ['main', 'b0', 'b1'].filter((name) => service.projections.branches.idOf(name, null) !== undefined);
+    const branches = ['main', 'b0', 'b1'].filter((name) => service.store.projections.branches.idOf(name, null) !== undefined);
     for (const branch of branches) {
       for (const sql of storedQuestions) {
-        if (!storedTypes.some((type) => service.projections.rows.table(null, type) && sql.includes(type))) continue;
+        if (!storedTypes.some((type) => service.store.projections.rows.table(null, type) && sql.includes(type))) continue;
         const rows = rowsOf(await ask(service, sql, branch));
         lines.push(JSON.stringify([branch, sql, rows], (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)));
       }

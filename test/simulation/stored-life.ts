@@ -135,7 +135,7 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
   let service = await openStored(disk, seed * 2 + 1, say, {}, clock);
   const written = async (work: Promise<unknown>): Promise<void> => {
     await work;
-    acknowledged = service.log.next().position;
+    acknowledged = service.store.log.next().position;
   };
   for (const type of storedTypes)
     await written(register(service, type, { s: 'string', n: 'integer', x: 'number', w: 'integer' }));
@@ -154,12 +154,12 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
       counts.removals++;
       await written(end(service, 'remove', type, [key(random)], 'main'));
     } else if (action === 12 && branches < 2) await written(fork(service, `b${branches++}`));
-    else if (action < 15 && service.checkpoints) {
+    else if (action < 15 && service.store.checkpoints) {
       // As often as not a write is under way: it is in the checkpoint, and not durable when that is taken.
       const under = random.chance(0.5) ? written(put(service, type, rowsOf(random, type, i), branch)) : null;
-      counts.checkpoints += Number(await service.checkpoints.take());
+      counts.checkpoints += Number(await service.store.checkpoints.take());
       await under;
-    } else if (action === 15) counts.compactedSegments += (await service.columns?.compact())?.segments ?? 0;
+    } else if (action === 15) counts.compactedSegments += (await service.store.columns?.compact())?.segments ?? 0;
     else if (action === 16)
       await written(put(service, type, [{ k: key(random), [`more${i}`]: i % 2 === 0 ? i : `text ${i}` }], branch));
     else if (action === 18 && i > 12) await written(widen(service, type, 'w', 'number'));
@@ -167,18 +167,18 @@ export async function liveStored(seed: number, { fault, points: share = 0.15 }: 
       counts.restarts++;
       await service.close();
       service = await openStored(disk, seed * 1_000 + i, say, {}, clock);
-      acknowledged = Math.max(acknowledged, service.log.next().position);
+      acknowledged = Math.max(acknowledged, service.store.log.next().position);
     } else {
-      await service.columns?.whenIdle();
-      service.columns?.trim();
-      const before = service.columns?.residentBytes ?? 0;
+      await service.store.columns?.whenIdle();
+      service.store.columns?.trim();
+      const before = service.store.columns?.residentBytes ?? 0;
       await ask(service, `SELECT * FROM ${type} AS OF CURRENT`);
       // What came into memory had been out of it.
-      if ((service.columns?.residentBytes ?? 0) > before) counts.evictions++;
+      if ((service.store.columns?.residentBytes ?? 0) > before) counts.evictions++;
     }
     if (governing.chance(0.3)) await written(govern(service, governedCommand(governing, i)));
   }
-  const digests = service.projections.projector.digests();
+  const digests = service.store.projections.projector.digests();
   await service.close();
   return { seed, points, steps, said, counts, closed: disk.state(), digests };
 }

@@ -126,7 +126,7 @@ class Life {
       if (random.chance(0.35)) await this.#emptied();
       if (random.chance(0.35)) await this.#checkpoint();
     }
-    if (random.chance(0.4)) this.#marks.compacted += (await this.#service.columns?.compact())?.segments ?? 0;
+    if (random.chance(0.4)) this.#marks.compacted += (await this.#service.store.columns?.compact())?.segments ?? 0;
     if (random.chance(0.8)) await this.#checkpoint();
     for (let left = random.below(4); left > 0; left--) await this.#operation();
     // The first start already goes on from one.
@@ -151,7 +151,7 @@ class Life {
     await this.#open(image);
     const { said } = this;
     if (said.length > 0) return `a healthy start said: ${said.join('; ')}`;
-    const from = this.#service.checkpoints?.leaves ?? 0;
+    const from = this.#service.store.checkpoints?.leaves ?? 0;
     if (from > 0) this.#marks.restored++;
     if (from > this.#fromBefore && this.#fromBefore > 0) this.#marks.chained++;
     this.#fromBefore = from;
@@ -177,7 +177,7 @@ class Life {
   /** What a row that was deleted for good has left in a segment. */
   #unwiped(): string | null {
     for (const type of storedTypes) {
-      for (const segment of this.#service.projections.rows.table(null, type)?.segments ?? []) {
+      for (const segment of this.#service.store.projections.rows.table(null, type)?.segments ?? []) {
         for (let row = 0; row < segment.length; row++) {
           if (!segment.isRemoved(row)) continue;
           this.#marks.wiped++;
@@ -227,7 +227,7 @@ class Life {
 
   /** Every column that can leaves memory; some come back. */
   async #emptied(): Promise<void> {
-    const { columns } = this.#service;
+    const { columns } = this.#service.store;
     await columns?.whenIdle();
     columns?.trim(0);
     columns?.trim(0);
@@ -236,7 +236,7 @@ class Life {
 
   /** As often as not a write is in it that the disk has not made durable. */
   async #checkpoint(): Promise<void> {
-    const { checkpoints } = this.#service;
+    const { checkpoints } = this.#service.store;
     if (!checkpoints) return;
     if (this.#random.chance(0.3)) {
       this.#marks.checkpoints += Number(await checkpoints.take());
@@ -273,11 +273,11 @@ class Life {
   }
 
   async #ahead(): Promise<boolean> {
-    const { log, projections } = this.#service;
+    const { log, projections } = this.#service.store;
     const before = projections.projector.watermark;
     for (let n = 0; n < HELD_TURNS / 5 && projections.projector.watermark === before; n++) await turns(1);
     if (projections.projector.watermark > before && log.next().position > this.#acknowledged) this.#marks.ahead++;
-    return this.#service.checkpoints!.take();
+    return this.#service.store.checkpoints!.take();
   }
 
   #hold(): () => void {
@@ -301,17 +301,17 @@ class Life {
     const disk = this.#disk;
     const say = (line: string): void => void (disk === this.#disk && said.push(line));
     this.#service = await openStored(disk, (this.#seed * 1_000 + this.#opened++) * 2, say, {}, this.#clock);
-    const position = this.#service.log.next().position;
+    const position = this.#service.store.log.next().position;
     this.#acknowledged = Math.max(this.#acknowledged, position);
   }
 
   async #written(work: Promise<unknown>): Promise<void> {
     await work;
-    this.#acknowledged = this.#service.log.next().position;
+    this.#acknowledged = this.#service.store.log.next().position;
   }
 
   #count(): void {
-    const counts = this.#service.columns?.counts;
+    const counts = this.#service.store.columns?.counts;
     this.#marks.evicted += counts?.evicted ?? 0;
     this.#marks.hydrated += counts?.hydrated ?? 0;
   }

@@ -87,7 +87,11 @@ describe('POST /admin/restore', () => {
       }),
     ]);
     expect(json['projections']).toEqual(
-      world.service.projections.projector.names.map((name) => ({ name, digest: expect.any(String) as string, match: true })),
+      world.service.store.projections.projector.names.map((name) => ({
+        name,
+        digest: expect.any(String) as string,
+        match: true,
+      })),
     );
     const restored = await StoreWorld.open({ ...settings, SERVICE_DATA_DIR: '/restored' }, { disk });
     // Its tokens are those of then.

@@ -78,7 +78,7 @@ describe('Tenant', () => {
       deleted: 'soft',
       purged: false,
     });
-    expect(world.store.service.projections.rows.table('acme', 'Row')!.counts.size).toBe(2);
+    expect(world.store.service.store.projections.rows.table('acme', 'Row')!.counts.size).toBe(2);
   });
 
   test.each(['active', 'suspended'])('%s, delete by the control plane: purged, the rows are removed', async (state) => {
@@ -92,7 +92,7 @@ describe('Tenant', () => {
       deleted: 'purge',
       purged: true,
     });
-    expect(world.store.service.projections.rows.table('acme', 'Row')).toBe(undefined);
+    expect(world.store.service.store.projections.rows.table('acme', 'Row')).toBe(undefined);
     expect(await world.keys(world.globex, 'Row')).toEqual(['a']);
     expect(await world.refusal(world.acme, 'POST', '/query', { sql: 'SELECT id FROM Row' })).toEqual([
       401,

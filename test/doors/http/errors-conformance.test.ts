@@ -226,7 +226,7 @@ describe('Status semantics', () => {
 
   test('402 storage cap reached on ingest, or query against a suspended tenant', async () => {
     const world = await opened();
-    const { log } = world.service;
+    const { log } = world.service.store;
     const status = log.status.bind(log);
     log.status = () => ({ ...status(), bytes: 10_000_000_000 });
     expect(codeOf(await world.call('POST', '/ingest?object_type=Note', [{ id: 'a' }]))).toEqual([402, 'REL_STORAGE_CAP']);

@@ -297,7 +297,7 @@ async function store(): Promise<{ image: Image; stands: Stands }> {
   for (const type of keptTypes) await must('PUT', `/types/${type}/retention`, { days: 36_500, by: 'valid_to', action: 'purge' });
   const asked = async () => (await must('POST', '/workflows/runs', { name: canary })).json['run_id'] as string;
   const runs = [await asked(), await asked()];
-  await world.service.scheduler.settle();
+  await world.service.automation.scheduler.settle();
   const rules = [await rule('one'), await rule('two')] as const;
   const entries = await must('GET', '/audit/entries');
   const [entry] = (entries.json['entries'] as Record<string, unknown>[]).filter((each) => each['position'] !== null);
@@ -367,7 +367,7 @@ export async function recordsOf(world: StoreWorld): Promise<ReadonlyMap<string, 
   let known = recordsRead.get(world);
   if (known === undefined) recordsRead.set(world, (known = { nextLeaf: 0, found: new Map() }));
   const { found } = known;
-  for await (const { body, leaf } of world.service.log.read(known.nextLeaf)) {
+  for await (const { body, leaf } of world.service.store.log.read(known.nextLeaf)) {
     // Another look may have passed this one meanwhile.
     if (leaf < known.nextLeaf) continue;
     known.nextLeaf = leaf + 1;
@@ -389,7 +389,7 @@ function endless({ service }: StoreWorld): string {
   const run = ({ signal }: JobWork): Promise<never> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
   const owner = { ...tenantlessCaller('tester', 'operator', 'test'), credential: 'token' } as const;
-  const { view, ended } = service.jobs.start({ kind: 'compaction', unit: 'segments', onDrain: 'cancel', run }, owner);
+  const { view, ended } = service.automation.jobs.start({ kind: 'compaction', unit: 'segments', onDrain: 'cancel', run }, owner);
   ended.catch(() => undefined);
   return view.id;
 }

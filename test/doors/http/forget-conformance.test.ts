@@ -42,7 +42,9 @@ const contents = async (): Promise<unknown[]> => {
 
 /** As the clock does once a minute. */
 const round = (): Promise<void> => {
-  const { gate, erasures: desk, projections, ids } = world.service;
+  const { gate, ids } = world.service;
+  const { erasures: desk } = world.service.upkeep;
+  const { projections } = world.service.store;
   return new ErasureChores({ gate, desk, retention: projections.retention, clock, ids }).round();
 };
 
@@ -145,7 +147,7 @@ describe("ERASE SUBJECT '<subject>' REASON '<reason>' CERTIFY", () => {
   });
 
   test('shreds the per-subject key: none that opened a row of the subject is left', async () => {
-    const { subjects } = world.service.keyring;
+    const { subjects } = world.service.store.keyring;
     const [key] = subjects.idsOf(null, 'alice');
     await erase("'alice' REASON 'asked to' CERTIFY");
     expect(subjects.idsOf(null, 'alice')).toEqual([]);

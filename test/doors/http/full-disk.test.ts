@@ -41,7 +41,7 @@ test('replies, readiness and the operator’s messages name it; with room the st
   ]);
   const refused = `${why}: nothing was written; the store takes writes again by itself once there is room`;
   expect((await put('refused')).json['detail']).toBe(refused);
-  const leaves = world.service.log.status().leaves;
+  const leaves = world.service.store.log.status().leaves;
   for (const reply of [await world.query('SELECT id FROM Thing'), await world.call('GET', '/status')])
     expect([reply.status, reply.json['detail']]).toEqual([
       503,
@@ -51,7 +51,7 @@ test('replies, readiness and the operator’s messages name it; with room the st
   expect([ready.status, ready.json['detail']]).toEqual([503, `${why}: the store goes on by itself once there is room`]);
   expect((await send(world.door.port, 'GET', '/health')).status).toBe(200);
   // Nothing is kept of what is refused.
-  expect(world.service.log.status().leaves).toBe(leaves);
+  expect(world.service.store.log.status().leaves).toBe(leaves);
 
   full = false;
   retry();

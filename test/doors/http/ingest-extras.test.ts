@@ -324,7 +324,7 @@ describe('tasks', () => {
     const stopped = own.door.stop();
     expect(await own.service.close()).toBe(true);
     await stopped;
-    expect(own.service.projections.rows.table(null, 'Ware')!.counts.get(0)!.versions).toBe(accepted * 2_000);
+    expect(own.service.store.projections.rows.table(null, 'Ware')!.counts.get(0)!.versions).toBe(accepted * 2_000);
   });
 
   test('an idempotent task is done once', async () => {

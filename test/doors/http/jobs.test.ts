@@ -135,7 +135,7 @@ describe('a restore', () => {
 test('a compaction is shown while it runs, segment by segment', { timeout: 30_000 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.whenIdle();
+  await world.service.store.columns!.whenIdle();
   const there = writing.hold();
   const reply = world.admin('POST', '/admin/compact', {});
   await there;
@@ -157,7 +157,7 @@ test('a compaction is cancelled: what was packed by then stays, and the next one
 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.whenIdle();
+  await world.service.store.columns!.whenIdle();
   const answer = async () =>
     (await world.call('POST', '/query', { sql: 'SELECT id, n, system_from, system_to FROM Fact' })).json['rows'];
   const before = await answer();
@@ -182,7 +182,7 @@ test('a compaction is cancelled: what was packed by then stays, and the next one
 test('a compaction ends with a drain', { timeout: 30_000 }, async () => {
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
   await world.call('POST', '/ingest/auto?object_type=Fact', rows(0, 64));
-  await world.service.columns!.whenIdle();
+  await world.service.store.columns!.whenIdle();
   const there = writing.hold();
   const reply = world.admin('POST', '/admin/compact', {});
   await there;
@@ -222,12 +222,12 @@ test('indexes of texts are made anew as a job, segment by segment', async () => 
     ['reindex', null, 'done', 'indexes', 5],
   ]);
   expect(codeOf(await world.admin('POST', '/admin/reindex', { object_type: 'Sayings' }))).toEqual([404, 'REL_UNKNOWN_TYPE']);
-  const ready = world.service.workers.run;
+  const ready = world.service.store.workers.run;
   const there = new Held();
   const at = there.hold();
-  world.service.workers.run = async (...work: unknown[]) => {
+  world.service.store.workers.run = async (...work: unknown[]) => {
     await there.wait();
-    return (await ready.apply(world.service.workers, work as never)) as never;
+    return (await ready.apply(world.service.store.workers, work as never)) as never;
   };
   const reply = world.admin('POST', '/admin/reindex', {});
   await at;

@@ -31,7 +31,7 @@ test('puts a new key into use and says which, and who asked is on record', async
     200,
     { active_key: 2, previous_key: 1, keys: 2, rotated_at: expect.stringMatching(/^\d{4}-.*Z$/) as string },
   ]);
-  expect(world.service.keyring.activeDataKey).toBe(2);
+  expect(world.service.store.keyring.activeDataKey).toBe(2);
   const { json: audit } = await world.admin('GET', '/admin/audit/entries?action=administer');
   expect(audit['entries']).toContainEqual(
     expect.objectContaining({ action: 'administer', principal: 'admin', decision: 'allow', template: 'rotate data key ?' }),
@@ -55,7 +55,7 @@ test('under load loses nothing, and a restart reads what was sealed under every 
   expect(await notes()).toBe(count + 40);
   await world.close();
   world = await StoreWorld.open(settings, { disk });
-  expect(world.service.keyring.activeDataKey).toBe(6);
+  expect(world.service.store.keyring.activeDataKey).toBe(6);
   expect(await notes()).toBe(count + 40);
 });
 
@@ -65,16 +65,16 @@ test('that can not be stored leaves the key that was in use, and the store goes 
     const { status, json } = await rotate();
     failing = () => false;
     expect([kind, status, json['type']]).toEqual([kind, 500, 'urn:annals:errors/REL_STORAGE']);
-    expect(world.service.keyring.activeDataKey).toBe(6);
+    expect(world.service.store.keyring.activeDataKey).toBe(6);
     expect((await world.call('POST', '/ingest?object_type=Note', [{ id: kind, text: 'after' }])).status).toBe(200);
   }
   expect((await rotate()).json).toMatchObject({ active_key: 12, previous_key: 6, keys: 7 });
 });
 
 test('wants the admin credential, and is not on the data listener', async () => {
-  const active = world.service.keyring.activeDataKey;
+  const active = world.service.store.keyring.activeDataKey;
   const asked = await send(world.door.adminPort, 'POST', '/admin/rotate-dek', {}, { authorization: `Bearer ${world.token}` });
   expect(asked.status).toBe(401);
   expect((await world.call('POST', '/admin/rotate-dek', {})).status).toBe(404);
-  expect(world.service.keyring.activeDataKey).toBe(active);
+  expect(world.service.store.keyring.activeDataKey).toBe(active);
 });

@@ -235,7 +235,7 @@ describe('Token registry: SERVICE_TOKEN_REGISTRY_MAX, 1000', () => {
 describe('Storage cap: 10 GB on free', () => {
   test('at 100% ingest is 402 on every way in; the soft warning is in states-conformance', async () => {
     const world = await opened();
-    const { log } = world.service;
+    const { log } = world.service.store;
     const status = log.status.bind(log);
     const paths = ['/ingest?object_type=Note', '/ingest/bulk?object_type=Note', '/ingest/auto?object_type=Other'];
     for (const [bytes, expected] of [
@@ -324,7 +324,7 @@ describe('priority queues', () => {
     leaving.destroy();
     const codes = async () => {
       const found: (string | null)[] = [];
-      for await (const { body: entry } of world.service.log.read(0)) {
+      for await (const { body: entry } of world.service.store.log.read(0)) {
         if (entry.kind === 'access') found.push(...entry.records.map(({ code }) => code));
       }
       return found;

@@ -159,8 +159,8 @@ describe('to whom', () => {
   });
 
   test('genesis and seals to everybody, what others made of types and tokens to nobody', async () => {
-    await world.service.log.seal();
-    const size = world.service.log.status().leaves;
+    await world.service.store.log.seal();
+    const size = world.service.store.log.status().leaves;
     for (const path of ['acme/eu', 'globex', null]) {
       const kinds = new Map<string, number>();
       for (let leaf = 0; leaf < size; leaf++) {
@@ -208,7 +208,7 @@ describe('trees', () => {
   });
 
   test('a head is made for what no head covers yet, stored first, and served until something is newer', async () => {
-    const { log } = world.service;
+    const { log } = world.service.store;
     await log.seal();
     const sealed = (await get('/audit/log')).json;
     const fresh = await proof(`system_from=${await put('Ware', [{ id: 'fresh' }], 'acme/eu')}`);

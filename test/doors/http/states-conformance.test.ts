@@ -57,9 +57,9 @@ describe('Branch', () => {
   test.each(forks)('absent, %s: one commit, however many rows there are', async (_, fork) => {
     const world = await opened();
     const cost = async (): Promise<number> => {
-      const { bytes } = world.service.log.status();
+      const { bytes } = world.service.store.log.status();
       expect((await fork(world, `b${bytes}`)).status).toBeLessThan(300);
-      return world.service.log.status().bytes - bytes;
+      return world.service.store.log.status().bytes - bytes;
     };
     const empty = await cost();
     await put(
@@ -72,7 +72,7 @@ describe('Branch', () => {
   test('exists, DELETE /schema/branches/<name>: absent, tables freed; main stays', async () => {
     const world = await opened();
     await world.query('BRANCH dev FROM main');
-    const { rows } = world.service.projections;
+    const { rows } = world.service.store.projections;
     const before = rows.bytes;
     await put(world, [{ id: 'on dev' }], on('dev'));
     expect(rows.bytes).toBeGreaterThan(before);
@@ -89,7 +89,7 @@ describe('Storage', () => {
   async function filledTo(bytes: number): Promise<{ reply: Reply; said: string[]; world: StoreWorld }> {
     const said: string[] = [];
     const world = await opened({}, { disk: new MemoryDisk(), say: (line) => void said.push(line) });
-    const { log } = world.service;
+    const { log } = world.service.store;
     const status = log.status.bind(log);
     log.status = () => ({ ...status(), bytes });
     const reply = await put(world, [{ id: 'a' }]);

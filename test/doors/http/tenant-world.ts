@@ -80,7 +80,7 @@ export class TenantWorld {
   /** Access records of the whole store. */
   async records(): Promise<number> {
     let count = 0;
-    for await (const entry of this.store.service.log.read(0))
+    for await (const entry of this.store.service.store.log.read(0))
       if (entry.body.kind === 'access') count += entry.body.records.length;
     return count;
   }

@@ -85,7 +85,8 @@ test('large bodies rest as sealed blobs, once in a tenant, and are read in parts
 });
 
 test('an fsck finds that a body is missing which a row names, and asks for none whose row was removed', async () => {
-  const { keyring, settings } = world.service;
+  const { settings } = world.service;
+  const { keyring } = world.service.store;
   const { SERVICE_DATA_DIR: directory } = settings;
   const blobs = new Blobs({ disk, random: systemRandom, directory, keyring });
   const findings = async (): Promise<unknown[]> => {
@@ -108,17 +109,17 @@ test('an fsck finds that a body is missing which a row names, and asks for none 
 
 test('what no row names any more leaves the disk: removed for good, or erased with its subject', async () => {
   const blobs = () => listBlobs(disk, world.service.settings.SERVICE_DATA_DIR);
-  await world.service.bodies.round();
+  await world.service.upkeep.bodies.round();
   const before = await blobs();
   await put('removed', megabytes(1, 7));
   await put('kept', megabytes(1, 8));
   await put('kept', megabytes(1, 9));
-  await world.service.bodies.round();
+  await world.service.upkeep.bodies.round();
   // What was superseded is readable by its version still.
   expect(await blobs()).toHaveLength(before.length + 3);
   const { status } = await world.call('DELETE', `/types/ObjectStoreObject/${encodeURIComponent('docs/removed')}?hard=true`);
   expect(status).toBe(200);
-  await world.service.bodies.round();
+  await world.service.upkeep.bodies.round();
   expect(await blobs()).toHaveLength(before.length + 2);
 
   const owner = { owner: { type: 'string', subject: true } };
@@ -141,7 +142,8 @@ test('what no row names any more leaves the disk: removed for good, or erased wi
 });
 
 test('what policy refuses, what fails and what is cut off leaves no body, and the usage stays flat', async () => {
-  const { bodies, settings } = world.service;
+  const { settings } = world.service;
+  const { bodies } = world.service.upkeep;
   await bodies.round();
   const before = bodies.storedBytes;
   const flat = async (): Promise<void> => {
@@ -235,8 +237,9 @@ test('what a crash leaves between a body and its row is gone after the next star
   await client.send(new CreateBucketCommand({ Bucket: 'docs' }));
   const kept = megabytes(1, 80);
   await putInto(client, 'kept', kept);
-  const { keyring, settings } = first.service;
-  const stored = first.service.bodies.storedBytes;
+  const { settings } = first.service;
+  const { keyring } = first.service.store;
+  const stored = first.service.upkeep.bodies.storedBytes;
   const blobs = new Blobs({ disk: crashed, random: systemRandom, directory: settings.SERVICE_DATA_DIR, keyring });
   const unnamed = await blobs.begin('');
   await unnamed.write(megabytes(2, 81));
@@ -247,7 +250,7 @@ test('what a crash leaves between a body and its row is gone after the next star
   await first.close();
   const second = await objectWorld(crashed);
   second.service.tend();
-  await vi.waitFor(() => expect(second.service.bodies.storedBytes).toBe(stored));
+  await vi.waitFor(() => expect(second.service.upkeep.bodies.storedBytes).toBe(stored));
   expect(await crashed.list(`${settings.SERVICE_DATA_DIR}/blobs/incoming`)).toEqual([]);
   const reader = clientOf(second);
   expect((await textOf(reader, 'kept')) === kept.toString()).toBe(true);
@@ -256,7 +259,8 @@ test('what a crash leaves between a body and its row is gone after the next star
 });
 
 test('parts and the object that they become are counted once, and what does not fit is refused before it comes', async () => {
-  const { bodies, log } = world.service;
+  const { bodies } = world.service.upkeep;
+  const { log } = world.service.store;
   const stored = Object.getOwnPropertyDescriptor(Blobs.prototype, 'bytes')!.get!;
   /** So many bytes of the cap are left, whatever is stored. */
   const leave = (bytes: number): void => {
@@ -336,7 +340,7 @@ test('a backup holds bodies, and a store that is made of it shows them', async (
   expect(Buffer.compare(await Body!.transformToByteArray(), body)).toBe(0);
   client.destroy();
   await second.close();
-  const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
+  const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.store.keyring });
   expect([report.findings, report.blobs > 0]).toEqual([[], true]);
 });
 

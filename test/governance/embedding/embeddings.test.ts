@@ -73,7 +73,7 @@ async function ask(text: string, rest = 'LIMIT 1'): Promise<{ ids: string; notic
 /** Asks once, and lets the rows be embedded. */
 async function embed(): Promise<void> {
   await ask('hound');
-  await store.service.embeddings.whenIdle();
+  await store.service.upkeep.embeddings.whenIdle();
   tick();
 }
 
@@ -88,7 +88,7 @@ async function administer(command: Command, action: 'administer' | 'fork' | 'sch
 
 async function embedded(): Promise<readonly Embedded[]> {
   const found: CommittedEntry[] = [];
-  for await (const entry of store.service.log.read(0)) found.push(entry);
+  for await (const entry of store.service.store.log.read(0)) found.push(entry);
   return found.flatMap(({ body }) => (isOpen(body) && isEmbedded(body.content) ? [body.content] : []));
 }
 
@@ -98,7 +98,7 @@ const none = (count: number): string =>
 test('rows get vectors beside what is asked, once; a replay and a start ask no model, and an earlier basis does not see them', async () => {
   await fill();
   expect(await ask('hound')).toEqual({ ids: 'd4', notices: [none(3)] });
-  await store.service.embeddings.whenIdle();
+  await store.service.upkeep.embeddings.whenIdle();
   // The texts of rows that came without a vector, and of columns that are not declared masked; that of the question first.
   expect(model.texts.splice(0)).toEqual(['hound', 'a puppy sleeps', 'alice\nthe loaf is warm', 'bob\na vessel sails']);
   const before = clock.wallNs;
@@ -110,38 +110,38 @@ test('rows get vectors beside what is asked, once; a replay and a start ask no m
   expect(before).toBeLessThan(clock.wallNs);
 
   // Of nobody's rows, and of subjects', in an entry each; nothing more comes of asking again.
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect((await embedded()).map(({ model: name, columns: of, positions }) => [name, of, positions.length])).toEqual([
     ['small', ['who', 'text'], 1],
     ['small', ['who', 'text'], 2],
   ]);
 
-  const digest = store.service.projections.digests()['embeddings'];
+  const digest = store.service.store.projections.digests()['embeddings'];
   await store.close();
   model.texts.length = 0;
   await open();
-  expect(store.service.projections.digests()['embeddings']).toBe(digest);
+  expect(store.service.store.projections.digests()['embeddings']).toBe(digest);
   expect(model.texts).toEqual([]);
   await store.close();
   // Without any derived file: from the log alone.
   for (const name of await disk.list('/data/projections')) await disk.unlink(`/data/projections/${name}`);
   await open();
-  expect(store.service.projections.digests()['embeddings']).toBe(digest);
+  expect(store.service.store.projections.digests()['embeddings']).toBe(digest);
   expect(model.texts).toEqual([]);
   expect(await ask('hound')).toEqual({ ids: 'd1', notices: [] });
   // What was asked about before the start is looked after without being asked about again; a row that changes gets a vector anew.
   await store.put('Doc', [{ id: 'd1', who: null, text: 'a ship in a bottle' }], acme);
   tick();
   model.texts.length = 0;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect(model.texts).toEqual(['a ship in a bottle']);
   tick();
   expect(await ask('boat', 'LIMIT 2')).toEqual({ ids: 'd1 d3', notices: [] });
-  const { backup } = await store.service.backups.create();
-  const report = await store.service.backups.restore(backup, '/restored');
+  const { backup } = await store.service.upkeep.backups.create();
+  const report = await store.service.upkeep.backups.restore(backup, '/restored');
   expect(report.projections.find(({ name }) => name === 'embeddings')).toMatchObject({ match: true });
   await store.close();
-  const { keyring } = store.service;
+  const { keyring } = store.service.store;
   for (const directory of ['/data', '/restored'])
     expect(await verifyDirectory({ disk, directory, keyring })).toMatchObject({ ok: true, findings: [] });
 });
@@ -151,11 +151,11 @@ test('an erasure takes the vectors of the subject out of reach, in the log as we
   await embed();
   // Somebody is erased while the model looks at what they wrote: nothing is written of it.
   await store.put('Doc', [{ id: 'd6', who: 'alice', text: 'a second loaf', secret: null }], acme);
-  const asking = store.service.embeddings.round();
+  const asking = store.service.upkeep.embeddings.round();
   const [row] = await store.rows("ERASE SUBJECT 'alice' REASON 'asked to' CERTIFY", acme);
   await asking;
   expect(row).toMatchObject({ certified: true });
-  const { embeddings } = store.service.projections;
+  const { embeddings } = store.service.store.projections;
   const left = async (): Promise<number[]> => (await embedded()).map(({ positions }) => positions.length);
   expect(await left()).toEqual([1, 1]);
   tick();
@@ -163,7 +163,7 @@ test('an erasure takes the vectors of the subject out of reach, in the log as we
   const digest = embeddings.digest();
   await store.close();
   await open();
-  expect(store.service.projections.embeddings.digest()).toBe(digest);
+  expect(store.service.store.projections.embeddings.digest()).toBe(digest);
   expect(await left()).toEqual([1, 1]);
   await store.close();
 });
@@ -177,18 +177,18 @@ test('what is removed for good takes its vector along, and out of the entry that
   await store.invoke({ ...acme, roles: ['admin'] }, 'remove', (invocation) =>
     invocation.submit({ kind: 'remove-rows', type: 'Doc', keys: ['d1'] }),
   );
-  const { log, projections } = store.service;
+  const { log, projections } = store.service.store;
   const digest = projections.embeddings.digest();
   const yieldTurn = async (): Promise<void> => {};
   await new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn }).round();
   expect(projections.redactions.next()).toBeNull();
   expect((await embedded())[0]).toMatchObject({ positions: { length: 1 }, dropped: 1 });
   await store.close();
-  const { keyring } = store.service;
+  const { keyring } = store.service.store;
   expect(await verifyDirectory({ disk, directory: '/data', keyring })).toMatchObject({ ok: true, findings: [] });
   for (const name of await disk.list('/data/projections')) await disk.unlink(`/data/projections/${name}`);
   await open();
-  expect(store.service.projections.embeddings.digest()).toBe(digest);
+  expect(store.service.store.projections.embeddings.digest()).toBe(digest);
   tick();
   expect((await ask('bread')).ids).toBe('d7');
   await store.close();
@@ -202,7 +202,7 @@ test('vectors of two models, or of two revisions of one, are never compared', as
     await open(settings);
     const { notices } = await ask('hound');
     expect(notices[0]).toMatch(/^(?:3|4) rows are ranked by words alone: for them there is no vector of the model/);
-    await store.service.embeddings.whenIdle();
+    await store.service.upkeep.embeddings.whenIdle();
     tick();
     expect((await ask('hound')).ids).toBe('d1');
     await store.close();
@@ -219,28 +219,28 @@ test('a model that is down is left in peace for longer each time, is said to be 
   await fill();
   model.refusesRows = true;
   await ask('hound');
-  await store.service.embeddings.whenIdle();
+  await store.service.upkeep.embeddings.whenIdle();
   model.isDown = true;
   const { ids, notices } = await ask('vessel');
   expect([ids, notices]).toEqual([
     'd3',
     ['the embedding model small does not answer: status 503: rows are ranked by words alone'],
   ]);
-  const jobs = store.service.jobs.list({ ...acme, credential: 'admin' });
+  const jobs = store.service.automation.jobs.list({ ...acme, credential: 'admin' });
   expect(jobs).toMatchObject([{ kind: 'embedding', about: 'Doc', state: 'failed', code: 'REL_UNAVAILABLE', unit: 'rows' }]);
   const before = model.calls;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect(model.calls).toBe(before);
   clock.wallNs += 61_000_000_000n;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   // All of them, and two by themselves.
   expect(model.calls).toBe(before + 3);
   clock.wallNs += 61_000_000_000n;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect(model.calls).toBe(before + 3);
   model.isDown = model.refusesRows = false;
   clock.wallNs += 61_000_000_000n;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   tick();
   expect(await ask('hound')).toEqual({ ids: 'd1', notices: [] });
   await store.close();
@@ -261,7 +261,7 @@ test('a text that the model does not take costs others nothing; guarded types, a
   tick();
   model.texts.length = 0;
   await store.answer("HYBRID_SEARCH FROM Note QUERY 'hound' LIMIT 1", acme);
-  await store.service.embeddings.whenIdle();
+  await store.service.upkeep.embeddings.whenIdle();
   expect(model.texts).toEqual(['hound', 'dog', 'loaf']);
   tick();
   const { notices } = await store.answer("HYBRID_SEARCH FROM Note QUERY 'hound' LIMIT 1", acme);
@@ -269,7 +269,7 @@ test('a text that the model does not take costs others nothing; guarded types, a
   await store.put('Note', [{ id: 'n4', text: 'a guarded dog', of: null }], acme);
   await administer({ kind: 'evolve-type', name: 'Note', properties: {}, guard: { protected: true } }, 'schema');
   model.texts.length = 0;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect(model.texts).toEqual([]);
   await store.close();
 });
@@ -312,7 +312,7 @@ test('who does not see each of the texts that a vector is of, gets none of it: w
     for (let round = 0; round < 2; round++) {
       const answer = await store.answer(sql, clerk);
       answers.push(JSON.stringify([rowsOf(answer).map(({ id, _score }) => [id, _score]), answer.notices]));
-      await store.service.embeddings.whenIdle();
+      await store.service.upkeep.embeddings.whenIdle();
       tick();
     }
     const [first] = rowsOf(await store.answer(sql, acme));
@@ -340,7 +340,7 @@ test('SIMILAR TO a row without a vector of its own goes by the ones that the mod
     return [rowsOf(answer).map((row) => row['id']), answer.notices ?? []];
   };
   expect(await similar()).toEqual([['n3'], []]);
-  await store.service.embeddings.whenIdle();
+  await store.service.upkeep.embeddings.whenIdle();
   tick();
   expect(await similar()).toEqual([['n2', 'n3'], []]);
   await store.put(
@@ -365,14 +365,14 @@ test('a job that is cancelled leaves what it has written, and its type alone for
   model.held = new Promise((resolve) => (release = resolve));
   await ask('hound');
   const who = { ...acme, credential: 'admin' } as const;
-  const job = await vi.waitUntil(() => store.service.jobs.list(who).find(({ state }) => state === 'running'));
-  store.service.jobs.cancel(job.id, who);
-  await store.service.embeddings.whenIdle();
+  const job = await vi.waitUntil(() => store.service.automation.jobs.list(who).find(({ state }) => state === 'running'));
+  store.service.automation.jobs.cancel(job.id, who);
+  await store.service.upkeep.embeddings.whenIdle();
   release();
   model.held = null;
-  expect(store.service.jobs.find(job.id, who)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
+  expect(store.service.automation.jobs.find(job.id, who)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
   const before = model.calls;
-  await store.service.embeddings.round();
+  await store.service.upkeep.embeddings.round();
   expect([model.calls, await embedded()]).toEqual([before, []]);
   clock.wallNs += 3_601_000_000_000n;
   await embed();
@@ -411,7 +411,7 @@ test('rows of others, embedded or not, change no byte of an answer', async () =>
         const shown = rowsOf(answer).map((row) => Object.entries(row).map(([name, cell]) => `${name}: ${String(cell)}`));
         answers.push(JSON.stringify([shown, answer.notices, answer.estimatedTotalHits]));
       }
-      await store.service.embeddings.whenIdle();
+      await store.service.upkeep.embeddings.whenIdle();
     }
     await store.close();
   }

@@ -42,7 +42,7 @@ test('rows of the subject that come while it is erased are gone with the others,
     const names = await world.names();
     await world.restart();
     expect(await world.names()).toEqual(names);
-    expect(world.store.service.projections.erasures.standing()).toEqual([]);
+    expect(world.store.service.store.projections.erasures.standing()).toEqual([]);
   }
   await world.erase();
   expect(await world.names()).toEqual(['Bob', 'Nobody']);
@@ -59,7 +59,7 @@ test('a file of columns that is being written meanwhile is nothing that is left 
   );
   const segments = async (): Promise<string[]> =>
     (await disk.list('/data/projections')).filter((name) => name.startsWith('segment-'));
-  const checkpoints = own.store.service.checkpoints!;
+  const checkpoints = own.store.service.store.checkpoints!;
   const taken = checkpoints.take();
   await expect.poll(segments).toHaveLength(1);
   const strays = checkpoints.strays();
@@ -78,7 +78,7 @@ test('nor is one that is being packed', async () => {
   const rows = Array.from({ length: 70 }, (_, i) => ({ id: `r${i}`, who: 'bob', name: `Bob ${i}` }));
   await own.store.put('Person', rows, acme);
   await own.store.put('Person', rows, acme);
-  const { checkpoints, columns } = own.store.service;
+  const { checkpoints, columns } = own.store.service.store;
   expect(await checkpoints!.take()).toBe(true);
   const segments = async (): Promise<string[]> =>
     (await disk.list('/data/projections')).filter((name) => name.startsWith('segment-'));
@@ -94,13 +94,13 @@ test('nor is one that is being packed', async () => {
 });
 
 test('a drain lets a run stop between two steps; the next start goes on with it', async () => {
-  world.store.service.erasures.close();
+  world.store.service.upkeep.erasures.close();
   const error = await world.store.refusal(statement, acme);
   expect([error.code, await world.names()]).toEqual(['REL_UNAVAILABLE', ['Bob', 'Nobody']]);
   await world.restart();
-  const { erasures } = world.store.service.projections;
+  const { erasures } = world.store.service.store.projections;
   expect(erasures.standing()).toHaveLength(1);
-  await world.store.service.erasures.resume();
+  await world.store.service.upkeep.erasures.resume();
   expect(erasures.standing()).toEqual([]);
   const { receipt } = await world.erase();
   const said = JSON.parse(Buffer.from(receipt!.payload, 'base64').toString('utf8')) as { verification: { method: string } };
@@ -120,11 +120,11 @@ test('a start finds by the commitment alone what still says the subject, and wai
   expect((await world.store.refusal(statement, acme)).code).toBe('REL_UNPROCESSABLE');
   await world.restart();
   const { service } = world.store;
-  await service.erasures.resume();
+  await service.upkeep.erasures.resume();
   expect(world.said.filter((line) => line.includes('Note.about: 1'))).toHaveLength(1);
   expect(world.said.join('\n')).not.toContain('alice');
   // It is not looked for again and again.
-  await service.erasures.resume();
+  await service.upkeep.erasures.resume();
   expect(world.said.filter((line) => line.includes('Note.about'))).toHaveLength(1);
   await world.store.invoke(acme, 'remove', (invocation) =>
     invocation.submit({ kind: 'remove-rows', type: 'Note', keys: ['n1'] }),
@@ -173,7 +173,7 @@ describe('policies', () => {
 });
 
 test('what was brought within reach for one erasure stays there until all that are made ready have ended', async () => {
-  const { rows } = world.store.service.projections;
+  const { rows } = world.store.service.store.projections;
   const expected = vi.spyOn(rows, 'expectErasure');
   const givenUp = vi.spyOn(rows, 'expectNoErasure');
   await Promise.all([world.erase('alice'), world.erase('bob')]);

@@ -13,6 +13,7 @@ import { Projections } from '../../../src/projections/projections.ts';
 import type { RuleDefinition } from '../../../src/projections/rules/rule.ts';
 import { sealedTextIn, textKeysOf, textOpener } from '../../../src/projections/sealed-definitions.ts';
 import type { Service } from '../../../src/service.ts';
+import type { Store } from '../../../src/store.ts';
 import { restoreStore } from '../../../src/upkeep/restores.ts';
 import { TestRandom, TestStore } from '../../harness.ts';
 import { acme, ErasureWorld, settings, verifyReceipt } from './erasure-world.ts';
@@ -61,14 +62,25 @@ interface Kind {
   readonly shown: (service: Service) => readonly unknown[];
 }
 
-const ofJobs = ({ projections: { jobs } }: Service): readonly unknown[] =>
-  [...jobs.all()].map(({ definition: { name, run } }) => [name, run]);
-const ofViews = ({ projections: { views } }: Service): readonly unknown[] => views.on(0).map(({ sql }) => sql);
+const ofJobs = ({
+  store: {
+    projections: { jobs },
+  },
+}: Service): readonly unknown[] => [...jobs.all()].map(({ definition: { name, run } }) => [name, run]);
+const ofViews = ({
+  store: {
+    projections: { views },
+  },
+}: Service): readonly unknown[] => views.on(0).map(({ sql }) => sql);
 
 const kinds: Readonly<Record<string, Kind>> = {
   'a rule': {
     make: (who) => putRule(`r-${who.length}`, ruleOf(who)),
-    shown: ({ projections: { rules } }) => rules.on(0).map(({ definition }) => definition),
+    shown: ({
+      store: {
+        projections: { rules },
+      },
+    }) => rules.on(0).map(({ definition }) => definition),
   },
   'a job': { make: (who) => putJob(`j-${who.length}`, `of ${who}`, { sql: isAbout(who) }), shown: ofJobs },
   'the arguments of a run': {
@@ -93,7 +105,11 @@ const kinds: Readonly<Record<string, Kind>> = {
       const run = { id: `s-${who.length}`, job: null, group: null, state: 'running', ...times, work } as const;
       return world.store.service.gate.recordWork(run, { path: 'acme' });
     },
-    shown: ({ projections: { jobs } }) => [...jobs.works()].map(({ run }) => run.work.statement),
+    shown: ({
+      store: {
+        projections: { jobs },
+      },
+    }) => [...jobs.works()].map(({ run }) => run.work.statement),
   },
   'a materialized view': {
     make: (who) =>
@@ -111,11 +127,11 @@ const kinds: Readonly<Record<string, Kind>> = {
 
 const derivedFromDefinitions = ['rules', 'jobs', 'views', 'open-entries'] as const;
 
-const digestsOf = ({ projections }: Pick<Service, 'projections'>): readonly (string | undefined)[] =>
+const digestsOf = ({ projections }: Pick<Store, 'projections'>): readonly (string | undefined)[] =>
   derivedFromDefinitions.map((name) => projections.digests()[name]);
 
 /** Of a reader that begins at the first entry. */
-async function replayed({ log, keyring }: Service): Promise<{ readonly projections: Projections }> {
+async function replayed({ store: { log, keyring } }: Service): Promise<{ readonly projections: Projections }> {
   const textKeys = keyring.subjects;
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 9, textKeys, more: [new AuditProjection()] });
   for await (const entry of log.read(0)) projections.apply(entry);
@@ -123,7 +139,7 @@ async function replayed({ log, keyring }: Service): Promise<{ readonly projectio
 }
 
 /** All that the log says to whoever has all the keys. */
-async function textsIn({ log, keyring }: Service): Promise<string> {
+async function textsIn({ store: { log, keyring } }: Service): Promise<string> {
   const open = textOpener(keyring.subjects);
   const texts: string[] = [];
   for await (const { body } of log.read(0)) if (body.kind !== 'rows' && body.kind !== 'access') texts.push(opened(body, open));
@@ -162,18 +178,18 @@ test.each(Object.entries(kinds))('%s that names the subject, restored from a bac
   await make('alice');
   expect(shown(world.store.service)).toHaveLength(2);
   expect(await textsIn(world.store.service)).toContain('alice');
-  const { backup, root } = await world.store.service.backups.create();
+  const { backup, root } = await world.store.service.upkeep.backups.create();
   const { receipt, certified, key } = await world.erase();
   expect(certified).toBe(true);
   verifyReceipt(JSON.stringify(receipt), world.logKey, key);
   expect(shown(world.store.service)).toEqual(others);
   expect(await textsIn(world.store.service)).not.toContain('alice');
-  expect(digestsOf(world.store.service)).toEqual(digestsOf(await replayed(world.store.service)));
+  expect(digestsOf(world.store.service.store)).toEqual(digestsOf(await replayed(world.store.service)));
 
-  const report = await world.store.service.backups.restore(backup, '/restored');
+  const report = await world.store.service.upkeep.backups.restore(backup, '/restored');
   expect(report).toMatchObject({ root_match: true, root, erased_absent: true, erased_keys: 2 });
   expect(report.projections.every(({ match }) => match)).toBe(true);
-  const { keyring } = world.store.service;
+  const { keyring } = world.store.service.store;
   const verified = await verifyDirectory({ disk: world.disk, directory: '/restored', keyring });
   expect(verified).toMatchObject({ ok: true, findings: [] });
   const restored = await openRestored();
@@ -186,12 +202,12 @@ test.each(Object.entries(kinds))('%s that names the subject, restored from a bac
 test('it leaves no file of the log to be written anew, and takes no key but its own', async () => {
   world = await (await new ErasureWorld().open()).fill();
   for (const { make } of Object.values(kinds).slice(0, -1)) for (const who of ['alice', 'bob']) await make(who);
-  await world.store.service.log.seal();
+  await world.store.service.store.log.seal();
   const before = await world.disk.list('/data/log');
   const keys = async (): Promise<number> => {
     let found = 0;
-    for await (const { body } of world.store.service.log.read(0))
-      found += textKeysOf(body).filter((id) => world.store.service.keyring.subjects.opening(id) !== null).length;
+    for await (const { body } of world.store.service.store.log.read(0))
+      found += textKeysOf(body).filter((id) => world.store.service.store.keyring.subjects.opening(id) !== null).length;
     return found;
   };
   expect(await keys()).toBe(12);
@@ -203,8 +219,8 @@ test('it leaves no file of the log to be written anew, and takes no key but its 
 test('of versions of a rule those go that name the subject, and others take no place that they left', async () => {
   world = await (await new ErasureWorld().open()).fill();
   const names = (): unknown =>
-    ['a', 'b', 'c'].map((id) => world.store.service.projections.rules.versions(0, id).map(({ version }) => version));
-  const on = (): unknown => world.store.service.projections.rules.on(0).map(({ id, version }) => [id, version]);
+    ['a', 'b', 'c'].map((id) => world.store.service.store.projections.rules.versions(0, id).map(({ version }) => version));
+  const on = (): unknown => world.store.service.store.projections.rules.on(0).map(({ id, version }) => [id, version]);
   const [harmless, telling] = [ruleOf('bob'), ruleOf('alice', 'of bob')];
   // The first version names the subject, the last one, and one between others.
   await putRule('a', { ...telling, name: 'a' });
@@ -219,7 +235,7 @@ test('of versions of a rule those go that name the subject, and others take no p
     [1, 2],
     [1, 2, 3],
   ]);
-  const { backup } = await world.store.service.backups.create();
+  const { backup } = await world.store.service.upkeep.backups.create();
   await world.erase();
   const [left, standing] = [
     [[2], [1], [1, 3]],
@@ -229,8 +245,8 @@ test('of versions of a rule those go that name the subject, and others take no p
     ],
   ];
   expect([names(), on()]).toEqual([left, standing]);
-  expect(digestsOf(world.store.service)).toEqual(digestsOf(await replayed(world.store.service)));
-  await world.store.service.backups.restore(backup, '/restored');
+  expect(digestsOf(world.store.service.store)).toEqual(digestsOf(await replayed(world.store.service)));
+  await world.store.service.upkeep.backups.restore(backup, '/restored');
   await world.store.close();
   world.store = await openRestored();
   expect([names(), on()]).toEqual([left, standing]);
@@ -245,15 +261,15 @@ test('a view in whose place one came that names the subject is ended all the sam
   const at: number[] = [];
   for (const who of ['bob', 'alice']) {
     await put(isAbout(who), who === 'alice' || undefined);
-    at.push(world.store.service.log.basis().position);
+    at.push(world.store.service.store.log.basis().position);
   }
-  const shown = (basis?: number) => world.store.service.projections.views.on(0, basis).map(({ sql }) => sql);
+  const shown = (basis?: number) => world.store.service.store.projections.views.on(0, basis).map(({ sql }) => sql);
   expect(shown()).toEqual([isAbout('alice')]);
-  const { backup } = await world.store.service.backups.create();
+  const { backup } = await world.store.service.upkeep.backups.create();
   await world.erase();
   expect([shown(), shown(at[1]), shown(at[0])]).toEqual([[], [], [isAbout('bob')]]);
-  expect(digestsOf(world.store.service)).toEqual(digestsOf(await replayed(world.store.service)));
-  await world.store.service.backups.restore(backup, '/restored');
+  expect(digestsOf(world.store.service.store)).toEqual(digestsOf(await replayed(world.store.service)));
+  await world.store.service.upkeep.backups.restore(backup, '/restored');
   await world.store.close();
   world.store = await openRestored();
   expect([shown(), shown(at[1]), shown(at[0])]).toEqual([[], [], [isAbout('bob')]]);
@@ -264,7 +280,10 @@ test('a subject that is a number is found in what somebody wrote, and not in ver
   await putRule('r', ruleOf('bob'));
   await putJob('j', 'count', { sql: 'SELECT COUNT(*) FROM Person' });
   await putJob('w', 'asks', { workflow: 'any', arguments: { of: [61] } });
-  const { scheduler, projections } = world.store.service;
+  const {
+    automation: { scheduler },
+    store: { projections },
+  } = world.store.service;
   await scheduler.runNow(projections.jobs.job('j')!);
   await world.store.rows("FUSE_IDENTITIES('p2', 'p3', 'one voice')", acme);
   const { runCount } = projections.jobs.job('j')!;
@@ -280,21 +299,21 @@ test('a subject that is a number is found in what somebody wrote, and not in ver
     await world.store.put('Person', [{ id: `of-${who}`, who, name: 'Some', age: 1 }], acme);
     expect((await world.erase(who)).certified).toBe(true);
   }
-  const { rules, jobs, judgements } = world.store.service.projections;
+  const { rules, jobs, judgements } = world.store.service.store.projections;
   expect(rules.on(0)).toHaveLength(1);
   expect([...jobs.all()].map(({ id }) => id)).toEqual(['j']);
   expect(judgements.on(0)).toHaveLength(1);
   const again = await replayed(world.store.service);
-  expect(digestsOf(world.store.service)).toEqual(digestsOf(again));
+  expect(digestsOf(world.store.service.store)).toEqual(digestsOf(again));
   expect(again.projections.jobs.job('j')!.runCount).toBe(1);
 });
 
 test('keys kept from before, and a log that tells of the erasure', async () => {
   world = await (await new ErasureWorld().open()).fill();
   for (const { make } of Object.values(kinds).slice(0, -1)) await make('alice');
-  const keys = keptOf(world.store.service.keyring);
+  const keys = keptOf(world.store.service.store.keyring);
   await world.erase();
-  const { backup } = await world.store.service.backups.create();
+  const { backup } = await world.store.service.upkeep.backups.create();
   const report = await restoreWith(backup, keys);
   expect(report).toMatchObject({ erased_absent: true, erased_keys: 7 });
   const restored = await openRestored();
@@ -305,9 +324,9 @@ test('keys kept from before, and a log that tells of the erasure', async () => {
 
 test('a key of a definition that is neither there nor destroyed is a loss, and no erasure', async () => {
   world = await (await new ErasureWorld().open()).fill();
-  const keys = keptOf(world.store.service.keyring);
+  const keys = keptOf(world.store.service.store.keyring);
   await kinds['a rule']!.make('bob');
-  const { backup } = await world.store.service.backups.create();
+  const { backup } = await world.store.service.upkeep.backups.create();
   await expect(restoreWith(backup, keys)).rejects.toMatchObject({ message: expect.stringContaining('was not erased') as string });
   expect(await world.disk.list('/restored')).toEqual([]);
 });

@@ -39,10 +39,10 @@ async function transact(statements: readonly string[]): Promise<void> {
 /** Of each stored version of notes the id of the key that its row lies under in the log; null: of nobody. */
 async function keysOfNotes(): Promise<(string | null)[]> {
   const keys: (string | null)[] = [];
-  for await (const entry of world.store.service.log.read(0)) {
+  for await (const entry of world.store.service.store.log.read(0)) {
     for (const { body, leaf, position } of splitParts(entry)) {
       if (body.kind !== 'rows' || body.type !== 'Note') continue;
-      const rowKeys = (await world.store.service.log.proofs.entry({ leaf }))!.rowKeys();
+      const rowKeys = (await world.store.service.store.log.proofs.entry({ leaf }))!.rowKeys();
       for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.keyIdOf(position - entry.position + row) ?? null);
     }
   }
@@ -52,7 +52,7 @@ async function keysOfNotes(): Promise<(string | null)[]> {
 async function ended(before: readonly (string | null)[]): Promise<void> {
   expect(before).not.toContain(null);
   expect((await world.erase()).certified).toBe(true);
-  const { subjects } = world.store.service.keyring;
+  const { subjects } = world.store.service.store.keyring;
   expect(before.map((id) => subjects.opening(id!))).toEqual(before.map(() => null));
   expect(await world.store.rows('SELECT * FROM Note', acme)).toEqual([]);
   await world.restart();
@@ -97,7 +97,7 @@ test('what it was made from was removed for good before the erasure, step by ste
   await world.restart();
   const [, , last] = await keysOfNotes();
   expect((await world.erase()).certified).toBe(true);
-  expect(world.store.service.keyring.subjects.opening(last!)).toBeNull();
+  expect(world.store.service.store.keyring.subjects.opening(last!)).toBeNull();
   expect(await world.store.column('SELECT id FROM Note', acme)).toEqual(['of-bob', 'of-nobody']);
   // What the removals of others tell is there, and leads on after another start.
   await world.restart();
@@ -121,16 +121,17 @@ test('neither the subject nor the key of a removed row lies open in the log or a
   await removal('Person', 'p1');
   const texts = async (): Promise<readonly string[]> => {
     const all: string[] = [];
-    for await (const { body } of world.store.service.log.read(0)) if (body.kind === 'removal') all.push(...(body.sources ?? []));
+    for await (const { body } of world.store.service.store.log.read(0))
+      if (body.kind === 'removal') all.push(...(body.sources ?? []));
     return all;
   };
   const [text] = await texts();
   expect(text).not.toMatch(/alice|p1/);
-  const keys = world.store.service.keyring.subjects;
+  const keys = world.store.service.store.keyring.subjects;
   expect(openText(text!, keys)).toBe(JSON.stringify({ key: 'p1', subject: 'alice', names: [] }));
   await world.erase();
   expect(openText(text!, keys)).toBeNull();
-  expect([...world.store.service.projections.removedKeys.sources('acme')]).toEqual([]);
+  expect([...world.store.service.store.projections.removedKeys.sources('acme')]).toEqual([]);
 });
 
 const made = (id: string, source: string): string =>
@@ -183,7 +184,7 @@ test('made from rows of several, it ends with any one of them, and others stay',
   await note('of-bob', ['p2']);
   await note('of-nobody', ['p3']);
   expect((await world.erase()).certified).toBe(true);
-  expect(world.store.service.keyring.subjects.opening(key!)).toBe(null);
+  expect(world.store.service.store.keyring.subjects.opening(key!)).toBe(null);
   expect(await world.store.column('SELECT id FROM Note ORDER BY id', acme)).toEqual(['of-bob', 'of-nobody']);
 });
 

@@ -61,7 +61,7 @@ const projectionsOf = ({ receipt }: Answered): ErasureStatement['projections'] =
 
 async function entriesOf(world: ErasureWorld): Promise<CommittedEntry[]> {
   const entries: CommittedEntry[] = [];
-  for await (const entry of world.store.service.log.read(0)) entries.push(entry);
+  for await (const entry of world.store.service.store.log.read(0)) entries.push(entry);
   return entries;
 }
 

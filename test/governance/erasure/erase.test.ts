@@ -151,16 +151,16 @@ describe('a row under legal hold', () => {
     await world.store.invoke(acme, 'remove', (invocation) =>
       invocation.submit({ kind: 'hold-row', id: 'hold-7', type: 'Person', key: 'p1' }),
     );
-    const { positions } = world.store.service.log.status();
-    const { rows } = world.store.service.projections;
+    const { positions } = world.store.service.store.log.status();
+    const { rows } = world.store.service.store.projections;
     const [expected, givenUp] = [vi.spyOn(rows, 'expectErasure'), vi.spyOn(rows, 'expectNoErasure')];
     const error = await world.store.refusal("ERASE SUBJECT 'alice' REASON 'r' CERTIFY", acme);
     expect(givenUp.mock.invocationCallOrder[0]).toBeGreaterThan(expected.mock.invocationCallOrder[0]!);
     expect([error.code, error.status]).toEqual(['REL_CONFLICT', 409]);
     expect(error.message).toContain('hold-7');
     expect(await world.names()).toHaveLength(4);
-    expect(world.store.service.projections.erasures.all()).toEqual([]);
-    expect(world.store.service.log.status().positions).toBe(positions);
+    expect(world.store.service.store.projections.erasures.all()).toEqual([]);
+    expect(world.store.service.store.log.status().positions).toBe(positions);
     await world.store.invoke(acme, 'remove', (invocation) => invocation.submit({ kind: 'release-retention', id: 'hold-7' }));
     expect((await world.erase()).certified).toBe(true);
   });

@@ -127,6 +127,6 @@ export class ErasureWorld {
   }
 
   get logKey(): string {
-    return this.store.service.log.proofs.key;
+    return this.store.service.store.log.proofs.key;
   }
 }

@@ -7,7 +7,7 @@ import { acme, ErasureWorld, verifyReceipt } from './erasure-world.ts';
 let world: ErasureWorld;
 
 async function append(tenant: string, ...bodies: readonly OpenBody[]): Promise<void> {
-  const { log, projections } = world.store.service;
+  const { log, projections } = world.store.service.store;
   const context = {
     branch: mainBranch,
     tenant,
@@ -28,7 +28,7 @@ async function append(tenant: string, ...bodies: readonly OpenBody[]): Promise<v
 
 async function contents(): Promise<readonly unknown[]> {
   const found: CommittedEntry[] = [];
-  for await (const entry of world.store.service.log.read(0)) found.push(entry);
+  for await (const entry of world.store.service.store.log.read(0)) found.push(entry);
   return found.flatMap(({ body }) => (isOpen(body) ? [[body.kind, body.content]] : []));
 }
 
@@ -59,15 +59,15 @@ test('what repeats the subject leaves the log, what does not stays, and a backup
   expect(await contents()).toEqual(left);
 
   const { service } = world.store;
-  const { backup } = await service.backups.create();
-  const digests = service.projections.digests();
+  const { backup } = await service.upkeep.backups.create();
+  const digests = service.store.projections.digests();
   await world.restart();
   expect(await contents()).toEqual(left);
-  expect(world.store.service.projections.digests()['open-entries']).toBe(digests['open-entries']);
+  expect(world.store.service.store.projections.digests()['open-entries']).toBe(digests['open-entries']);
   const { disk } = world;
-  const { keyring } = world.store.service;
+  const { keyring } = world.store.service.store;
   expect(await verifyDirectory({ disk, directory: '/data', keyring })).toMatchObject({ ok: true, findings: [] });
-  const report = await world.store.service.backups.restore(backup, '/restored');
+  const report = await world.store.service.upkeep.backups.restore(backup, '/restored');
   expect(report.projections.find(({ name }) => name === 'open-entries')).toMatchObject({ match: true });
   expect(await verifyDirectory({ disk, directory: '/restored', keyring })).toMatchObject({ ok: true, findings: [] });
   await world.store.close();
@@ -78,10 +78,10 @@ test('a judgement about a row of the subject leaves the log with it, though its 
   await world.store.rows("FUSE_IDENTITIES('p1', 'p2', 'one voice')", acme);
   await world.store.rows("SPLIT_IDENTITIES('p2', 'p3')", acme);
   expect((await world.erase()).certified).toBe(true);
-  const { judgements } = world.store.service.projections;
+  const { judgements } = world.store.service.store.projections;
   expect(judgements.on(0).map(({ a, b }) => [a.key, b.key])).toEqual([['p2', 'p3']]);
   expect((await contents()).map((each) => String(each))).toEqual(['judgement,', expect.stringContaining('"p3"')]);
   await world.restart();
-  expect(world.store.service.projections.judgements.on(0)).toEqual(judgements.on(0));
+  expect(world.store.service.store.projections.judgements.on(0)).toEqual(judgements.on(0));
   await world.store.close();
 });

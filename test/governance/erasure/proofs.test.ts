@@ -37,8 +37,8 @@ test('of the erased row, of others of its entry, and of the log that was', async
   expect(verifyProof(await proofOf({ systemFrom }), world.logKey).length).toBeGreaterThan(1);
   await expect(proofOf({ systemFrom, row: 'p1' })).rejects.toMatchObject({ code: 'REL_NOT_FOUND' });
 
-  const { keyring } = world.store.service;
-  await world.store.service.log.seal();
+  const { keyring } = world.store.service.store;
+  await world.store.service.store.log.seal();
   const { findings } = await verifyDirectory({ disk: world.disk, directory: '/data', keyring });
   expect(findings).toEqual([]);
   await world.store.close();

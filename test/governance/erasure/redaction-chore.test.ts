@@ -18,7 +18,7 @@ async function said(disk: MemoryDisk, home: string, store: TestStore): Promise<s
     const scanner = new FrameScanner(file, Number(name.slice(0, 8)), await file.size(), FILE_HEADER_BYTES);
     for (let next = await scanner.next(); next.found === 'frame'; next = await scanner.next()) {
       for (const { payload } of frameEntries(next.bytes, next.header))
-        text += Buffer.from(openPayload(payload, store.service.keyring)).toString('latin1');
+        text += Buffer.from(openPayload(payload, store.service.store.keyring)).toString('latin1');
     }
     await file.close();
   }
@@ -40,7 +40,8 @@ test('cells of rows that are removed for good leave the log, and a replay withou
   const home = store.service.settings.SERVICE_DATA_DIR;
   expect(await said(disk, home, store)).toContain('Bobby');
 
-  const { log, projections, clock } = store.service;
+  const { clock } = store.service;
+  const { log, projections } = store.service.store;
   expect(projections.redactions.next()!.positions).toHaveLength(2);
   const yieldTurn = (): Promise<void> => Promise.resolve();
   await new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn }).round();
@@ -56,8 +57,8 @@ test('cells of rows that are removed for good leave the log, and a replay withou
   const again = await reopen(disk, 2);
   expect(await again.rows(names)).toEqual(shown);
   const { audit: _, ...before } = digests;
-  expect(again.service.projections.digests()).toMatchObject({ rows: before['rows'], redactions: before['redactions'] });
-  const report = await verifyDirectory({ disk, directory: home, keyring: again.service.keyring });
+  expect(again.service.store.projections.digests()).toMatchObject({ rows: before['rows'], redactions: before['redactions'] });
+  const report = await verifyDirectory({ disk, directory: home, keyring: again.service.store.keyring });
   expect(report.findings).toEqual([]);
   await again.close();
 });

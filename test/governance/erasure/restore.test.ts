@@ -17,7 +17,7 @@ const filled = async (digestedInTurnMax: number): Promise<ErasureWorld> =>
   (await new ErasureWorld().open({ digestedInTurnMax })).fill();
 
 async function backedUp({ store }: ErasureWorld): Promise<{ readonly backup: string; readonly root: string }> {
-  const { backups } = store.service;
+  const { backups } = store.service.upkeep;
   const taken = await backups.create();
   await backups.whenIdle();
   expect(await backups.list()).toMatchObject([{ backup: taken.backup, digest_tree_size: taken.tree_size }]);
@@ -55,7 +55,7 @@ const left = { acme: ['Bob', 'Nobody'], globex: ['Alice Elsewhere'] };
 
 test.each(ways)('a backup from before the erasure, %s', async (_, most) => {
   const world = await filled(most);
-  const { backups } = world.store.service;
+  const { backups } = world.store.service.upkeep;
   const { backup, root } = await backedUp(world);
   await world.erase();
   const report = await backups.restore(backup, '/restored');
@@ -67,7 +67,7 @@ test.each(ways)('a backup from before the erasure, %s', async (_, most) => {
 
 test.each(ways)('a backup from after it, %s: nothing differs from the store that was backed up', async (_, most) => {
   const world = await filled(most);
-  const { backups } = world.store.service;
+  const { backups } = world.store.service.upkeep;
   const { receipt, salt, key } = await world.erase();
   const { backup } = await backedUp(world);
   const report = await backups.restore(backup, '/restored');
@@ -79,7 +79,7 @@ test.each(ways)('a backup from after it, %s: nothing differs from the store that
 
 test.each(ways)('keys kept from before the erasure, and a log that tells of it, %s', async (_, most) => {
   const world = await filled(most);
-  const kept = world.store.service.keyring.contents();
+  const kept = world.store.service.store.keyring.contents();
   const [keys, records] = [{ ...kept, records: [...kept.records].map((bytes) => bytes.slice()) }, kept.tombstones.length];
   await world.erase();
   const { backup } = await backedUp(world);
@@ -87,14 +87,18 @@ test.each(ways)('keys kept from before the erasure, and a log that tells of it, 
   expect(report.compared_with).toBe('the store that was backed up');
   expect([records, report.erased_keys, report.erased_absent]).toEqual([0, 1, true]);
   expect(await namesIn(world)).toEqual(left);
-  const verified = await verifyDirectory({ disk: world.disk, directory: '/restored', keyring: world.store.service.keyring });
+  const verified = await verifyDirectory({
+    disk: world.disk,
+    directory: '/restored',
+    keyring: world.store.service.store.keyring,
+  });
   expect(verified.findings).toEqual([]);
 });
 
 test('a key that is neither there nor destroyed is a loss, and no erasure', async () => {
   const world = await filled(1_000);
   const { backup } = await backedUp(world);
-  const keys = { ...world.store.service.keyring.contents(), records: [] };
+  const keys = { ...world.store.service.store.keyring.contents(), records: [] };
   await expect(restoreWith(world, backup, keys)).rejects.toMatchObject({
     code: 'REL_UNPROCESSABLE',
     message: expect.stringContaining('was not erased') as string,

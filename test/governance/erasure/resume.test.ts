@@ -40,8 +40,8 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
   const before = await (await worldOn(disk)).fill();
   const view = "SELECT name FROM Person WHERE who = 'alice'";
   await before.store.execute(`CREATE MATERIALIZED VIEW Seen AS ${view} REFRESH INCREMENTAL EVERY 60`, [], acme);
-  await before.store.service.log.seal();
-  await before.store.service.checkpoints!.take();
+  await before.store.service.store.log.seal();
+  await before.store.service.store.checkpoints!.take();
   watching.on = true;
   const { receipt: whole } = await before.erase();
   watching.on = false;
@@ -51,9 +51,9 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
   const ends = { never: 0, resumed: 0, ended: 0 };
   for (const { image, what } of imagesOf(states)) {
     const world = await worldOn(new FaultyDisk({}, image));
-    const { erasures } = world.store.service.projections;
+    const { erasures } = world.store.service.store.projections;
     const found = erasures.all().map(({ completed }) => completed !== null);
-    const views = world.store.service.projections.views.on(0).map(({ sql }) => sql);
+    const views = world.store.service.store.projections.views.on(0).map(({ sql }) => sql);
     expect([what, views]).toEqual([what, found.length === 0 ? [view] : []]);
     if (found.length === 0) {
       ends.never++;
@@ -62,7 +62,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
       // From the intent on, whatever came of the rest of it.
       expect([what, await world.names()]).toEqual([what, ['Bob', 'Nobody']]);
       ends[found[0] ? 'ended' : 'resumed']++;
-      await world.store.service.erasures.resume();
+      await world.store.service.upkeep.erasures.resume();
       expect([what, world.said, erasures.standing()]).toEqual([what, [], []]);
     }
     const { receipt, certified, key } = await world.erase();
@@ -81,7 +81,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
 
 /** The keys of the texts in the log that rest under keys of their own; null: destroyed. */
 async function keysOfTexts({ store }: ErasureWorld): Promise<readonly unknown[]> {
-  const { log, keyring } = store.service;
+  const { log, keyring } = store.service.store;
   const keys: unknown[] = [];
   for await (const { body } of log.read(0)) keys.push(...textKeysOf(body).map((id) => keyring.subjects.opening(id)));
   return keys;
@@ -97,13 +97,13 @@ test('what is written of a subject before its erasure is gone on with is not era
   const cutOff = states.map((state) => crashImage(state, 'none'));
   for (const image of cutOff) {
     const world = await worldOn(new FaultyDisk({}, image));
-    const { erasures } = world.store.service.projections;
+    const { erasures } = world.store.service.store.projections;
     if (erasures.standing().length === 0) {
       await world.store.close();
       continue;
     }
     await world.store.put('Person', [{ id: 'p9', who: 'alice', name: 'Alice Again', age: 32 }], acme);
-    await world.store.service.erasures.resume();
+    await world.store.service.upkeep.erasures.resume();
     await world.store.close();
     // What is not saved beside the log is read from it.
     for (const name of await world.disk.list('/data/projections')) await world.disk.unlink(`/data/projections/${name}`);

@@ -98,10 +98,11 @@ test('who is named inside JSON of another row is named: no certificate', async (
 test('a run that was cut off looks for the words all the same, and nothing can read them once it has ended', async () => {
   await alice();
   await put('KvEntry', [{ _pk: 'k', value: sentence }]);
-  world.store.service.erasures.close();
+  world.store.service.upkeep.erasures.close();
   expect((await world.store.refusal("ERASE SUBJECT 'alice' REASON 'r' CERTIFY", acme)).code).toBe('REL_UNAVAILABLE');
   await world.restart();
-  const { erasures, projections, log, keyring } = world.store.service;
+  const { erasures } = world.store.service.upkeep;
+  const { projections, log, keyring } = world.store.service.store;
   await erasures.resume();
   expect(world.said.filter((line) => line.includes('KvEntry.value: 1'))).toHaveLength(1);
   await world.store.invoke(acme, 'remove', (invocation) =>

@@ -36,8 +36,8 @@ describe('a copy of a log', () => {
         'Person',
         Array.from({ length: 100 }, (_, i) => ({ id: `${batch}-${i}`, name: name() })),
       );
-    await store.service.log.seal();
-    const { manifest, openLength, head } = await store.service.log.capture();
+    await store.service.store.log.seal();
+    const { manifest, openLength, head } = await store.service.store.log.capture();
     const log = manifest.files.map((record) => ({
       name: `log/${logFileName(record)}`,
       length: record.state === 'sealed' ? record.length : openLength,
@@ -49,7 +49,7 @@ describe('a copy of a log', () => {
       log,
       manifest: Buffer.from(formatManifest(manifest), 'latin1'),
       head: { note: head.note, size: head.size, root: hexOf(head.root) },
-      keys: handedKeys(store.service.keyring),
+      keys: handedKeys(store.service.store.keyring),
     };
     expect(bytes).toBeGreaterThan(4 << 20);
     steps.length = 0;
@@ -129,12 +129,12 @@ describe('a copy of a log', () => {
     let backup: string;
     const path = '/restored/log/00000000.log';
     beforeEach(async () => {
-      ({ backup } = await store.service.backups.create());
+      ({ backup } = await store.service.upkeep.backups.create());
       steps.length = 0;
     });
 
     it('is replayed while it is written, and durable before it counts', async () => {
-      await store.service.backups.restore(backup, '/restored');
+      await store.service.upkeep.backups.restore(backup, '/restored');
       const of = (kind: Step['kind'], at = path): number[] =>
         steps.filter((step) => step.kind === kind && step.path === at).map(({ index }) => index);
       expect(of('read')[0]).toBeLessThan(of('write').at(-1)!);
@@ -150,7 +150,7 @@ describe('a copy of a log', () => {
       ['can not be replayed', (step) => step.kind === 'read' && step.path === path],
     ])('that %s is refused once nobody is at it any more, and leaves nothing', async (_, hit) => {
       fault = (step) => (hit(step) ? { kind: 'error', code: 'EIO', bytes: 0 } : undefined);
-      await expect(store.service.backups.restore(backup, '/restored')).rejects.toThrow(/EIO/);
+      await expect(store.service.upkeep.backups.restore(backup, '/restored')).rejects.toThrow(/EIO/);
       const { length } = steps;
       for (let turn = 0; turn < 20; turn++) await yieldTurn();
       expect(steps).toHaveLength(length);
@@ -163,7 +163,7 @@ describe('a copy of a log', () => {
       await file.read(byte, 2_000);
       await file.write(Uint8Array.of(byte[0]! ^ 1), 2_000);
       await file.close();
-      await expect(store.service.backups.restore(backup, '/restored')).rejects.toMatchObject({
+      await expect(store.service.upkeep.backups.restore(backup, '/restored')).rejects.toMatchObject({
         code: 'REL_UNPROCESSABLE',
         message: expect.stringContaining('another checksum') as string,
       });

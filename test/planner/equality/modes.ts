@@ -18,7 +18,8 @@ import { GroupKernels } from '../../../src/planner/operators/group-kernels.ts';
 import { RowMask } from '../../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import { vectorOf } from '../../../src/planner/writes/read-rows.ts';
-import { type DerivedOptions, Service } from '../../../src/service.ts';
+import { Service } from '../../../src/service.ts';
+import type { DerivedOptions } from '../../../src/store.ts';
 import { analyst, TestRandom } from '../../harness.ts';
 import { domainQuestions, early, judged, late } from './domain.ts';
 import { batches, type History, instantAt, paths, regions } from './history.ts';
@@ -74,7 +75,7 @@ export async function runMode(mode: Mode, place: Place): Promise<Outcome> {
   const from = mode === 'from a backup' ? await fromBackup(place, clock) : place;
   const service = await open(from, clock, bounded ? place.budgetMb : 0);
   try {
-    const { checkpoints, columns } = service;
+    const { checkpoints, columns } = service.store;
     assert(checkpoints && columns, 'rows rest on files');
     counts['leavesRestored'] = checkpoints.leaves;
     if (mode === 'loaded') await load(service, clock, place.history);
@@ -94,7 +95,7 @@ export async function runMode(mode: Mode, place: Place): Promise<Outcome> {
       'every question about the graph has an answer',
     );
     const digests = Object.fromEntries(
-      Object.entries(service.projections.projector.digests()).filter(([name]) => !ofQuestions.has(name)),
+      Object.entries(service.store.projections.projector.digests()).filter(([name]) => !ofQuestions.has(name)),
     );
     Object.assign(counts, columns.counts, { filters: filters.kept(), groups: groups.kept() });
     if (mode === 'loaded' || mode === 'compacted') assert(await checkpoints.take(), 'a checkpoint is written');
@@ -333,8 +334,8 @@ async function fromBackup(place: Place, clock: Clock): Promise<Place> {
   const directory = `${place.directory}-restored`;
   const service = await open(place, clock, 0);
   try {
-    const { backup } = await service.backups.create();
-    const { root_match, projections } = await service.backups.restore(backup, directory);
+    const { backup } = await service.upkeep.backups.create();
+    const { root_match, projections } = await service.upkeep.backups.restore(backup, directory);
     assert(root_match && projections.every(({ match }) => match), 'a restore gives the store that was backed up');
   } finally {
     await service.close();

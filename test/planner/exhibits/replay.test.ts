@@ -318,7 +318,7 @@ test('statements of every kind, after writes, wider columns, a restart and a reb
   await expectAllDerived(seals);
   // What is asked now is another question, and gets another answer.
   const now = await store.link(exhibit, { sql: statements[0]! });
-  expect(now.link.resultHash).not.toBe(store.service.projections.exhibits.exhibit(exhibit, 'acme')!.links[1]!.resultHash);
+  expect(now.link.resultHash).not.toBe(store.service.store.projections.exhibits.exhibit(exhibit, 'acme')!.links[1]!.resultHash);
 });
 
 test('rows that were removed for good since make exactly their own links differ, and the reason says so', async () => {
@@ -354,7 +354,7 @@ test('a forged link is tampered with, or of another engine', async () => {
     await store.run('replay', (invocation) =>
       invocation.submit({ kind: 'link-exhibit', exhibit, open: false, act: 'query', recipe: recipe!, resultHash }),
     );
-    return store.service.projections.exhibits.exhibit(exhibit, 'acme')!.links.length - 1;
+    return store.service.store.projections.exhibits.exhibit(exhibit, 'acme')!.links.length - 1;
   };
   const forged = await forge('ab'.repeat(32));
   expect(await store.replay(exhibit, forged)).toMatchObject({ match: false, reason: 'tampered' });

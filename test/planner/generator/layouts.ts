@@ -42,7 +42,7 @@ async function openStore(name: LayoutName, world: World, size: LayoutSize): Prom
       return settled(await loaded(await derived(new MemoryDisk(), size), world));
     case 'packed': {
       const store = await settled(await loaded(await derived(new MemoryDisk(), size), world));
-      await store.service.columns!.compact();
+      await store.service.store.columns!.compact();
       return store;
     }
     case 'restored': {
@@ -52,11 +52,11 @@ async function openStore(name: LayoutName, world: World, size: LayoutSize): Prom
       await loadWorld({ ...world, batches: world.batches.slice(0, half) }, first);
       // The history goes on where it stood.
       first.clock.wallNs = world.batches[half - 1]?.at ?? first.clock.wallNs;
-      if (!(await first.service.checkpoints!.take())) throw new Error('no checkpoint was written');
+      if (!(await first.service.store.checkpoints!.take())) throw new Error('no checkpoint was written');
       await loadWorld({ ...world, tables: [], batches: world.batches.slice(half) }, first);
       const left = new FaultyDisk({}, crashImage(disk.state(), 'none'));
       const store = await derived(left, size, first);
-      if (store.service.checkpoints!.leaves === 0) throw new Error('it was not restored from its checkpoint');
+      if (store.service.store.checkpoints!.leaves === 0) throw new Error('it was not restored from its checkpoint');
       await first.close();
       return store;
     }
@@ -99,7 +99,7 @@ async function loaded(store: TestStore, world: World): Promise<TestStore> {
 
 /** Every sealed segment has its file. */
 async function settled(store: TestStore): Promise<TestStore> {
-  await store.service.columns!.whenIdle();
-  store.service.columns!.trim();
+  await store.service.store.columns!.whenIdle();
+  store.service.store.columns!.trim();
   return store;
 }

@@ -57,20 +57,20 @@ async function start(): Promise<void> {
 /** Whatever is being made beside the turns is made, and rests. */
 async function settled(): Promise<void> {
   await store.service.settle();
-  await store.service.columns!.whenIdle();
-  const { indexes } = store.service.projections.rows;
+  await store.service.store.columns!.whenIdle();
+  const { indexes } = store.service.store.projections.rows;
   await vi.waitFor(() => expect(missing()).toEqual([]), { timeout: 20_000, interval: 10 });
   await indexes.files!.whenWritten();
 }
 
 /** Sealed segments that spell an end out and have nothing that says which rows have the same. */
 function missing(): readonly string[] {
-  const { indexes } = store.service.projections.rows;
+  const { indexes } = store.service.store.projections.rows;
   return spelled().flatMap(({ segment, column }) => (indexes.ends(segment, column) === null ? column : []));
 }
 
 const spelled = () =>
-  store.service.projections.rows
+  store.service.store.projections.rows
     .table('acme', 'Knows')
     ?.segments.filter(({ sealed }) => sealed)
     .flatMap((segment) =>
@@ -174,10 +174,10 @@ test('as rows say, at any instant, for anybody, whatever became of the store', a
   await settled();
   await expectSame();
 
-  await store.service.checkpoints!.take();
+  await store.service.store.checkpoints!.take();
   await store.close();
   await start();
-  const { files } = store.service.projections.rows.indexes;
+  const { files } = store.service.store.projections.rows.indexes;
   expect(files!.counts.read).toBeGreaterThanOrEqual(spelled().length);
   expect(files!.counts.written).toBe(0);
   await expectSame();
@@ -187,7 +187,7 @@ test('as rows say, at any instant, for anybody, whatever became of the store', a
   const gone = Array.from({ length: batch }, (_, i) => `e${7_000 + i}`);
   await submit(chief, 'delete', { kind: 'delete-rows', type: 'Knows', keys: gone });
   await later(4);
-  await store.service.columns!.compact();
+  await store.service.store.columns!.compact();
   await expectSame();
   await settled();
   await expectSame();
@@ -197,7 +197,7 @@ test('as rows say, at any instant, for anybody, whatever became of the store', a
   );
   await expectSame();
   await settled();
-  expect(await store.service.checkpoints!.strays()).toEqual([]);
+  expect(await store.service.store.checkpoints!.strays()).toEqual([]);
   await expectSame();
   expect((await rows("SELECT COUNT(*) AS n FROM Knows WHERE who = 'subject-4'", chief))[0]).toEqual({ n: 0n });
 }, 60_000);

@@ -29,7 +29,7 @@ const distances = (signal?: AbortSignal): Promise<Answer> =>
   );
 const running = async (): Promise<string> => {
   for (;;) {
-    const job = store.service.jobs.list(analyst).find(({ state }) => state === 'running');
+    const job = store.service.automation.jobs.list(analyst).find(({ state }) => state === 'running');
     if (job !== undefined && job.done > 0) {
       expect(job).toMatchObject({ kind: 'graph', about: 'Person', unit: 'edges', total: null });
       return job.id;
@@ -47,15 +47,15 @@ test('it is listed while it runs, and done when it is answered', async () => {
   const asked = distances();
   const id = await running();
   expect((await asked).rowCount).toBe(nodes * (nodes - 1));
-  expect(store.service.jobs.find(id, analyst)).toMatchObject({ state: 'done' });
+  expect(store.service.automation.jobs.find(id, analyst)).toMatchObject({ state: 'done' });
 });
 
 test('it is cancelled by its id', async () => {
   const asked = codeOf(distances());
   const id = await running();
-  store.service.jobs.cancel(id, analyst);
+  store.service.automation.jobs.cancel(id, analyst);
   expect(await asked).toBe('REL_CANCELLED: the job was cancelled by analyst');
-  expect(store.service.jobs.find(id, analyst)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
+  expect(store.service.automation.jobs.find(id, analyst)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
 });
 
 test('it ends when whoever asked is gone', async () => {
@@ -64,7 +64,7 @@ test('it ends when whoever asked is gone', async () => {
   const id = await running();
   gone.abort();
   expect(await asked).toBe('REL_CANCELLED: the caller went away');
-  expect(store.service.jobs.find(id, analyst).state).toBe('failed');
+  expect(store.service.automation.jobs.find(id, analyst).state).toBe('failed');
 });
 
 /** A star with a walk that never rests: from its middle to its ends, and back. */
@@ -92,7 +92,7 @@ test('a walk of a pattern is one as well, and ends when whoever asked is gone', 
   const id = await running();
   gone.abort();
   expect(await asked).toBe('REL_CANCELLED: the caller went away');
-  expect(store.service.jobs.find(id, analyst).state).toBe('failed');
+  expect(store.service.automation.jobs.find(id, analyst).state).toBe('failed');
   store.clock.monotonicMs = () => store.clock.steadyMs;
 });
 

@@ -181,7 +181,7 @@ describe('CALL … .write', () => {
     const rows = await store.rows('SELECT id, name, rank FROM Person AS OF CURRENT ORDER BY rank DESC, id');
     expect(rows.map((row) => [row['id'], row['rank']])).toEqual(ranks.map((row) => [row['nodeId'], row['score']]));
     expect(rows.find((row) => row['id'] === 'ann')).toMatchObject({ name: "An'n" });
-    const [job] = store.service.jobs.list(analyst);
+    const [job] = store.service.automation.jobs.list(analyst);
     expect(job).toMatchObject({
       kind: 'graph',
       about: 'Person',

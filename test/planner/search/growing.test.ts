@@ -21,7 +21,7 @@ test('rows are found as they come, by the index of the first many and by chunks 
   const ids = async (query: string): Promise<unknown[]> =>
     rowsOf(await store.answer(`SELECT id FROM Doc WHERE MATCH(title, '${query}')`)).map(({ id }) => id);
   const expected = (text: string): unknown[] => written.filter(({ title }) => title?.includes(text)).map(({ id }) => id);
-  const { indexes } = store.service.projections.rows;
+  const { indexes } = store.service.store.projections.rows;
   for (const count of [700, 9_000, 300, 8_400]) {
     await put(count);
     for (let round = 0; round < 2; round++) {
@@ -29,7 +29,7 @@ test('rows are found as they come, by the index of the first many and by chunks 
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
-  const [head] = store.service.projections.rows.table(null, 'Doc')!.segments;
+  const [head] = store.service.store.projections.rows.table(null, 'Doc')!.segments;
   expect(indexes.coveredRows(head!, 'title')).toBeGreaterThan(8_192);
   const best = await store.answer("SELECT id, _score FROM Doc WHERE MATCH(title, 'rare many') ORDER BY _score DESC LIMIT 5");
   expect(best.estimatedTotalHits).toBe(expected('many').length);

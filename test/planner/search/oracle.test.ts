@@ -113,7 +113,7 @@ test.each([1, 2])('index = rows, world %s', async (seed) => {
   const world = new World(seed * 7_919);
   await world.live(policies, [6, 10, 6, 6, 6], async (erase) => {
     await world.store.put('Doc', [{ id: 'canary', who: 's1', title: 'xylophone', body: 'a xylophone', n: 1 }], acme);
-    const indexes = (): number => world.store.service.projections.rows.indexes.holding('xylophone');
+    const indexes = (): number => world.store.service.store.projections.rows.indexes.holding('xylophone');
     expect((await world.ask("SELECT id FROM Doc WHERE MATCH(title, body, 'xylophone')", acme, 'main')).rows).toHaveLength(1);
     expect(indexes()).toBeGreaterThan(0);
     await erase();

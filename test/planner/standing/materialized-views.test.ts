@@ -17,7 +17,8 @@ beforeEach(async () => {
   await store.answer('CREATE MATERIALIZED VIEW v AS SELECT key FROM Fact REFRESH INCREMENTAL EVERY 10');
   clock = new SteppingClock();
   ended = false;
-  const { gate, planner, ids, yieldTurn } = store.service;
+  const { gate, planner, ids } = store.service;
+  const yieldTurn = store.service.turns.yieldFor('bodies');
   views = new MaterializedViews({
     gate,
     planner,

@@ -31,7 +31,7 @@ test('one that is left alone is over after a minute, and lets go of what it held
 
 async function newest(): Promise<AccessRecord> {
   let found: AccessRecord | undefined;
-  for await (const { body } of store.service.log.read(0)) if (body.kind === 'access') found = body.records.at(-1);
+  for await (const { body } of store.service.store.log.read(0)) if (body.kind === 'access') found = body.records.at(-1);
   return found!;
 }
 

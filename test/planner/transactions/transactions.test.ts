@@ -33,7 +33,7 @@ async function believed(id: string): Promise<Row[]> {
 async function committed(
   teller: Teller,
 ): Promise<{ readonly outcome: Outcome | null; readonly written: readonly CommittedEntry[] }> {
-  const { log } = store.service;
+  const { log } = store.service.store;
   const { leaves } = log.status();
   const outcome = await teller.commit();
   const written: CommittedEntry[] = [];

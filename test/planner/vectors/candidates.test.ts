@@ -113,7 +113,7 @@ test('a sealed segment has its vectors in bytes once they were asked for, the sa
     }
     return told;
   };
-  const { indexes } = store.service.projections.rows;
+  const { indexes } = store.service.store.projections.rows;
   const settled = async (bytes: number): Promise<void> => {
     for (let looks = 0; indexes.bytes < bytes && looks < 5_000; looks++) await new Promise((resolve) => setTimeout(resolve, 1));
     expect(indexes.bytes).toBe(bytes);

@@ -70,7 +70,7 @@ const told = (answer: Answer): unknown[] => rowsOf(answer).map((row) => [row['id
 async function made({ store, sought, ask }: World): Promise<void> {
   const first = await ask(sought[0]!);
   expect([first.isApproximate, first.notices?.length]).toEqual([undefined, 1]);
-  await store.service.projections.rows.indexes.graphs!.whenIdle();
+  await store.service.store.projections.rows.indexes.graphs!.whenIdle();
 }
 
 test('graphs find nearly all that are nearest, of whom it may be, and say so; what others have changes no answer', async () => {
@@ -105,12 +105,12 @@ test('graphs find nearly all that are nearest, of whom it may be, and say so; wh
 test('after a start graphs are read and not made, and what they say is the same', async () => {
   const disk = new MemoryDisk();
   const world = await opened(0.01, {}, disk);
-  await world.store.service.columns!.whenIdle();
+  await world.store.service.store.columns!.whenIdle();
   await made(world);
   const { store, sought } = world;
   const before = [];
   for (const each of sought) before.push(told(await world.ask(each)));
-  expect(store.service.projections.rows.indexes.graphs!.counts).toEqual({ built: 3, read: 0 });
+  expect(store.service.store.projections.rows.indexes.graphs!.counts).toEqual({ built: 3, read: 0 });
   await store.close();
   const again = await openOn(disk, {}, 2);
   const ask = askerOf(again);
@@ -118,7 +118,7 @@ test('after a start graphs are read and not made, and what they say is the same'
   const after = [];
   for (const each of sought) after.push(told(await ask(each)));
   expect(after).toEqual(before);
-  expect(again.service.projections.rows.indexes.graphs!.counts).toEqual({ built: 0, read: 3 });
+  expect(again.service.store.projections.rows.indexes.graphs!.counts).toEqual({ built: 0, read: 3 });
   await again.close();
 });
 
@@ -142,7 +142,7 @@ test('a condition, a recipe and a basis with few of the rows have all of them lo
   );
   const erased = await ask(sought!);
   expect(erased.isApproximate).toBe(undefined);
-  await store.service.projections.rows.indexes.graphs!.whenIdle();
+  await store.service.store.projections.rows.indexes.graphs!.whenIdle();
   const again = await ask(sought!);
   expect([again.isApproximate, again.rowCount]).toEqual([true, best]);
   expect(rowsOf(again).filter((row) => row['who'] === 's1')).toEqual([]);
@@ -171,7 +171,7 @@ test('a strong read asks graphs where more rows are visible than a setting says'
   const [sought] = world.sought;
   const exact = await world.ask(sought!, '', {});
   expect(exact.notices).toHaveLength(1);
-  await world.store.service.projections.rows.indexes.graphs!.whenIdle();
+  await world.store.service.store.projections.rows.indexes.graphs!.whenIdle();
   expect((await world.ask(sought!, '', {})).isApproximate).toBe(true);
   await world.store.close();
 });

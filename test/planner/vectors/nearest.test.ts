@@ -83,7 +83,7 @@ const sought = (): readonly string[] => [
 
 test.each(['<=>', '<->', '<#>'])('%s: the rows of sorting all of them, before and after vectors are in bytes', async (op) => {
   const questions = sought().flatMap((q, i) => (i < 2 ? shapes : shapes.slice(2, 4)).map((shape) => shape(q, op)));
-  const { indexes } = store.service.projections.rows;
+  const { indexes } = store.service.store.projections.rows;
   for (const _ of ['as they came', 'in bytes']) {
     for (const sql of questions) {
       const answer = await told(plain, sql);
@@ -131,7 +131,7 @@ test('who asks for eventual answers is told by graphs, and that they said so', a
   );
   expect(plan).toContain('approximate by graphs, as the answer may be eventual');
   await ask({ consistency: 'eventual' });
-  await store.service.projections.rows.indexes.graphs!.whenIdle();
+  await store.service.store.projections.rows.indexes.graphs!.whenIdle();
   const [near, exact] = [await ask({ consistency: 'eventual' }), await ask({})];
   expect([near.isApproximate, exact.isApproximate, near.rowCount]).toEqual([true, undefined, 10]);
   const nearest = new Set(rowsOf(exact).map(({ id }) => id));

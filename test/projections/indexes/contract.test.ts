@@ -75,11 +75,11 @@ class World {
     }));
     await this.store.put('Doc', rows, tenant);
     this.documents = rows.map(({ body, v }) => ({ body, v }));
-    await this.store.service.columns!.whenIdle();
+    await this.store.service.store.columns!.whenIdle();
   }
 
   get #rows() {
-    return this.store.service.projections.rows;
+    return this.store.service.store.projections.rows;
   }
 
   get files() {
@@ -110,7 +110,7 @@ class World {
 
   /** All indexes of sealed segments that there are rest on files. */
   async saved(): Promise<void> {
-    await this.store.service.columns!.whenIdle();
+    await this.store.service.store.columns!.whenIdle();
     await this.store.service.settle();
     await this.files.whenWritten();
   }
@@ -123,7 +123,7 @@ class World {
   async plainFiles(): Promise<string> {
     let all = '';
     for (const name of await this.names()) {
-      const { keyring } = this.store.service;
+      const { keyring } = this.store.service.store;
       const file = (await DerivedFile.open({ disk: this.disk, keyring, directory: folder, logId: null }, name))!;
       for (const chunk of file.chunks()) all += Buffer.from(file.readNow(chunk)).toString('latin1');
       await file.close();
@@ -169,7 +169,7 @@ describe.each(kinds)('$name', (kind) => {
     await world.restart();
     await world.expectMade(kind);
     expect(world.files.counts).toEqual({ read: sealed, written: 0, refused: 0 });
-    expect(await world.store.service.checkpoints!.strays()).toEqual([]);
+    expect(await world.store.service.store.checkpoints!.strays()).toEqual([]);
   });
 
   test('leaves memory, and comes back', async () => {
@@ -177,7 +177,7 @@ describe.each(kinds)('$name', (kind) => {
     await world.store.close();
     // There is room for all vectors as bytes, or for one index of texts, or for one graph.
     await world.start({}, INDEX_SHARE * kind.room);
-    const { indexes } = world.store.service.projections.rows;
+    const { indexes } = world.store.service.store.projections.rows;
     for (let round = 0; round < 2; round++) {
       await world.expectMade(kind);
       await world.read(kinds[0]!);
@@ -206,7 +206,7 @@ describe.each(kinds)('$name', (kind) => {
     expect(after).toHaveLength(sealed);
     if (kind.name === 'text') expect(await world.plainFiles()).toContain(own(72));
     for (const row of [70, 71]) expect(await world.plainFiles()).not.toContain(own(row));
-    await world.store.service.checkpoints!.take();
+    await world.store.service.store.checkpoints!.take();
     await world.restart();
     await world.expectMade(kind);
   });
@@ -225,7 +225,7 @@ describe.each(kinds)('$name', (kind) => {
     world.gone((row) => row % 9 === 4);
     // Every segment had some of it.
     expect(await world.names()).toEqual([]);
-    expect(await world.store.service.checkpoints!.strays()).toEqual([]);
+    expect(await world.store.service.store.checkpoints!.strays()).toEqual([]);
     await world.expectMade(kind);
     expect(await world.names()).toHaveLength(sealed);
     expect(await world.plainFiles()).not.toContain(subjects(4));
@@ -238,7 +238,7 @@ describe.each(kinds)('$name', (kind) => {
     await world.expectMade(kind);
     const ids = Array.from({ length: segmentRows * 2 }, (_, i) => `d${i}`);
     await world.store.delete('Doc', ids, tenant);
-    const { columns, checkpoints } = world.store.service;
+    const { columns, checkpoints } = world.store.service.store;
     expect((await columns!.compact()).segments).toBe(2);
     await checkpoints!.take();
     await world.expectMade(kind);
@@ -287,7 +287,7 @@ describe.each(kinds)('$name', (kind) => {
 });
 
 test('a column that became text has the index of its texts', async () => {
-  const { indexes } = world.store.service.projections.rows;
+  const { indexes } = world.store.service.store.projections.rows;
   const numbers = (number: number): string => {
     const rows = world.rowsOf(number).map((_, i) => ({ body: String((number * segmentRows + i) * 7), v: [] }));
     return digest(atOnce(buildTextIndex(textCells(rows), 'english')));
@@ -299,13 +299,13 @@ test('a column that became text has the index of its texts', async () => {
     invocation.submit({ kind: 'evolve-type', name: 'Doc', properties: { n: { ...plain, type: 'string' } } }),
   );
   const made = (): readonly string[] =>
-    world.segments().map((segment) => digest(world.store.service.projections.rows.indexes.whole(segment, 'n')!.bytes));
+    world.segments().map((segment) => digest(world.store.service.store.projections.rows.indexes.whole(segment, 'n')!.bytes));
   await indexes.prepare(world.segments(), ['n'])?.ready;
   expect(made()).toEqual([0, 1, 2].map(numbers));
   await world.saved();
-  await world.store.service.checkpoints!.take();
+  await world.store.service.store.checkpoints!.take();
   await world.restart();
-  await world.store.service.projections.rows.indexes.prepare(world.segments(), ['n'])?.ready;
+  await world.store.service.store.projections.rows.indexes.prepare(world.segments(), ['n'])?.ready;
   expect(made()).toEqual([0, 1, 2].map(numbers));
   expect(world.files.counts.written).toBe(0);
 });

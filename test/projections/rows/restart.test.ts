@@ -10,7 +10,8 @@ import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
 import { DerivedFile } from '../../../src/log/blobs/derived-file.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import type { Command } from '../../../src/projections/command.ts';
-import { type DerivedOptions, Service } from '../../../src/service.ts';
+import { Service } from '../../../src/service.ts';
+import type { DerivedOptions } from '../../../src/store.ts';
 import { TestClock, TestRandom } from '../../harness.ts';
 import { batchOf, everything } from '../store.ts';
 
@@ -120,7 +121,7 @@ class World {
   }
 
   digests(): Readonly<Record<string, string>> {
-    return this.service.projections.digests();
+    return this.service.store.projections.digests();
   }
 
   /** What a rebuild from the log alone has. */
@@ -132,7 +133,7 @@ class World {
   }
 
   count(): number {
-    const { rows } = this.service.projections.snapshot(this.service.log.basis(), 'main', null);
+    const { rows } = this.service.store.projections.snapshot(this.service.store.log.basis(), 'main', null);
     let count = 0;
     const scan = rows.scan({ type: 'T', columns: ['n'], time: everything });
     for (let block = scan.next(); !block.done; block = scan.next()) count += block.value.count;
@@ -141,7 +142,7 @@ class World {
 
   /** All derived files in the clear. */
   async plain(): Promise<string> {
-    const { keyring } = this.service;
+    const { keyring } = this.service.store;
     let text = '';
     for (const name of await this.disk.list(folder)) {
       const file = (await DerivedFile.open({ disk: this.disk, keyring, directory: folder, logId: null }, name))!;
@@ -176,19 +177,19 @@ describe('a start', () => {
   });
 
   test('after a crash replays what came after the last checkpoint, and removes what that does not name', async () => {
-    expect(await world.service.checkpoints!.take()).toBe(true);
-    const { leaves } = world.service.checkpoints!;
+    expect(await world.service.store.checkpoints!.take()).toBe(true);
+    const { leaves } = world.service.store.checkpoints!;
     await world.put(90, 40, 1);
-    await world.service.columns!.whenIdle();
+    await world.service.store.columns!.whenIdle();
     await world.kill();
     await world.open();
-    expect(world.replayed).toBe(world.service.log.status().leaves - leaves);
+    expect(world.replayed).toBe(world.service.store.log.status().leaves - leaves);
     expect(world.digests()).toEqual(await world.rebuilt());
     await world.put(0, 130, 2);
-    await world.service.checkpoints!.take();
+    await world.service.store.checkpoints!.take();
     const named = await world.disk.list(folder);
     expect(named.filter((name) => name.startsWith('segment-')).length).toBe(
-      world.service.projections.rows.table(null, 'T')!.segments.length - 1,
+      world.service.store.projections.rows.table(null, 'T')!.segments.length - 1,
     );
     expect(world.digests()).toEqual(await world.rebuilt());
   });
@@ -196,7 +197,7 @@ describe('a start', () => {
   test('that is to verify everything reads everything', async () => {
     await world.service.close();
     await world.open({}, { SERVICE_VERIFY_ON_START: 'true' });
-    expect(world.replayed).toBe(world.service.log.status().leaves);
+    expect(world.replayed).toBe(world.service.store.log.status().leaves);
     expect(world.digests()).toEqual(await world.rebuilt());
   });
 
@@ -204,7 +205,7 @@ describe('a start', () => {
     await world.service.close();
     for (const name of await world.disk.list(folder)) await world.disk.unlink(`${folder}/${name}`);
     await world.open();
-    expect(world.replayed).toBe(world.service.log.status().leaves);
+    expect(world.replayed).toBe(world.service.store.log.status().leaves);
     expect(world.digests()).toEqual(await world.rebuilt());
   });
 
@@ -233,7 +234,7 @@ describe('a start', () => {
       else await world.disk.unlink(`${folder}/${name}`);
       await world.open();
       expect(world.said.join()).toMatch(/^the saved state is of no use \(.*\); everything is rebuilt from the log$/);
-      expect(world.replayed).toBe(world.service.log.status().leaves);
+      expect(world.replayed).toBe(world.service.store.log.status().leaves);
       expect(world.digests()).toEqual(await world.rebuilt());
       await world.service.close();
       await world.open();
@@ -277,7 +278,7 @@ describe('a file that rots while the store runs', () => {
     expect(world.said.join()).toMatch(/a derived file can't be read .* the next start rebuilds from the log/);
     await world.kill();
     await world.open();
-    expect(world.replayed).toBe(world.service.log.status().leaves);
+    expect(world.replayed).toBe(world.service.store.log.status().leaves);
     expect(world.digests()).toEqual(await world.rebuilt());
   });
 });
@@ -285,23 +286,23 @@ describe('a file that rots while the store runs', () => {
 describe('a hard delete', () => {
   test('leaves no byte of the rows in derived files soon after, wherever they rested', async () => {
     // Keys 0 to 95 rest in sealed segments, the rest in the one that grows.
-    await world.service.checkpoints!.take();
+    await world.service.store.checkpoints!.take();
     expect(await world.plain()).toContain('a note of version 0 on 7');
     await world.remove('key 7', 'key 98');
     world.clock.wake(1000);
-    await expect.poll(async () => world.service.checkpoints!.leaves, soon).toBe(world.service.log.status().leaves);
+    await expect.poll(async () => world.service.store.checkpoints!.leaves, soon).toBe(world.service.store.log.status().leaves);
     const plain = await world.plain();
     for (const gone of ['on 7', 'key 7', 'on 98', 'key 98']) expect(plain).not.toMatch(new RegExp(`${gone}(?!\\d)`));
     expect(plain).toContain('a note of version 0 on 8');
     await world.kill();
     await world.open();
-    expect(world.replayed).toBeLessThan(world.service.log.status().leaves);
+    expect(world.replayed).toBeLessThan(world.service.store.log.status().leaves);
     expect(world.count()).toBe(98);
     expect(world.digests()).toEqual(await world.rebuilt());
   });
 
   test('after the last checkpoint is made again at a start', async () => {
-    await world.service.checkpoints!.take();
+    await world.service.store.checkpoints!.take();
     await world.remove('key 7', 'key 98');
     await world.kill();
     await world.open();
@@ -310,13 +311,13 @@ describe('a hard delete', () => {
     expect(world.digests()).toEqual(await world.rebuilt());
     expect(await world.plain()).toContain('a note of version 0 on 7a');
     world.clock.wake(1000);
-    await expect.poll(() => world.service.checkpoints!.leaves, soon).toBe(world.service.log.status().leaves);
+    await expect.poll(() => world.service.store.checkpoints!.leaves, soon).toBe(world.service.store.log.status().leaves);
     expect(await world.plain()).not.toContain('a note of version 0 on 7a');
   });
 });
 
 test('a start goes on from what was saved after rows left the log, and not from what was saved before', async () => {
-  const { log, checkpoints, projections } = world.service;
+  const { log, checkpoints, projections } = world.service.store;
   await checkpoints!.take();
   await world.remove('key 7', 'key 98');
   world.clock.wake(1000);
@@ -327,23 +328,23 @@ test('a start goes on from what was saved after rows left the log, and not from 
   await expect.poll(() => checkpoints!.leaves, soon).toBe(log.status().leaves);
   await world.kill();
   await world.open();
-  expect(world.replayed).toBeLessThan(world.service.log.status().leaves);
+  expect(world.replayed).toBeLessThan(world.service.store.log.status().leaves);
   expect(world.count()).toBe(98);
   expect(world.digests()).toEqual(await world.rebuilt());
 });
 
 describe('a disk without room', () => {
   test('keeps nothing from working: it is said once, and made up for', async () => {
-    await world.service.columns!.whenIdle();
+    await world.service.store.columns!.whenIdle();
     world.disk.full = true;
     await world.put(100, 100);
-    expect(await world.service.checkpoints!.take()).toBe(false);
-    expect(await world.service.checkpoints!.take()).toBe(false);
+    expect(await world.service.store.checkpoints!.take()).toBe(false);
+    expect(await world.service.store.checkpoints!.take()).toBe(false);
     expect(world.said.filter((line) => line.includes("a checkpoint can't be written"))).toHaveLength(1);
     expect(world.count()).toBe(200);
     world.disk.full = false;
-    expect(await world.service.checkpoints!.take()).toBe(true);
-    expect(world.service.columns!.unsaved).toBe(0);
+    expect(await world.service.store.checkpoints!.take()).toBe(true);
+    expect(world.service.store.columns!.unsaved).toBe(0);
     await world.kill();
     await world.open();
     expect(world.digests()).toEqual(await world.rebuilt());
@@ -353,7 +354,7 @@ describe('a disk without room', () => {
 describe('a budget', () => {
   test('is kept to by what is read and written, and compaction changes no answer', async () => {
     for (let version = 1; version <= 3; version++) await world.put(0, 80, version);
-    const { columns, projections } = world.service;
+    const { columns, projections } = world.service.store;
     await columns!.whenIdle();
     columns!.trim();
     const rebuilt = await world.rebuilt();
@@ -368,7 +369,7 @@ describe('a budget', () => {
     expect(world.digests()).toEqual(rebuilt);
     expect((await columns!.compact()).segments).toBe(0);
     expect(projections.rows.table(null, 'T')!.segments.length).toBeGreaterThan(10);
-    await world.service.checkpoints!.take();
+    await world.service.store.checkpoints!.take();
     await world.kill();
     await world.open();
     expect(world.digests()).toEqual(await world.rebuilt());
@@ -378,7 +379,7 @@ describe('a budget', () => {
 test('checkpoints are taken after so much log', async () => {
   await world.service.close();
   await world.open({ checkpointBytes: 10_000 });
-  const { leaves } = world.service.checkpoints!;
+  const { leaves } = world.service.store.checkpoints!;
   for (let i = 0; i < 5; i++) await world.put(i * 50, 50);
-  await expect.poll(() => world.service.checkpoints!.leaves, soon).toBeGreaterThan(leaves);
+  await expect.poll(() => world.service.store.checkpoints!.leaves, soon).toBeGreaterThan(leaves);
 });

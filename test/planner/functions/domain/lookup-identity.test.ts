@@ -99,7 +99,7 @@ test('by the index of sealed segments as by a look at every cell', async () => {
   const answers = async (): Promise<unknown[]> => Promise.all(asked.map((sql) => large.rows(sql)));
   const scanned = await answers();
   await large.service.settle();
-  const { rows: stored } = large.service.projections;
+  const { rows: stored } = large.service.store.projections;
   const sealed = stored.table(null, 'Person')!.segments.filter((segment) => segment.sealed);
   const columns = [
     ['phone', 'phone'],

@@ -17,7 +17,7 @@ afterEach(() => world.close());
 
 const put = (rows: object[], headers: Record<string, string> = {}) =>
   world.call('POST', '/ingest?object_type=Login', rows, headers);
-const judged = () => world.service.rules.settle();
+const judged = () => world.service.automation.rules.settle();
 
 async function must(
   method: string,
@@ -145,12 +145,12 @@ describe('a rule that no row decides', () => {
       { id: 'b', who: 'x' },
     ]);
     const { id } = await must('POST', '/rules', rule);
-    await world.service.intervalRules.round();
+    await world.service.automation.intervalRules.round();
     const titles = async () => (await alerts()).map(({ title }) => title);
     expect(await titles()).toEqual(['twice']);
-    await world.service.intervalRules.round();
+    await world.service.automation.intervalRules.round();
     expect(await titles()).toEqual(['twice']);
-    expect(world.service.intervalRules.failureOf(id as string)).toBe(null);
+    expect(world.service.automation.intervalRules.failureOf(id as string)).toBe(null);
   });
 
   test('the past is judged by a rule as it stands, and nothing is written', async () => {
@@ -159,7 +159,7 @@ describe('a rule that no row decides', () => {
       { id: 'b', fails: 1 },
     ]);
     const { id } = await must('POST', '/rules', many);
-    const leaves = () => world.service.projections.jobs.epoch;
+    const leaves = () => world.service.store.projections.jobs.epoch;
     const before = leaves();
     const now = world.service.clock.now();
     const test = (from: bigint, to: bigint) =>
@@ -196,7 +196,7 @@ describe('the right of a rule', () => {
     await put([{ id: 'c', fails: 9 }], other.as);
     await judged();
     expect(await keys(other.as)).toEqual(['a', 'b']);
-    expect(world.service.rules.failureOf(id as string)?.code).toBe('REL_ACL');
+    expect(world.service.automation.rules.failureOf(id as string)?.code).toBe('REL_ACL');
   });
 
   test('is narrowed by policies and masks that came later', async () => {
@@ -228,14 +228,14 @@ test('alerts and the cursor behind them are one append: a start judges what was 
   await first.call('POST', '/types', login);
   await first.call('POST', '/rules', { ...many, dedupe_by: ['who'] });
   await first.call('POST', '/ingest?object_type=Login', [{ id: 'a', who: 'x', fails: 9 }]);
-  await first.service.rules.settle();
+  await first.service.automation.rules.settle();
   await first.call('POST', '/ingest?object_type=Login', [{ id: 'b', who: 'x', fails: 9 }]);
   await first.close();
   const second = await StoreWorld.open(onDisk, { disk });
-  await second.service.rules.settle();
+  await second.service.automation.rules.settle();
   expect(await second.rows('SELECT "count" FROM Alert AS OF CURRENT')).toEqual([{ count: 2 }]);
   let runs = 0;
-  for await (const { body } of second.service.log.read(0)) if (body.kind === 'run') runs++;
+  for await (const { body } of second.service.store.log.read(0)) if (body.kind === 'run') runs++;
   expect(runs).toBe(2);
   await second.close();
 });

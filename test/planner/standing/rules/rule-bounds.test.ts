@@ -119,7 +119,7 @@ test('alerts are those of every rule asked by itself, whatever its condition', a
     ];
     for (const part of [rows.slice(0, 1), rows.slice(1)]) {
       await world.call('POST', '/ingest?object_type=T', part);
-      await world.service.rules.settle();
+      await world.service.automation.rules.settle();
     }
     const alerts = await world.rows('SELECT title, matched_pk FROM Alert AS OF CURRENT');
     const expected: string[] = [];

@@ -18,7 +18,7 @@ async function digestOf(rows: readonly InputRow[], caller: Caller = analyst, the
   await store.register('Thing', { id: 'string', ...columns }, 'id');
   await store.put('Thing', rows, caller);
   await then?.(store);
-  const { rows: digest } = store.service.projections.digests();
+  const { rows: digest } = store.service.store.projections.digests();
   await store.close();
   return digest!;
 }
@@ -79,7 +79,7 @@ async function largeStore(): Promise<TestStore> {
 
 test('a worker that hashes columns meanwhile gives the same digests', async () => {
   const store = await largeStore();
-  const { projector } = store.service.projections;
+  const { projector } = store.service.store.projections;
   const digests = projector.digests();
   const asked: string[] = [];
   const noted =
@@ -96,7 +96,7 @@ test('a worker that hashes columns meanwhile gives the same digests', async () =
 test('a digest whose worker ends is refused', async () => {
   const store = await largeStore();
   const ends: StartWorker = () => ({ ask: () => Promise.reject(new Error('it has ended')), end: () => Promise.resolve() });
-  await expect(store.service.projections.projector.digestsBeside(ends)).rejects.toThrow('it has ended');
+  await expect(store.service.store.projections.projector.digestsBeside(ends)).rejects.toThrow('it has ended');
   await store.close();
 });
 

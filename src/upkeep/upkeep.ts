@@ -1,0 +1,111 @@
+/** Keeps a store in order while it serves: backups, erasures, bodies that no row names, and embeddings of rows that came. */
+import { type BackgroundCopy, type BackgroundDigest, Backups } from './backups.ts';
+import type { BackgroundRestore } from './restores.ts';
+import type { Clock, Ids, Random } from '../clock.ts';
+import type { Settings } from '../config.ts';
+import type { Embedder } from '../governance/embedding/embedder.ts';
+import { EmbeddingDesk } from '../governance/embedding/embedding-desk.ts';
+import { BlobSweep } from '../governance/erasure/blob-sweep.ts';
+import { ErasureChores } from '../governance/erasure/erasure-chores.ts';
+import { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
+import { sealedCopies } from '../governance/erasure/receipt.ts';
+import type { KeyedTextSeals } from '../governance/erasure/text-seals.ts';
+import { RedactionChore } from '../governance/erasure/redaction-chore.ts';
+import type { Gate } from '../governance/gate.ts';
+import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import { onceAMinute } from '../governance/jobs/minute-rounds.ts';
+import { type Licence, LicenceTerm } from '../governance/tenancy/licence.ts';
+import { TenantChores } from '../governance/tenancy/tenant-chores.ts';
+import type { Disk } from '../log/disk/disk.ts';
+import { noteSigner } from '../log/tree/checkpoint-note.ts';
+import { erasureSeed } from '../master-keys.ts';
+import type { Store } from '../store.ts';
+import type { WorkTurns } from '../work-turns.ts';
+
+export interface UpkeepDependencies {
+  readonly settings: Settings;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly ids: Ids;
+  readonly version: string;
+  readonly store: Store;
+  readonly turns: WorkTurns;
+  readonly gate: Gate;
+  readonly textSeals: KeyedTextSeals;
+  readonly licence: Licence;
+  readonly embedder: Embedder | null;
+  /** The listing of long work. */
+  readonly jobs: JobRunner;
+  readonly say: (line: string) => void;
+  /** Copies for backups beside the event loop, on the same disk; of a log from so many bytes on. */
+  readonly copyBeside?: BackgroundCopy;
+  readonly copyBesideBytesMin?: number;
+  /** Restores backups beside the event loop, on the same disk. */
+  readonly restoreBeside?: BackgroundRestore;
+  /** Digests what a backup is compared with beside the event loop, on the same disk. */
+  readonly digestBeside?: BackgroundDigest;
+  /** Positions and entries up to which a backup digests in one turn, some milliseconds; a thousand unless said otherwise. */
+  readonly digestedInTurnMax?: number;
+  /** Work by the clock has stopped. */
+  readonly onFailed: (error: unknown) => void;
+  /** Ends backups that are under way: the store closes. */
+  readonly signal: AbortSignal;
+}
+
+export class Upkeep {
+  readonly #parts: UpkeepDependencies;
+  readonly backups: Backups;
+  /** Finds bodies that no row names. */
+  readonly bodies: BlobSweep;
+  readonly erasures: ErasureDesk;
+  readonly embeddings: EmbeddingDesk;
+
+  constructor(parts: UpkeepDependencies) {
+    this.#parts = parts;
+    const { settings, clock, ids, store, turns, gate, textSeals, embedder, jobs, say } = parts;
+    const { log, projections, keyring, blobs, checkpoints } = store;
+    const later = turns.yieldFor('chores');
+    const awaited = turns.yieldFor('files');
+    this.backups = new Backups({ ...parts, log, projections, keyring, checkpoints, yieldTurn: awaited });
+    this.bodies = new BlobSweep({ blobs, rows: projections.rows, yieldTurn: later });
+    this.erasures = new ErasureDesk({
+      gate,
+      log,
+      state: projections,
+      keys: keyring.subjects,
+      seals: textSeals,
+      hmacKey: keyring.hmacKey,
+      signer: noteSigner(erasureSeed(settings, keyring)),
+      bodies: blobs,
+      derived: {
+        renew: () => this.bodies.round().then(async () => (await checkpoints?.renew()) ?? true),
+        stale: async () => (await checkpoints?.strays()) ?? [],
+      },
+      backupsBefore: async () => sealedCopies((await this.backups.list()).length),
+      clock,
+      ids,
+      yieldTurn: { soon: turns.yieldFor('erasures'), awaited, later },
+      say,
+    });
+    this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: later });
+  }
+
+  /** Goes by the clock until the signal aborts: agreements that end, interrupted purges and redactions, an expiring licence. */
+  run(signal: AbortSignal): void {
+    const { gate, clock, ids, turns, licence, say, onFailed } = this.#parts;
+    const { log, projections } = this.#parts.store;
+    const yieldTurn = turns.yieldFor('chores');
+    const chores = new TenantChores({ gate, tenants: projections.tenants, clock, ids, yieldTurn });
+    const erasing = new ErasureChores({ gate, desk: this.erasures, retention: projections.retention, clock, ids });
+    const onRemoved = (): Promise<void> => this.bodies.round();
+    const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn, onRemoved });
+    this.bodies.round().catch(onFailed);
+    chores.run(signal).catch(onFailed);
+    erasing.run(signal).catch(onFailed);
+    redacting.run(signal).catch(onFailed);
+    this.embeddings.run(signal).catch(onFailed);
+    onceAMinute(clock, signal, async () => gate.endIdle()).catch(onFailed);
+    new LicenceTerm(licence, say).watch(clock, signal).catch(onFailed);
+  }
+}
