@@ -6,7 +6,8 @@ import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { ScanRequest, TimeBounds } from '../../access-paths.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { Codes } from '../cells/code-column.ts';
-import { OPEN, REMOVED, type Segment } from '../segments/segment.ts';
+import { OPEN, REMOVED } from '../segments/closings.ts';
+import type { Segment } from '../segments/segment.ts';
 
 export interface Visibility {
   /** Versions at positions below this one. */
@@ -43,11 +44,13 @@ export function visibilityOf(
 /** One version, for reads by key. */
 export function isVisible(segment: Segment, row: number, visibility: Visibility): boolean {
   const position = segment.positionOf(row);
-  if (position >= visibility.bound || position < visibility.from || segment.isRemoved(row)) return false;
-  if (visibility.openOnly && segment.closingOf(row) < visibility.bound) return false;
+  if (position >= visibility.bound || position < visibility.from) return false;
+  // Removed versions are the only ones with a closing below the segment's first row.
+  if (segment.closingOf(row) < (visibility.openOnly ? visibility.bound : segment.base)) return false;
   if (visibility.valid === 'all') return true;
-  const begun = segment.validFrom ? segment.validFrom[row]! <= visibility.valid : position < visibility.validBound;
-  return begun && (!segment.validTo || visibility.valid < segment.validTo[row]!);
+  const { validFrom, validTo } = segment;
+  const begun = validFrom ? validFrom[row]! <= visibility.valid : position < visibility.validBound;
+  return begun && (!validTo || visibility.valid < validTo[row]!);
 }
 
 /**

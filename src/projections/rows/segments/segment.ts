@@ -2,82 +2,46 @@
  * Up to 65,536 row versions of one type in position order, as columns. Invariants:
  *
  * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
- * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` once it was removed for
- *   good, or where it came without its cells: then only its position and its closings are left;
- *   a version is visible at bound P when its position < P and its closing >= P;
- * - the live bitmap shows open versions as of the last applied entry; like `closings` it exists only once a version was closed;
+ * - a version is visible at bound P when its position < P and its closing >= P (`closings.ts`); of one that was removed for good, or
+ *   came without its cells, only its position and its closing are left;
  * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it;
  * - the columns of a sealed segment that rests on a file may leave memory (`segment-columns.ts`): a view of one is good until
  *   its reader next yields.
  */
 import { assert } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
-import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import { CodeColumn } from '../cells/code-column.ts';
-import type { ColumnSpace, Extents, FixedArray, FixedKind } from '../cells/extents.ts';
+import type { ColumnSpace } from '../cells/extents.ts';
+import { Closings, DELTA_MAX } from './closings.ts';
+import { RowArrays } from './row-arrays.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';
 import { type AbsentColumns, SegmentColumns, type SegmentKeeper } from './segment-columns.ts';
+import { ValidBounds, type ValidZone } from './valid-bounds.ts';
 import type { DictionaryOf, RestingColumns, SegmentChanges, FixedSegmentState, SegmentState } from './segment-state.ts';
 
-/** Closing of an open version, in the narrow layout of `closings`. */
-export const OPEN = 2_147_483_647;
-export const REMOVED = -1;
-const DELTA_MAX = 2_147_483_646;
 /** A segment is full with so many bytes of texts in one column: growing the heap of a larger one would copy all of it within a turn. */
 const HEAP_MAX = 16 * 1024 * 1024;
 export const NO_ROW = -1;
-
-/** Extremes of the valid axis over a segment's given bounds. */
-export interface ValidZone {
-  readonly fromLeast: bigint;
-  readonly fromMost: bigint;
-  readonly toLeast: bigint;
-  readonly toMost: bigint;
-}
-
-/** Extremes of the first `length` rows. */
-interface Extremes {
-  readonly length: number;
-  readonly least: bigint;
-  readonly most: bigint;
-}
-
-/** Shared memory is filled word by word, but copied in one go. */
-const allOpen = new Int32Array(SEGMENT_ROWS).fill(OPEN);
-
-const never: Extremes = { length: 0, least: FOREVER, most: FOREVER };
 
 export class Segment {
   /** First row number of the segment in its table. */
   readonly firstRow: number;
   /** Position that `deltas` and `closings` count from. */
   readonly base: number;
-  readonly #extents: Extents;
   /** Stands for it where it must not be named. */
   readonly place: object = Object.freeze({});
   /** Keys and columns, and whether they are in memory. */
   readonly cells: SegmentColumns;
+  readonly #arrays: RowArrays;
   #length = 0;
-  #capacity = 0;
-  #sealed = false;
   #extent: { readonly length: number } | null = null;
   /** Null while row i stands at `base` + i. */
   #deltas: Int32Array | null = null;
-  /** Null while nothing was closed; widened to doubles (open = Infinity) when something is closed 2^31 positions after `base`. */
-  #closings: Int32Array | Float64Array | null = null;
-  #validFrom: BigInt64Array | null = null;
-  #validTo: BigInt64Array | null = null;
-  #fromZone: Extremes = never;
-  #toZone: Extremes = never;
-  #live: Int32Array | null = null;
-  #liveCount = 0;
-  #removedCount = 0;
-  #closedLeast = Infinity;
-  #closedMost = -Infinity;
-  #removals = 0;
+  readonly #closings: Closings;
+  readonly #valid: ValidBounds;
   readonly #codes = {
     paths: new CodeColumn(0),
     ops: new CodeColumn(0),
@@ -91,9 +55,11 @@ export class Segment {
   constructor(firstRow: number, base: number, space: ColumnSpace, before: Segment | null = null) {
     this.firstRow = firstRow;
     this.base = base;
-    this.#extents = space.extents();
+    this.#arrays = new RowArrays(space.extents());
+    this.#closings = new Closings(base, this.#arrays);
+    this.#valid = new ValidBounds(this.#arrays);
     const full = before?.length === SEGMENT_ROWS ? before : null;
-    this.cells = new SegmentColumns(this, this.#extents, full?.cells ?? null);
+    this.cells = new SegmentColumns(this, this.#arrays.extents, full?.cells ?? null);
     if (full) this.#reserve(SEGMENT_ROWS);
   }
 
@@ -121,7 +87,7 @@ export class Segment {
 
   setNextLive(row: number, next: number): void {
     if (this.#captured) this.#leaveCopy(this.#captured);
-    this.#codes.nextLive.set(row, next, this.#capacity);
+    this.#codes.nextLive.set(row, next, this.#arrays.capacity);
   }
 
   get keys(): SegmentColumn {
@@ -133,24 +99,24 @@ export class Segment {
   }
 
   get capacity(): number {
-    return this.#capacity;
+    return this.#arrays.capacity;
   }
 
   get liveCount(): number {
-    return this.#liveCount;
+    return this.#closings.liveCount;
   }
 
   get removedCount(): number {
-    return this.#removedCount;
+    return this.#closings.removedCount;
   }
 
   /** Least and greatest closing position of versions that something superseded. */
   get closedLeast(): number {
-    return this.#closedLeast;
+    return this.#closings.least;
   }
 
   get closedMost(): number {
-    return this.#closedMost;
+    return this.#closings.most;
   }
 
   /** Positions of the rows, counted from `base`; null while they are dense. */
@@ -160,35 +126,31 @@ export class Segment {
 
   /** Null while nothing was closed. */
   get closings(): Int32Array | Float64Array | null {
-    return this.#closings;
+    return this.#closings.values;
   }
 
   /** Null while every version is valid from its own system_from. */
   get validFrom(): BigInt64Array | null {
-    return this.#validFrom;
+    return this.#valid.from;
   }
 
   /** Null while every version is valid for ever. */
   get validTo(): BigInt64Array | null {
-    return this.#validTo;
+    return this.#valid.to;
   }
 
   validZone(): ValidZone {
-    const from = this.#validFrom ? widenExtremes(this.#fromZone, this.#validFrom, this.#length) : never;
-    const to = this.#validTo ? widenExtremes(this.#toZone, this.#validTo, this.#length) : never;
-    this.#fromZone = from;
-    this.#toZone = to;
-    return { fromLeast: from.least, fromMost: from.most, toLeast: to.least, toMost: to.most };
+    return this.#valid.zone(this.#length);
   }
 
   /** One bit a row, 1 = open; null while every row is. */
   get live(): Int32Array | null {
-    return this.#live;
+    return this.#closings.live;
   }
 
   /** Rises when cells were wiped: earlier summaries may be looser than need be. */
   get removals(): number {
-    return this.#removals;
+    return this.#closings.removals;
   }
 
   get full(): boolean {
@@ -232,34 +194,18 @@ export class Segment {
     const delta = position - this.base;
     if (delta !== first && !this.#deltas) this.#spellDeltas();
     if (this.#deltas) for (let i = 0; i < count; i++) this.#deltas[first + i] = delta + i;
-    if (this.#closings) this.#closings.fill(this.#closings instanceof Int32Array ? OPEN : Infinity, first, length);
-    if (this.#live) for (let row = first; row < length; row++) this.#live[row >>> 5]! |= 1 << (row & 31);
-    this.paths.fill(path, first, length, this.#capacity);
-    this.provenances.fill(provenance, first, length, this.#capacity);
+    this.#closings.extend(first, length);
+    this.paths.fill(path, first, length, this.#arrays.capacity);
+    this.provenances.fill(provenance, first, length, this.#arrays.capacity);
     this.#length = length;
-    this.#liveCount += count;
     return first;
   }
 
   /** Bounds of rows that were just extended; null vectors and null cells mean own system_from and FOREVER. */
   setValid(from: Vector, to: Vector, source: number, first: number, count: number, timeline: Timeline): void {
-    assert((from.kind === 'i64' || from.kind === 'null') && (to.kind === 'i64' || to.kind === 'null'), 'bounds are 64 bits wide');
-    const given = from.kind === 'i64' ? from : null;
-    const ends = to.kind === 'i64' ? to : null;
-    if (this.#validFrom || given) {
-      const target = (this.#validFrom ??= this.#ownTimes(timeline, first));
-      timeline.writeTimes(target, this, null, first, count, false);
-      if (given && !given.nulls) target.set(given.values.subarray(source, source + count), first);
-      else if (given)
-        for (let i = 0; i < count; i++) if (given.nulls![source + i] !== 1) target[first + i] = given.values[source + i]!;
-    }
-    if (this.#validTo || ends) {
-      const target = (this.#validTo ??= this.#array(BigInt64Array, this.#capacity).fill(FOREVER, 0, first));
-      target.fill(FOREVER, first, first + count);
-      if (ends && !ends.nulls) target.set(ends.values.subarray(source, source + count), first);
-      else if (ends)
-        for (let i = 0; i < count; i++) if (ends.nulls![source + i] !== 1) target[first + i] = ends.values[source + i]!;
-    }
+    this.#valid.set(from, to, { source, first, count }, (target, firstRow, rows) =>
+      timeline.writeTimes(target, this, null, firstRow, rows, false),
+    );
   }
 
   positionOf(row: number): number {
@@ -268,71 +214,47 @@ export class Segment {
 
   /** Position that superseded the version; Infinity while none did. */
   closingOf(row: number): number {
-    if (!this.#closings) return Infinity;
-    const closing = this.#closings[row]!;
-    return closing === OPEN && this.#closings instanceof Int32Array ? Infinity : this.base + closing;
+    return this.#closings.closingOf(row);
   }
 
   isOpen(row: number): boolean {
-    return !this.#closings || this.#closings[row] === (this.#closings instanceof Int32Array ? OPEN : Infinity);
+    return this.#closings.isOpen(row);
   }
 
   isRemoved(row: number): boolean {
-    return this.#closings !== null && this.#closings[row] === REMOVED;
+    return this.#closings.isRemoved(row);
   }
 
   /** The first row from there on that is removed; its length where none is. */
   removedAtOrAfter(row: number): number {
-    const found = this.#removedCount === 0 ? -1 : this.#closings!.indexOf(REMOVED, row);
+    const found = this.#closings.removedFrom(row);
     return found < 0 ? this.#length : Math.min(found, this.#length);
   }
 
   close(row: number, position: number): void {
-    assert(this.isOpen(row), 'a version is closed once');
     if (this.#captured) this.#leaveCopy(this.#captured);
-    const delta = position - this.base;
-    this.#ownClosings();
-    if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();
-    this.#closings![row] = delta;
-    this.#closedLeast = Math.min(this.#closedLeast, position);
-    this.#closedMost = Math.max(this.#closedMost, position);
-    this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
-    this.#liveCount--;
+    this.#closings.close(row, position, this.#length);
   }
 
   /** Makes room for closings, so that the first one costs no more than the next. */
   expectClosings(): void {
-    this.#ownClosings();
-    this.#ownLive();
+    this.#closings.expect(this.#length);
   }
 
   /** Takes versions out of every scan at every basis for good; their cells, keys and bounds are not readable any more. */
   remove(rows: readonly number[], timeline: Timeline): void {
     for (const row of rows) {
-      this.#takeOut(row);
-      if (this.#validFrom) this.#validFrom[row] = timeline.timeOf(this.positionOf(row));
-      if (this.#validTo) this.#validTo[row] = FOREVER;
+      this.drop(row);
+      this.#valid.clear(row, this.positionOf(row), timeline);
     }
-    this.#fromZone = never;
-    this.#toZone = never;
+    this.#valid.forgetZone();
     this.cells.clear(rows);
   }
 
   /** A row that was just appended came without key and cells: it is as one that was removed. */
   drop(row: number): void {
-    this.#takeOut(row);
-  }
-
-  #takeOut(row: number): void {
-    assert(!this.isRemoved(row), 'a version is removed once');
     if (this.#captured) this.#leaveCopy(this.#captured);
-    if (this.isOpen(row)) {
-      this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
-      this.#liveCount--;
-    }
-    this.#ownClosings()[row] = REMOVED;
-    this.#removedCount++;
-    this.#removals++;
+    this.#closings.remove(row, this.#length);
   }
 
   /** First row at or after a position. */
@@ -352,17 +274,16 @@ export class Segment {
 
   /** No row follows: every array moves to an extent of just its length, where kernels read it. */
   seal(): void {
-    if (this.#sealed) return;
-    this.#sealed = true;
+    if (this.#arrays.sealed) return;
+    this.#arrays.sealed = true;
     const length = this.#length;
-    this.#capacity = length;
+    const { extents } = this.#arrays;
+    this.#arrays.capacity = length;
     this.cells.seal(length);
-    for (const codes of Object.values(this.#codes)) codes.seal(length, this.#extents);
-    if (this.#deltas) this.#deltas = this.#extents.settle(this.#deltas, length);
-    if (this.#closings) this.#closings = this.#extents.settle<Int32Array | Float64Array>(this.#closings, length);
-    if (this.#live) this.#live = this.#extents.settle(this.#live, this.#live.length);
-    if (this.#validFrom) this.#validFrom = this.#extents.settle(this.#validFrom, length);
-    if (this.#validTo) this.#validTo = this.#extents.settle(this.#validTo, length);
+    for (const codes of Object.values(this.#codes)) codes.seal(length, extents);
+    if (this.#deltas) this.#deltas = extents.settle(this.#deltas, length);
+    this.#closings.seal(length);
+    this.#valid.seal(length);
   }
 
   /** Stands for the cells that are there: another one once rows were added. */
@@ -372,12 +293,11 @@ export class Segment {
   }
 
   get sealed(): boolean {
-    return this.#sealed;
+    return this.#arrays.sealed;
   }
 
   get bytes(): number {
-    let total = (this.#deltas?.byteLength ?? 0) + (this.#closings?.byteLength ?? 0) + this.cells.bytes;
-    total += (this.#validFrom?.byteLength ?? 0) + (this.#validTo?.byteLength ?? 0) + (this.#live?.byteLength ?? 0);
+    let total = (this.#deltas?.byteLength ?? 0) + this.#closings.bytes + this.#valid.bytes + this.cells.bytes;
     for (const codes of Object.values(this.#codes)) total += codes.values?.byteLength ?? 0;
     return total;
   }
@@ -389,9 +309,9 @@ export class Segment {
       base: this.base,
       length,
       deltas: this.#deltas?.slice(0, length) ?? null,
-      closings: this.#closings?.slice(0, length) ?? null,
-      validFrom: this.#validFrom?.slice(0, length) ?? null,
-      validTo: this.#validTo?.slice(0, length) ?? null,
+      closings: this.#closings.values?.slice(0, length) ?? null,
+      validFrom: this.#valid.from?.slice(0, length) ?? null,
+      validTo: this.#valid.to?.slice(0, length) ?? null,
       paths: this.paths.savedState(length),
       ops: this.ops.savedState(length),
       provenances: this.provenances.savedState(length),
@@ -431,34 +351,33 @@ export class Segment {
     space: ColumnSpace,
   ): Segment {
     const segment = new Segment(state.firstRow, state.base, space);
-    const extents = segment.#extents;
+    const { extents } = segment.#arrays;
     const { length } = state;
     segment.#length = length;
-    segment.#capacity = length;
+    segment.#arrays.capacity = length;
     segment.#deltas = state.deltas;
-    segment.#closings = changes.closings;
-    segment.#validFrom = state.validFrom;
-    segment.#validTo = state.validTo;
+    segment.#closings.restore(changes.closings, length);
+    segment.#valid.from = state.validFrom;
+    segment.#valid.to = state.validTo;
     for (const name of ['paths', 'ops', 'provenances', 'previous'] as const) {
       segment.#codes[name] = CodeColumn.fromSaved(state[name], extents);
     }
     segment.#codes.nextLive = CodeColumn.fromSaved(changes.nextLive, extents);
     segment.cells.keepFormers(state.formers);
-    segment.#summarise();
     return segment;
   }
 
   /** By reference: good while the version stays what it is and none of the columns leaves memory. */
   parts(beside?: AbsentColumns): FixedSegmentState {
-    assert(this.#sealed, 'a segment that grows has no parts yet');
+    assert(this.#arrays.sealed, 'a segment that grows has no parts yet');
     const length = this.#length;
     return {
       firstRow: this.firstRow,
       base: this.base,
       length,
       deltas: this.#deltas,
-      validFrom: this.#validFrom,
-      validTo: this.#validTo,
+      validFrom: this.#valid.from,
+      validTo: this.#valid.to,
       paths: this.paths.sharedState(),
       ops: this.ops.sharedState(),
       provenances: this.provenances.sharedState(),
@@ -471,7 +390,7 @@ export class Segment {
   capture(): SegmentChanges {
     // One reader at a time; one that gave up has no use for a copy.
     this.#captured = {
-      closings: this.#closings,
+      closings: this.#closings.values,
       nextLive: this.nextLive.sharedState(),
       widened: this.cells.widened,
     };
@@ -488,95 +407,15 @@ export class Segment {
     this.#captured = null;
   }
 
-  /** Recounts live rows and closing bounds from the closings. */
-  #summarise(): void {
-    this.#liveCount = this.#length;
-    if (!this.#closings) return;
-    for (let row = 0; row < this.#length; row++) {
-      if (this.isOpen(row)) continue;
-      this.#ownLive()[row >>> 5]! &= ~(1 << (row & 31));
-      this.#liveCount--;
-      if (this.isRemoved(row)) {
-        this.#removedCount++;
-        continue;
-      }
-      const position = this.closingOf(row);
-      this.#closedLeast = Math.min(this.#closedLeast, position);
-      this.#closedMost = Math.max(this.#closedMost, position);
-    }
-  }
-
-  #ownTimes(timeline: Timeline, count: number): BigInt64Array {
-    const times = this.#array(BigInt64Array, this.#capacity);
-    timeline.writeTimes(times, this, null, 0, count, false);
-    return times;
-  }
-
-  #ownLive(): Int32Array {
-    if (!this.#live) {
-      this.#live = this.#array(Int32Array, SEGMENT_ROWS >>> 5).fill(0);
-      const whole = this.#length >>> 5;
-      this.#live.fill(-1, 0, whole);
-      if ((this.#length & 31) !== 0) this.#live[whole] = (1 << (this.#length & 31)) - 1;
-    }
-    return this.#live;
-  }
-
-  #ownClosings(): Int32Array | Float64Array {
-    if (!this.#closings) {
-      this.#closings = this.#array(Int32Array, this.#capacity);
-      this.#closings.set(allOpen.subarray(0, this.#length));
-    }
-    return this.#closings;
-  }
-
-  #widenClosings(): void {
-    const narrow = this.#closings!;
-    const wide = this.#array(Float64Array, narrow.length);
-    for (let row = 0; row < this.#length; row++) wide[row] = narrow[row] === OPEN ? Infinity : narrow[row]!;
-    this.#closings = wide;
-    this.#extents.giveBack(narrow);
-  }
-
   #spellDeltas(): void {
-    const deltas = (this.#deltas = this.#array(Int32Array, this.#capacity));
+    const deltas = (this.#deltas = this.#arrays.allocate(Int32Array));
     for (let row = 0; row < this.#length; row++) deltas[row] = row;
   }
 
   #reserve(rows: number): void {
-    if (rows <= this.#capacity) return;
-    let capacity = Math.max(64, this.#capacity * 2);
-    while (capacity < rows) capacity *= 2;
-    this.#capacity = capacity;
-    if (this.#deltas) this.#deltas = this.#growArray(Int32Array, this.#deltas);
-    if (this.#closings instanceof Int32Array) this.#closings = this.#growArray(Int32Array, this.#closings);
-    else if (this.#closings) this.#closings = this.#growArray(Float64Array, this.#closings);
-    if (this.#validFrom) this.#validFrom = this.#growArray(BigInt64Array, this.#validFrom);
-    if (this.#validTo) this.#validTo = this.#growArray(BigInt64Array, this.#validTo);
+    if (!this.#arrays.reserve(rows)) return;
+    if (this.#deltas) this.#deltas = this.#arrays.grow(Int32Array, this.#deltas);
+    this.#closings.grow();
+    this.#valid.grow();
   }
-
-  /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
-  #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
-    return this.#sealed || this.#capacity >= SEGMENT_ROWS ? this.#extents.allocate(kind, length) : new kind(length);
-  }
-
-  #growArray<T extends FixedArray>(kind: FixedKind<T>, from: T): T {
-    const to = this.#array(kind, this.#capacity);
-    (to as Uint8Array).set(from as Uint8Array);
-    this.#extents.giveBack(from);
-    return to;
-  }
-}
-
-/** Takes in the rows that came since; all of them where the bounds came later than the segment's first row. */
-function widenExtremes(before: Extremes, values: BigInt64Array, length: number): Extremes {
-  if (before.length === length) return before;
-  let { least, most } = before;
-  if (before === never) least = most = values[0]!;
-  for (let row = before.length; row < length; row++) {
-    const value = values[row]!;
-    if (value < least) least = value;
-    if (value > most) most = value;
-  }
-  return { length, least, most };
 }

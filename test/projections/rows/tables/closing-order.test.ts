@@ -6,7 +6,8 @@ import type { RowBlock, ScanRequest } from '../../../../src/projections/access-p
 import { Timeline } from '../../../../src/log/values/timeline.ts';
 import { ClosingOrders } from '../../../../src/projections/rows/tables/closing-order.ts';
 import { ColumnSpace } from '../../../../src/projections/rows/cells/extents.ts';
-import { OPEN, Segment } from '../../../../src/projections/rows/segments/segment.ts';
+import { OPEN } from '../../../../src/projections/rows/segments/closings.ts';
+import { Segment } from '../../../../src/projections/rows/segments/segment.ts';
 import { freshProjections, Store } from '../../store.ts';
 
 const timeline = new Timeline();
