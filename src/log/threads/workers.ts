@@ -2,7 +2,8 @@
  * Work beside the event loop: a job runs in a thread of its own, or in its twin, in the calling turn. Both give the same bytes; a
  * machine with one core, the simulation and most tests run the twin.
  *
- * - A job is a function of its start data and of its earlier requests; it never reads a clock, a disk or an entropy source.
+ * - A job is a function of its start data and of its earlier requests; it never reads a clock, a disk or an entropy source. Only
+ *   upkeep, which has no twin, is given files of its own (`upkeep/upkeep-thread.ts`).
  *   Replies come in the order of the requests.
  * - Requests and replies are small messages. Bulk lies in shared memory that both sides know from the beginning.
  * - A request that throws is refused alone; a thread that ends refuses all waiting and later requests.
@@ -141,7 +142,7 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
 }
 
 /** A thread that starts with a file; sources that were not compiled by way of the loader that runs them here as well. */
-export function newThread(here: string, data: unknown): Thread {
+function newThread(here: string, data: unknown): Thread {
   if (here.endsWith('.js')) return new Thread(new URL(here), { workerData: data });
   const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(here).resolve('tsx'))).href;
   const text = `import(${JSON.stringify(loader)}).then(({ register }) => (register(), import(${JSON.stringify(here)})))`;
@@ -173,4 +174,5 @@ async function serve({ module, name, data }: Start): Promise<void> {
   }
 }
 
-if (!isMainThread && (workerData as Start | null)?.starts === startMark) await serve(workerData as Start);
+// Not awaited: a job's module may import this one, and would wait for its end.
+if (!isMainThread && (workerData as Start | null)?.starts === startMark) void serve(workerData as Start);
