@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { kindNumber } from '../../src/log/entries/body-codec.ts';
-import { openKinds, rowBodiesOf } from '../../src/log/entries/entry.ts';
+import { openKindNumbers, openKinds, rowBodiesOf } from '../../src/log/entries/entry.ts';
 import { proveRow } from '../../src/log/row-proof.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
@@ -205,7 +205,9 @@ test('types of v5-fields say what they are to functions, records what they asked
     [2, 3],
     [0, 0],
   ]);
-  expect([...openEntries.searchable()].map(({ kind }) => kind)).toEqual(openKinds.flatMap((kind) => [kind, kind, kind]));
+  // All that there were when it was written.
+  const kinds = openKinds.filter((kind) => openKindNumbers[kind] <= openKindNumbers.search);
+  expect([...openEntries.searchable()].map(({ kind }) => kind)).toEqual(kinds.flatMap((kind) => [kind, kind, kind]));
   await log.close();
 });
 

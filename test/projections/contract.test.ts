@@ -15,28 +15,4 @@ function played(history: readonly Step[]): readonly CommittedEntry[] {
   return store.entries;
 }
 
-const names = [
-  'temporal',
-  'branches',
-  'catalog',
-  'catalog-history',
-  'directory',
-  'exhibits',
-  'policies',
-  'receipts',
-  'rows',
-  'removed-keys',
-  'redactions',
-  'retention',
-  'erasures',
-  'tenants',
-  'views',
-  'judgements',
-  'rules',
-  'jobs',
-  'recalls',
-  'open-entries',
-  'embeddings',
-];
-
-projectionContract({ names, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });
+projectionContract({ fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });

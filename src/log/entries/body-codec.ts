@@ -16,7 +16,7 @@ import { readFieldsOf, readOpen, writeFieldsOf, writeOpen } from './body-fields.
 import { decodeEarlier } from './earlier-bodies.ts';
 import type { SealedVectors } from './embedded-vectors.ts';
 import type { EntryBody, EntryKind, RowsBody } from './entry.ts';
-import { isOpen, isOpenKind, kindOf } from './entry.ts';
+import { isOpen, isOpenKind, kindOf, openKindNumbers } from './entry.ts';
 import { decodeFixed, encodeFixed } from './fixed-fields.ts';
 import {
   type DecodedRows,
@@ -55,17 +55,7 @@ export const kindNumber: Record<EntryKind, number> = {
   erasure: 15,
   retention: 16,
   redaction: 17,
-  batch: 18,
-  edge: 19,
-  embedding: 20,
-  judgement: 21,
-  identity: 22,
-  model: 23,
-  rule: 24,
-  job: 25,
-  run: 26,
-  quarantine: 27,
-  search: 28,
+  ...openKindNumbers,
 };
 
 export const kindOfNumber: ReadonlyMap<number, EntryKind> = new Map(

@@ -494,20 +494,21 @@ export interface RedactionBody {
  * model), `judgement` (whether two rows are of one thing), `identity` (a merge or a split), `model` (as trained), `rule`, `job`
  * (as scheduled), `run` (of a job), `quarantine` (rows hidden, and shown again), `search` (a configuration).
  */
-export const openKinds = [
-  'batch',
-  'edge',
-  'embedding',
-  'judgement',
-  'identity',
-  'model',
-  'rule',
-  'job',
-  'run',
-  'quarantine',
-  'search',
-] as const;
-export type OpenKind = (typeof openKinds)[number];
+export const openKindNumbers = {
+  batch: 18,
+  edge: 19,
+  embedding: 20,
+  judgement: 21,
+  identity: 22,
+  model: 23,
+  rule: 24,
+  job: 25,
+  run: 26,
+  quarantine: 27,
+  search: 28,
+} as const;
+export type OpenKind = keyof typeof openKindNumbers;
+export const openKinds = Object.keys(openKindNumbers) as readonly OpenKind[];
 
 /**
  * An entry of an open kind. Its writers and readers agree on its content: no projection of this release applies it, except
