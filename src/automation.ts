@@ -70,7 +70,7 @@ export class Automation {
       now: () => clock.now(),
       newId: () => ids.next(),
       record: (run, at) => gate.recordWork(run, at),
-      recorded: () => [...projections.jobs.works()].filter(({ run, path }) => BigInt(run.due) >= beginning(path)),
+      listRecorded: () => [...projections.jobs.works()].filter(({ run, path }) => BigInt(run.due) >= beginning(path)),
       warn: say,
     });
     // Nobody waits for the answers of jobs as callers do for theirs.

@@ -54,7 +54,7 @@ export async function setRetention(
   requireType(invocation, type);
   if (invocation.caller.branch !== 'main') throw new ServiceError('REL_INVALID', 'how long rows are kept is set on main');
   // Its setter has the right that its runs need.
-  invocation.held(type, rightOf(action));
+  invocation.heldRows(type, rightOf(action));
   const definition: JobDefinition = {
     name: `retention of ${type}`,
     run: { retention: { type, days, by, action } },
@@ -104,9 +104,13 @@ function describeRetention(invocation: Invocation, desk: JobDesk, job: JobRecord
 }
 
 /** Null: the caller may end or remove no row of the type. */
-function heldBy(invocation: Invocation, type: string, action: TypeRetention['action']): ReturnType<Invocation['held']> | null {
+function heldBy(
+  invocation: Invocation,
+  type: string,
+  action: TypeRetention['action'],
+): ReturnType<Invocation['heldRows']> | null {
   try {
-    return invocation.held(type, rightOf(action));
+    return invocation.heldRows(type, rightOf(action));
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'REL_ACL') return null;
     throw error;
@@ -127,7 +131,7 @@ function requireType(invocation: Invocation, type: string): void {
 }
 
 function requireRetention({ caller }: Invocation, desk: JobDesk, type: string): JobRecord {
-  const job = desk.named(caller, retentionKey(type));
+  const job = desk.findJob(caller, retentionKey(type));
   if (job === null) throw new ServiceError('REL_NOT_FOUND', 'no retention of the type is set here');
   return job;
 }

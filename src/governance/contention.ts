@@ -27,14 +27,14 @@ export function isStale(error: unknown): boolean {
 
 export class Contention {
   readonly #line: WaitingLine;
-  readonly #acknowledged: () => Promise<unknown>;
+  readonly #whenAcknowledged: () => Promise<unknown>;
   /** How many decide about the same, or wait to, or have decided and still hold their slot. */
   readonly #inside = new Map<string, number>();
 
   /** `acknowledged` resolves once all that was written so far shows. */
   constructor(line: WaitingLine, acknowledged: () => Promise<unknown>) {
     this.#line = line;
-    this.#acknowledged = acknowledged;
+    this.#whenAcknowledged = acknowledged;
   }
 
   /** `attempt` reads, and throws what `isStale` where that was written since; nothing of it is done then. */
@@ -78,7 +78,7 @@ export class Contention {
           if ((!isFull && tries++ >= triesMax) || this.#isOver(contender)) throw error;
           if (isFull) await clock.sleep(2 ** Math.min(full++, 6), contender.gone);
           // A write becomes visible once it is acknowledged.
-          else await this.#acknowledged();
+          else await this.#whenAcknowledged();
         }
         // After a refusal of its slot it holds none that it could give back.
         if (last instanceof SlotsTaken || !place.isLost) continue;

@@ -25,7 +25,7 @@ import type { BodyDesk } from './writing/large-bodies.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'of' | 'recalls' | 'rows'> {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'pathsOf' | 'recalls' | 'rows'> {
   readonly governed: true;
   readonly rows: RowReader<GovernedBlock>;
   readonly caller: Caller;
@@ -282,12 +282,12 @@ export interface Invocation {
   /** The installed policies, for the administrator. */
   policies(): PolicyDesk;
   /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
-  kept(type: string, key: string): readonly RetentionRule[];
+  retentionOf(type: string, key: string): readonly RetentionRule[];
   /**
    * Holds on rows of the type, at the caller's path and below it, that the caller may delete or remove. Throws REL_ACL where it may do so
    * to no row of the type.
    */
-  held(type: string, action: 'delete' | 'remove'): readonly HeldRow[];
+  heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[];
   /** The same snapshot of nothing but rows that the caller may delete; of what agreements share, none. Throws REL_ACL where it may delete no row of the type. */
   deletable(type: string): GovernedSnapshot;
   /** Throws REL_ACL unless the caller may look at what the catalogue tells, beside the rows that are asked for. */

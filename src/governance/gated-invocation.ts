@@ -191,7 +191,7 @@ export class GatedInvocation implements Invocation {
     return this.#desks.policies();
   }
 
-  kept(type: string, key: string): readonly RetentionRule[] {
+  retentionOf(type: string, key: string): readonly RetentionRule[] {
     this.#admission.admit();
     this.#core.judge.authorise(this.#asked.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
@@ -200,7 +200,7 @@ export class GatedInvocation implements Invocation {
     return kept;
   }
 
-  held(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
+  heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
     const { judge, parts } = this.#core;
     const { judged, time } = this.#asked;
     this.#admission.admit();

@@ -28,10 +28,10 @@ export class WaitingLine {
 
   /** Whether somebody stands in it for one of these keys. */
   hasPlaces(tenant: string | null, keys: ReadonlySet<string>): boolean {
-    return this.of(tenant).some((place) => place.isFor(keys));
+    return this.placesOf(tenant).some((place) => place.isFor(keys));
   }
 
-  of(tenant: string | null): readonly Place[] {
+  placesOf(tenant: string | null): readonly Place[] {
     return this.#places.get(tenant) ?? [];
   }
 
@@ -124,7 +124,7 @@ export class Place {
 
   /** The nearest one that it has to wait for. */
   #before(): Place | undefined {
-    const places = this.#line.of(this.#tenant);
+    const places = this.#line.placesOf(this.#tenant);
     for (let at = places.indexOf(this) - 1; at >= 0; at--) {
       const other = places[at]!;
       if (!other.isLost && other.isFor(this.keys)) return other;

@@ -8,7 +8,7 @@
 import type { Random } from '../clock.ts';
 import { assert } from '../errors.ts';
 import { blankOf, isBlank } from './entries/blank-body.ts';
-import { bytesOfParts, encodeBody, encoded, joinParts } from './entries/body-codec.ts';
+import { bytesOfParts, encodeBody, encodePart, joinParts } from './entries/body-codec.ts';
 import { NONCE_BYTES, sealPayload } from './entries/body-sealer.ts';
 import { ByteWriter, malformedError } from './bytes/byte-stream.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
@@ -186,7 +186,7 @@ class Rewriting {
       const left = withoutRows({ body, secrets }, facts.context.path, own);
       if (!left) continue;
       this.#counts.rows += left.body.dropped!.length - (body.dropped?.length ?? 0);
-      bytes[i] = encoded(left.body, left.secrets);
+      bytes[i] = encodePart(left.body, left.secrets);
       isChanged = true;
     }
     if (!isChanged) return null;

@@ -273,7 +273,7 @@ export class Planner implements PlannerDoor {
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot('describe');
-    const plan = this.#plans.bound(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
+    const plan = this.#plans.bindQuestion(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
     invocation.describe({ template: asked.template, objectType: plan.objectTypes.join(','), rowCount: 0, costUnits });
     const open = lexed
       ? openSlots(lexed, stated)
@@ -455,7 +455,7 @@ export class Planner implements PlannerDoor {
     try {
       const question = this.#questions.parse(asked);
       if ('control' in question) return [];
-      return shownColumns(this.#plans.bound(question, asked, snapshot, null, asked.parameters), 'wide');
+      return shownColumns(this.#plans.bindQuestion(question, asked, snapshot, null, asked.parameters), 'wide');
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code === 'REL_INTERNAL') throw error;
       return [];

@@ -286,13 +286,13 @@ export interface EmbeddedVector {
 
 export interface EmbeddingReader {
   /** The vector of the version with this system_from, which the reader was shown; null: there is none for this reader. */
-  of(systemFrom: bigint): EmbeddedVector | null;
+  vectorAt(systemFrom: bigint): EmbeddedVector | null;
 }
 
 /** Recalls by salted ids of what was recalled, as of a snapshot. */
 export interface RecallReader {
   /** `counts`: whether recalls made under a path count. Instants in nanoseconds. */
-  of(id: string, counts: (path: string | null) => boolean): { readonly count: number; readonly last: bigint | null };
+  recallsOf(id: string, counts: (path: string | null) => boolean): { readonly count: number; readonly last: bigint | null };
 }
 
 export interface HoldReader {
@@ -416,7 +416,7 @@ export interface AccessPaths extends TenantPaths {
   /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
   readonly instant: bigint;
   /** Another tenant's types and rows, at the same branch and basis: for rows shared by agreements. */
-  readonly of: (tenant: string | null) => TenantPaths;
+  readonly pathsOf: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
   readonly recalls: (instant: bigint) => RecallReader;
   /** Vectors that were on record at an instant, of texts of these columns alone. */

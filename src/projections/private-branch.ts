@@ -141,7 +141,7 @@ export class PrivateBranch {
       protection: paths.protection,
       protectionEpoch: paths.protectionEpoch,
       rows,
-      of: (owner) => (owner === tenant ? { ...paths.of(owner), catalog, rows } : paths.of(owner)),
+      pathsOf: (owner) => (owner === tenant ? { ...paths.pathsOf(owner), catalog, rows } : paths.pathsOf(owner)),
       branch: paths.branch,
       branchId: paths.branchId,
       position: paths.position,

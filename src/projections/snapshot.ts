@@ -41,7 +41,7 @@ export function takeSnapshot(
 ): AccessPaths {
   const branchId = branches.idOf(branch, tenant);
   if (branchId === undefined || (branchId > 0 && branchId >= basis.position)) throw unknownBranch(branch);
-  const of = (owner: string | null): TenantPaths => {
+  const pathsOf = (owner: string | null): TenantPaths => {
     const types = catalog.on(branchId, owner);
     return {
       tenant: owner,
@@ -51,7 +51,7 @@ export function takeSnapshot(
       rows: rows.reader({ branch: branchId, tenant: owner, catalog: types }, basis.position),
     };
   };
-  const own = of(tenant);
+  const own = pathsOf(tenant);
   // Written out: one is taken for every question, and to spread `own` takes as long as all the rest.
   return {
     tenant,
@@ -59,7 +59,7 @@ export function takeSnapshot(
     protection: own.protection,
     protectionEpoch: own.protectionEpoch,
     rows: own.rows,
-    of,
+    pathsOf,
     branch,
     branchId,
     position: basis.position,

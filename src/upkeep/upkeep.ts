@@ -85,7 +85,7 @@ export class Upkeep {
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
       clock,
       ids,
-      yieldTurn: { soon: turns.yieldFor('erasures'), awaited, later },
+      yieldTurn: { soon: turns.yieldFor('erasures'), forCaller: awaited, later },
       say,
     });
     this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: later });

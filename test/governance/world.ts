@@ -206,7 +206,7 @@ export class FakeState implements GovernedState {
     };
     const paths: AccessPaths = {
       tenant: null,
-      of: () => paths,
+      pathsOf: () => paths,
       branch,
       branchId: this.branches.idOf(branch, tenant) ?? 0,
       position: basis.position,
@@ -215,8 +215,8 @@ export class FakeState implements GovernedState {
       protectionEpoch: 0,
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
-      embeddings: () => ({ of: () => null }),
-      recalls: () => ({ of: () => ({ count: 0, last: null }) }),
+      embeddings: () => ({ vectorAt: () => null }),
+      recalls: () => ({ recallsOf: () => ({ count: 0, last: null }) }),
       erasures: { count: 0, pathsOf: () => [] },
       isPrivate: false,
       views: [],

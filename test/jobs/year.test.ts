@@ -56,7 +56,7 @@ class JobWorld {
         now: () => this.now,
         newId: () => ids.next(),
         record: () => Promise.reject(new Error('runs of jobs are on record with them')),
-        recorded: () => [],
+        listRecorded: () => [],
         warn: (line) => expect.unreachable(line),
       }),
       jobs: this.#countedJobs(),

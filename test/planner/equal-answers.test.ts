@@ -35,7 +35,7 @@ test(`${statementsMin} random statements over random histories, in every layout`
     watching(RowMask.prototype, 'select', (found) => (counts.filters += Number((found as number) >= 0))),
     watching(GroupKernels.prototype, 'take', (taken) => (counts.groups += Number(taken))),
     watching(SegmentColumns.prototype, 'evict', () => counts.evicted++),
-    watching(ColumnStore.prototype, 'loaded', (_, store) => loaded.set(store, (loaded.get(store) ?? 0) + 1)),
+    watching(ColumnStore.prototype, 'onLoaded', (_, store) => loaded.set(store, (loaded.get(store) ?? 0) + 1)),
   ];
   const hydrated: Partial<Record<LayoutName, number>> = {};
   for (let seed = 2 + 3 * (seedBase % 1_000); statements < statementsMin && found.length === 0; seed++) {

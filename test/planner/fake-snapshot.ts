@@ -115,8 +115,8 @@ export class FakeStore {
       transaction: null,
       retryConflicts: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
-      kept: () => [],
-      held: () => [],
+      retentionOf: () => [],
+      heldRows: () => [],
       checkInspects: () => undefined,
       deletable: () => this.snapshot(caller),
       bodies: () => {

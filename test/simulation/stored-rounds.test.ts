@@ -83,7 +83,7 @@ describe('canaries: broken stores that the lives must catch', { timeout: 600_000
     plant(SegmentColumns.prototype, 'restOn', (restOn) => {
       return function (this: SegmentColumns, columns: RestingColumns, version, dictionaryOf, keeper: SegmentKeeper) {
         const deaf: SegmentKeeper = {
-          loaded: (...loaded) => keeper.loaded(...loaded),
+          onLoaded: (...loaded) => keeper.onLoaded(...loaded),
           onChanged: () => undefined,
           unreadable: (error) => keeper.unreadable(error),
         };
@@ -136,7 +136,7 @@ describe('canaries: broken stores that the lives must catch', { timeout: 600_000
   });
 
   it('a dictionary is saved without its newest text', async () => {
-    plant(ByteDictionary.prototype, 'saved', (saved) => {
+    plant(ByteDictionary.prototype, 'savedState', (saved) => {
       return function (this: ByteDictionary) {
         const { offsets, heap, cells } = saved.call(this);
         const size = Math.max(1, offsets.length - 1);

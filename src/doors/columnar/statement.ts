@@ -274,13 +274,13 @@ class StatementReader {
     this.#advance();
     switch (what) {
       case 'DATABASES':
-        return this.#listed('SELECT name FROM system.databases', 'name');
+        return this.#listStatement('SELECT name FROM system.databases', 'name');
       case 'TABLES':
-        return this.#listed('SELECT name FROM system.tables', 'name', `database = ${textOf(this.#databaseShown())}`);
+        return this.#listStatement('SELECT name FROM system.tables', 'name', `database = ${textOf(this.#databaseShown())}`);
       case 'SETTINGS':
-        return this.#listed('SELECT name, type, value FROM system.settings', 'name');
+        return this.#listStatement('SELECT name, type, value FROM system.settings', 'name');
       case 'FUNCTIONS':
-        return this.#listed('SELECT * FROM system.functions', 'name');
+        return this.#listStatement('SELECT * FROM system.functions', 'name');
       case 'CREATE':
       case 'PROCESSLIST':
       case 'GRANTS':
@@ -298,7 +298,7 @@ class StatementReader {
     return name;
   }
 
-  #listed(sql: string, name: string, among = 'true'): Statement {
+  #listStatement(sql: string, name: string, among = 'true'): Statement {
     let where = ` WHERE ${among}`;
     const negated = this.#isWord('NOT');
     if (negated) this.#advance();
@@ -347,14 +347,14 @@ class StatementReader {
     this.#advance();
     if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is supported');
     this.#advance();
-    const [where, column, equals, id] = [this.#taken(), this.#taken(), this.#taken(), this.#taken()];
+    const [where, column, equals, id] = [this.#takeText(), this.#takeText(), this.#takeText(), this.#takeText()];
     if (where?.toUpperCase() !== 'WHERE' || column !== 'query_id' || (equals !== '=' && equals !== '==') || id === undefined)
       throw new ServiceError('REL_NOT_IMPLEMENTED', "KILL QUERY ends one of your own: WHERE query_id = '…'");
     for (const mode of ['SYNC', 'ASYNC', 'TEST']) if (this.#isWord(mode)) this.#advance();
     return this.#withEnding({ kind: 'kill' as const, queryId: id });
   }
 
-  #taken(): string | undefined {
+  #takeText(): string | undefined {
     const text = this.#next?.text;
     this.#advance();
     return text;

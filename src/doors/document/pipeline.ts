@@ -144,7 +144,7 @@ export const projectAll =
 
 /** Fields that are kept, or left out. */
 export function* projectionOf(given: Stored | undefined): Steps<Projection> {
-  if (given === undefined) return unchanged;
+  if (given === undefined) return leaveUnchanged;
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
   const tree: Tree = { leaf: false, inner: new Map(), deep: false };
   const pace = new Pace();
@@ -165,7 +165,7 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
     plant(tree, field.path);
   }
   if (keeps === null) {
-    if (id === null) return unchanged;
+    if (id === null) return leaveUnchanged;
     keeps = id.keeps;
     plant(tree, id.path);
   }
@@ -175,7 +175,7 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
 }
 
 // oxlint-disable-next-line require-yield -- nothing is made
-function* unchanged(document: StoredObject): Steps<StoredObject> {
+function* leaveUnchanged(document: StoredObject): Steps<StoredObject> {
   return document;
 }
 

@@ -35,7 +35,7 @@ function newId({ asker }: CommandContext): Stored {
 }
 
 /** The document with its _id, which comes first. */
-function* identified(
+function* assignId(
   context: CommandContext,
   document: StoredObject,
 ): Steps<{ readonly id: Stored; readonly document: StoredObject }> {
@@ -68,7 +68,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   const rows: { key: string; id: Stored; text: string }[] = [];
   await eachInSteps(documents, yieldTurn, function* (given) {
     yield* nameSteps(given);
-    const { id, document } = yield* identified(context, given);
+    const { id, document } = yield* assignId(context, given);
     const text = yield* textSteps(document);
     rows.push({ key: keyOf(place, id), id, text });
     work.done += text.length * characterCost;
@@ -182,10 +182,10 @@ function change(context: CommandContext, given: Reading, wanted: Change): Promis
   });
 }
 
-function* upsertSteps(context: CommandContext, { filter, update }: Change): ReturnType<typeof identified> {
+function* upsertSteps(context: CommandContext, { filter, update }: Change): ReturnType<typeof assignId> {
   const made = yield* update(yield* seedOf(filter), true);
   yield* nameSteps(made);
-  return yield* identified(context, made);
+  return yield* assignId(context, made);
 }
 
 /** Most bytes appended to the log at once: as many as one message brings. */

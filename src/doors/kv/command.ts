@@ -80,7 +80,7 @@ export class CommandContext {
         keys.length === 1
           ? readEntries(planner, invocation, keys, this.time)
           : await readManyEntries(planner, invocation, keys, { time: this.time, signal: this.asker.gone, yieldTurn });
-      if (keys.length === 1) await this.#beside(entries.get(keys[0]!)?.value.length ?? 0);
+      if (keys.length === 1) await this.#yieldIfLong(entries.get(keys[0]!)?.value.length ?? 0);
       keep(answer);
       return entries;
     });
@@ -96,7 +96,7 @@ export class CommandContext {
   }
 
   /** Counts bytes to copy; a promise where others have a turn first. */
-  #beside(bytes: number): Promise<void> | null {
+  #yieldIfLong(bytes: number): Promise<void> | null {
     return bytes > longBytes ? this.asker.parts.yieldTurn() : null;
   }
 
@@ -132,7 +132,7 @@ export class CommandContext {
     if (puts.length > batchRowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a command writes at most ${batchRowsMax} keys, all of them or none`);
     const command = putCommand(puts, doorName, terms);
-    await this.#beside(puts.reduce((sum, { value }) => sum + value.length, puts.length * putBytes));
+    await this.#yieldIfLong(puts.reduce((sum, { value }) => sum + value.length, puts.length * putBytes));
     const keys = puts.map(({ key }) => key);
     return this.write(keys, 'ingest', async ({ invocation }) => {
       try {
@@ -191,16 +191,16 @@ export class CommandContext {
     const { planner } = this.asker.parts;
     return this.#retryConflicts(key, 'ingest', async (invocation) => {
       const { entry, instant } = readOwn(planner, invocation, key);
-      await this.#beside(entry?.value.length ?? 0);
+      await this.#yieldIfLong(entry?.value.length ?? 0);
       const { put, result } = change(entry);
       if (put === null) return result;
-      await this.#beside(put.value.length);
+      await this.#yieldIfLong(put.value.length);
       const when = entry === null ? 'absent' : { unchangedSince: instant };
       const isOver = (): boolean => put.expires !== undefined && put.expires <= this.now();
       try {
         if (!isOver()) {
           const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
-          await this.#beside(put.value.length);
+          await this.#yieldIfLong(put.value.length);
           await this.#submit(invocation, command);
           return result;
         }

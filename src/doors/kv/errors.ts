@@ -46,6 +46,6 @@ export const refusals = {
   subcommand: (container: string, name: string) =>
     err(`unknown subcommand '${name.slice(0, 128)}'. Try ${container} HELP.`, 'REL_NOT_IMPLEMENTED'),
   notRead: (name: string) => err(`ANNALS.AT takes a command that reads, not '${name.slice(0, 128)}'`),
-  subscribed: (name: string) =>
+  onlySubscribing: (name: string) =>
     err(`Can't execute '${name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context`),
 } as const;

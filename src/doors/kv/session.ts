@@ -164,7 +164,7 @@ export class KvSession implements Session<Words> {
       throw refusals.noAuth();
     }
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
-    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.subscribed(name);
+    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.onlySubscribing(name);
     const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
     if (known !== undefined) {
       checkArity(name, known.arity, words);
@@ -201,7 +201,7 @@ export class KvSession implements Session<Words> {
         checkArity(name, 3, words);
         return this.#state(words[1]!.toString(), words[2]!.toString());
       case 'annals.at':
-        return this.#at(words);
+        return this.#runAsOf(words);
       case 'publish':
         checkArity(name, 3, words);
         return publish(this.#context(name, this.#terms), this.#parts.channels, words);
@@ -327,7 +327,7 @@ export class KvSession implements Session<Words> {
     this.#replies.simple('OK');
   }
 
-  async #at(words: Words): Promise<void> {
+  async #runAsOf(words: Words): Promise<void> {
     const { terms, inner } = readAsOf.command(this.#terms, words);
     const name = inner[0]!.toString('latin1').toLowerCase();
     const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;

@@ -65,14 +65,14 @@ export function xmlMembers(text: string, root: string, listed: Listed): Readonly
     if (++elements > (listed.most + 1) * elementsOfEach) throw refusals.malformedXml('it has too many elements');
   }
   if (XMLValidator.validate(text) !== true) throw refusals.malformedXml('it is not well-formed');
-  const members = parsed(text)[root];
+  const members = parseXml(text)[root];
   if (typeof members === 'string' && members.trim() === '') return {};
   if (typeof members !== 'object' || members === null) throw refusals.malformedXml(`<${root}> is expected`);
   return members as Readonly<Record<string, unknown>>;
 }
 
 /** The parser refuses some texts that the validator takes, such as `<A/`. */
-function parsed(text: string): Readonly<Record<string, unknown>> {
+function parseXml(text: string): Readonly<Record<string, unknown>> {
   try {
     return parser.parse(text) as Readonly<Record<string, unknown>>;
   } catch {

@@ -14,7 +14,7 @@ export interface LockName {
 interface Lock {
   /** How often each session holds it, by mode. */
   readonly holders: Map<object, Record<LockMode, number>>;
-  readonly waiting: { readonly session: object; readonly mode: LockMode; readonly taken: () => void }[];
+  readonly waiting: { readonly session: object; readonly mode: LockMode; readonly onTaken: () => void }[];
 }
 
 /** How many one tenant holds, each as often as it does, and waits for. */
@@ -129,7 +129,7 @@ function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal):
     const one = {
       session,
       mode,
-      taken: () => {
+      onTaken: () => {
         gone.removeEventListener('abort', cancelWait);
         resolve();
       },
@@ -146,7 +146,7 @@ function serve(lock: Lock): void {
   for (let next = lock.waiting[0]; next !== undefined && mayTake(lock, next.session, next.mode); next = lock.waiting[0]) {
     lock.waiting.shift();
     hold(lock, next.session, next.mode);
-    next.taken();
+    next.onTaken();
   }
 }
 

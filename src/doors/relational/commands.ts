@@ -158,12 +158,12 @@ export function commandOf(statement: string): Command {
       return begin(words.slice(2), 'START TRANSACTION');
     case 'COMMIT':
     case 'END':
-      if (second === 'PREPARED') throw refused('two-phase commit is not implemented');
+      if (second === 'PREPARED') throw notImplemented('two-phase commit is not implemented');
       return { kind: 'commit' };
     case 'ROLLBACK':
     case 'ABORT':
       if (words.includes('TO')) return { kind: 'rollback-to', name: savepointName(words.slice(words.indexOf('TO') + 1)) };
-      if (second === 'PREPARED') throw refused('two-phase commit is not implemented');
+      if (second === 'PREPARED') throw notImplemented('two-phase commit is not implemented');
       return { kind: 'rollback' };
     case 'SAVEPOINT':
       return { kind: 'savepoint', name: savepointName(words.slice(1)) };
@@ -190,7 +190,7 @@ export function commandOf(statement: string): Command {
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
       if (second === 'INDEX') return createIndex(said);
-      if (second === 'UNIQUE') throw refused('UNIQUE is not implemented: only the primary key is unique');
+      if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
       if (second === 'SCHEMA') return createSchema(said);
       if (tables.has(second)) return { kind: 'create-table', ...createTableOf(said) };
       break;
@@ -210,7 +210,7 @@ export function commandOf(statement: string): Command {
       return { kind: 'copy', copy: copyOf(said), text: said };
   }
   const refusal = refusals[first];
-  if (refusal !== undefined) throw refused(refusal);
+  if (refusal !== undefined) throw notImplemented(refusal);
   const callsWrite = first === 'CALL' && callWrites.test(said);
   const mayWrite =
     first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || writes.test(text.replaceAll(noWords, ''));
@@ -251,7 +251,7 @@ function withoutSchema(text: string): string {
 function begin(modes: readonly string[], tag: string): Command {
   const said = modes.join(' ');
   if (!transactionModes.test(said)) throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${said.toLowerCase()}`);
-  if (/SERIALIZABLE/.test(said)) throw refused('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
+  if (/SERIALIZABLE/.test(said)) throw notImplemented('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
   return { kind: 'begin', tag, readOnly: readOnlyOf(said) };
 }
 
@@ -284,7 +284,7 @@ function createSchema(said: string): Command {
   tokens.expect('CREATE', 'SCHEMA');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
   const name = tokens.name('the name of a schema');
-  if (name !== 'public') throw refused('there is one schema, public');
+  if (name !== 'public') throw notImplemented('there is one schema, public');
   return { kind: 'create-schema', name, ifNotExists };
 }
 
@@ -343,7 +343,7 @@ export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 
 
 function extension(words: readonly string[]): Command {
   const name = unquote(words[words[2] === 'IF' ? 5 : 2] ?? '');
-  if (name.toLowerCase() !== 'vector') throw refused('the only extension is vector, and it is always there');
+  if (name.toLowerCase() !== 'vector') throw notImplemented('the only extension is vector, and it is always there');
   return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
 }
 
@@ -393,4 +393,4 @@ function variableName(text: string): string {
 }
 
 const unquote = (word: string): string => (/^".*"$/s.test(word) ? word.slice(1, -1).replaceAll('""', '"') : word);
-const refused = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
+const notImplemented = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);

@@ -247,8 +247,8 @@ export class Extended {
   async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
     if (portal.ran !== null) return portal.ran;
     const { values, formats, resultFormats, prepared } = portal;
-    const found = (types: readonly ParameterType[]): void => void (prepared.types = types);
-    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, found };
+    const keepTypes = (types: readonly ParameterType[]): void => void (prepared.types = types);
+    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
     const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
     portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
     return portal.ran;

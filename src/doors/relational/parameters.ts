@@ -15,7 +15,7 @@ export interface Bound {
   /** Once they are known. */
   readonly types: readonly ParameterType[] | null;
   /** Receives the types that are inferred on the way: the next values of the statement have them, too. */
-  readonly found?: (types: readonly ParameterType[]) => void;
+  readonly onTypes?: (types: readonly ParameterType[]) => void;
 }
 
 const oid = {

@@ -688,7 +688,7 @@ export class Runner {
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.includes(null);
     const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
-    if (described !== null) bound.found?.(described);
+    if (described !== null) bound.onTypes?.(described);
     const found = types ?? described ?? [];
     return valuesOf(
       bound,

@@ -163,7 +163,7 @@ export class RpcCall {
     // The stream counts messages, whatever their size, and calls back for none of a call that was taken back.
     let unsent = 0;
     let isOver = false;
-    const taken = (bytes: number): void => {
+    const onTaken = (bytes: number): void => {
       if (isOver) return;
       unsent -= bytes;
       outboxes.remove(peer, bytes);
@@ -202,7 +202,7 @@ export class RpcCall {
             left -= bytes;
             unsent += bytes;
             outboxes.add(peer, bytes);
-            call.write(message, () => taken(bytes));
+            call.write(message, () => onTaken(bytes));
           }
           return false;
         });

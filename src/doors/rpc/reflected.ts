@@ -14,7 +14,7 @@ const mapEntry = 7;
 export function reflectable(loaded: PackageDefinition): PackageDefinition {
   // All definitions of a file hold the same bytes of it.
   const known = new Map<Buffer, Buffer>();
-  const shown = (file: Buffer): Buffer => {
+  const showFile = (file: Buffer): Buffer => {
     let made = known.get(file);
     if (made === undefined) known.set(file, (made = fileOf(file)));
     return made;
@@ -22,7 +22,7 @@ export function reflectable(loaded: PackageDefinition): PackageDefinition {
   return Object.fromEntries(
     Object.entries(loaded).map(([name, definition]) => {
       if (!isDescribed(definition)) return [name, definition];
-      return [name, { ...definition, fileDescriptorProtos: definition.fileDescriptorProtos.map(shown) }];
+      return [name, { ...definition, fileDescriptorProtos: definition.fileDescriptorProtos.map(showFile) }];
     }),
   );
 }
@@ -44,7 +44,7 @@ function typeOf(type: Uint8Array): Buffer {
     if (number === members.field)
       return bytesField(
         number,
-        rewritten(value, (of, text) => (of === fieldType ? named(of, text, entries) : bytesField(of, text))),
+        rewritten(value, (of, text) => (of === fieldType ? nameField(of, text, entries) : bytesField(of, text))),
       );
     if (number !== members.nested) return bytesField(number, value);
     const name = new Message(value).text(members.name)!;
@@ -52,14 +52,14 @@ function typeOf(type: Uint8Array): Buffer {
     return bytesField(
       number,
       entries.has(name)
-        ? rewritten(nested, (of, text) => (of === members.name ? named(of, text, entries) : bytesField(of, text)))
+        ? rewritten(nested, (of, text) => (of === members.name ? nameField(of, text, entries) : bytesField(of, text)))
         : nested,
     );
   });
 }
 
 /** A name, with what is demanded behind it where it is one of the entries'. */
-function named(number: number, bytes: Uint8Array, entries: ReadonlySet<string>): Buffer {
+function nameField(number: number, bytes: Uint8Array, entries: ReadonlySet<string>): Buffer {
   const text = Buffer.from(bytes).toString();
   if (!entries.has(text)) return bytesField(number, bytes);
   return textField(number, `${text.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())}Entry`);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { linkExhibit } from '../../planner/exhibits/link.ts';
-import { rolePlayers, roles, unplayed } from '../../planner/functions/domain/roles.ts';
+import { rolePlayers, roles, unplayedMessage } from '../../planner/functions/domain/roles.ts';
 import { putting, quote } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { nanosecondsOut, verb } from './verb.ts';
@@ -68,7 +68,7 @@ export const addCaseNote = verb({
 
 async function checkCase(session: VerbSession, id: string): Promise<void> {
   const cases = rolePlayers(readable(session), 'case');
-  if (cases.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayed('case'));
+  if (cases.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case'));
   for (const { type } of cases) {
     const rows = await session.ask(`SELECT _pk FROM ${quote(type)} WHERE _pk = $1`, [id]);
     if (rows.length > 0) return;
@@ -81,7 +81,7 @@ function noteStep(session: VerbSession, id: string, note: Note) {
   const [player] = rolePlayers(readable(session), noteRole.name);
   const { catalog } = session.snapshot;
   if (player === undefined && catalog.type(noteRole.defaultType) !== undefined)
-    throw new ServiceError('REL_UNKNOWN_TYPE', unplayed('case_note'));
+    throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case_note'));
   const definition: TypeDefinition = catalog.type(player?.type ?? '') ?? {
     name: noteRole.defaultType,
     properties: {},

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { compareText } from '../../log/values/value.ts';
-import { type RoleName, type RoleType, rolePlayers, roles, unplayed } from '../../planner/functions/domain/roles.ts';
+import { type RoleName, type RoleType, rolePlayers, roles, unplayedMessage } from '../../planner/functions/domain/roles.ts';
 import type { Literal } from '../../planner/statement.ts';
 import { alertTypeIn } from '../../planner/standing/rules/alerts.ts';
 import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
@@ -33,7 +33,7 @@ function players({ snapshot }: VerbSession, role: RoleName): readonly RoleType[]
 /** The same; REL_UNKNOWN_TYPE where there are none. */
 function playersOf(session: VerbSession, role: RoleName): readonly RoleType[] {
   const found = players(session, role);
-  if (found.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayed(role));
+  if (found.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(role));
   return found;
 }
 

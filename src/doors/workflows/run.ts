@@ -249,12 +249,12 @@ class WorkflowRun {
   async #end(step: WorkflowStep, rows: Performed['rows']): Promise<boolean> {
     const overtaken = rowsAreGone();
     const outputs = this.#outputs;
-    const made = (invocation: Invocation): PutRows => {
+    const makeCommand = (invocation: Invocation): PutRows => {
       for (const { isOvertaken } of outputs.values()) if (isOvertaken) throw overtaken;
       return rows!(invocation);
     };
     try {
-      await this.#work.record(step, rows && made);
+      await this.#work.record(step, rows && makeCommand);
       return true;
     } catch (error) {
       if (error === overtaken) return false;
@@ -342,7 +342,7 @@ class WorkflowRun {
         }
         const question = await fillSql(sql!, [], place.scope);
         const found = await this.#rows(question.sql, question.parameters, null);
-        if (found.rows.length > 0) return answered(found);
+        if (found.rows.length > 0) return answerStep(found);
         if (now >= started + BigInt(timeout) * nsPerSec) throw new ServiceError('REL_TIMEOUT', 'the rows did not come');
         return new Waits(now + BigInt(every) * nsPerSec);
       }
@@ -362,11 +362,11 @@ class WorkflowRun {
     if (step.kind === 'function') {
       const filled = (await fill(step.given.arguments as Json, scope)) as readonly unknown[];
       const { sql } = questionOf({ function: step.given.name, arguments: filled.map(() => null) });
-      return answered(await this.#rows(sql, filled.map(parameterOf), basis));
+      return answerStep(await this.#rows(sql, filled.map(parameterOf), basis));
     }
     const given = ((await fill(step.given.parameters as Json, scope)) as readonly unknown[]).map(parameterOf);
     const { sql, parameters } = await fillSql(step.given.sql, given, scope);
-    return answered(await this.#rows(sql, parameters, basis));
+    return answerStep(await this.#rows(sql, parameters, basis));
   }
 
   #rows(sql: string, parameters: readonly Literal[], basis: bigint | null): Promise<Found> {
@@ -467,7 +467,7 @@ class WorkflowRun {
       case 'wait': {
         if (basis === null) return { result, output: {} };
         const { sql, parameters } = await fillSql(step.given.sql!, [], place.scope);
-        return sameRows(answered(await this.#rows(sql, parameters, basis)), result);
+        return sameRows(answerStep(await this.#rows(sql, parameters, basis)), result);
       }
       default:
         return { result, output: result };
@@ -499,7 +499,7 @@ interface Found {
   overtaken(): boolean;
 }
 
-function answered({ rows, basis, overtaken }: Found): Performed {
+function answerStep({ rows, basis, overtaken }: Found): Performed {
   return { result: { rows: rows.length, basis: String(basis) }, output: { rows, count: rows.length }, overtaken };
 }
 

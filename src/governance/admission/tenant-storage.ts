@@ -34,7 +34,7 @@ export class TenantStorage {
   admitWrite(tenant: string, bytes: number, nowMs: number): void {
     const max = this.#parts.bytesMaxOf(tenant) ?? null;
     if (max === null) return;
-    const known = this.#at(tenant, max, nowMs);
+    const known = this.#knownOf(tenant, max, nowMs);
     if (known.bytes >= max) {
       throw new ServiceError('REL_STORAGE_CAP', `the storage limit of this tenant, ${max} bytes, is reached`);
     }
@@ -54,7 +54,7 @@ export class TenantStorage {
     if (known !== undefined) known.bytes = Math.max(0, known.bytes - bytes);
   }
 
-  #at(tenant: string, max: number, nowMs: number): Known {
+  #knownOf(tenant: string, max: number, nowMs: number): Known {
     let known = this.#known.get(tenant);
     if (known !== undefined && (known.bytes < max || nowMs - known.measuredAtMs < measureEveryMs)) return known;
     if (known === undefined) {

@@ -124,7 +124,7 @@ export interface ErasureDeskDependencies {
     /** Before the intent: the subject waits for the rows to go. */
     readonly soon: () => Promise<void>;
     /** A caller waits for the receipt. */
-    readonly awaited: () => Promise<void>;
+    readonly forCaller: () => Promise<void>;
     /** No caller waits. */
     readonly later: () => Promise<void>;
   };
@@ -505,7 +505,7 @@ export class ErasureDesk {
   }
 
   async #nextStep(id: string): Promise<void> {
-    const { awaited, later } = this.#parts.yieldTurn;
+    const { forCaller: awaited, later } = this.#parts.yieldTurn;
     await this.#breathe(this.#awaited.has(id) ? awaited : later);
     if (this.#closing) {
       throw new ServiceError(

@@ -12,7 +12,7 @@ export interface JobDeskDependencies {
   readonly jobs: {
     all(): Iterable<JobRecord>;
     job(id: string): JobRecord | undefined;
-    named(path: string | null): ReadonlyMap<string, string>;
+    namesOf(path: string | null): ReadonlyMap<string, string>;
   };
   readonly scheduler: JobScheduler;
   readonly runner: JobRunner;
@@ -77,7 +77,7 @@ export class JobDesk {
   /** Makes a job in place of the one of its name, and waits for its first run a while. */
   async replace(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
     const { jobs, ids, scheduler } = this.#parts;
-    const before = this.named(invocation.caller, nameKey('', definition));
+    const before = this.findJob(invocation.caller, nameKey('', definition));
     const owner = { credential: 'none', token: null } as const;
     const command = { kind: 'put-job', id: ids.next(), definition, owner, replaces: true } as const;
     const id = (await invocation.submit(command, { sync: true })).ids[0]!;
@@ -88,9 +88,9 @@ export class JobDesk {
   }
 
   /** The job of the caller's own path that has this key among those of the path, whoever made it; null: there is none. */
-  named({ path }: Caller, key: string): JobRecord | null {
+  findJob({ path }: Caller, key: string): JobRecord | null {
     const { jobs, beginning } = this.#parts;
-    const job = jobs.job(jobs.named(path).get(key) ?? '');
+    const job = jobs.job(jobs.namesOf(path).get(key) ?? '');
     return job === undefined || job.made < beginning(path) ? null : job;
   }
 

@@ -128,7 +128,7 @@ export interface JobRunnerDependencies {
   /** Puts work on record. */
   readonly record: (run: RunRecord & { readonly work: Work }, at: { readonly path: string | null }) => Promise<void>;
   /** Work that is on record, in the order in which it was asked for; of tenants that are there. */
-  readonly recorded: () => Iterable<WorkRecord>;
+  readonly listRecorded: () => Iterable<WorkRecord>;
   /** One line for the operator. */
   readonly warn: (line: string) => void;
 }
@@ -180,7 +180,7 @@ export class JobRunner {
 
   /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
   list(caller: Caller): readonly JobView[] {
-    const earlier = [...this.#parts.recorded()].flatMap((work) =>
+    const earlier = [...this.#parts.listRecorded()].flatMap((work) =>
       !this.#jobs.has(work.run.id) && isShownTo(caller, ownerOf(work)) ? viewOf(work) : [],
     );
     const own = [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : []));
@@ -193,7 +193,7 @@ export class JobRunner {
    */
   async takeUp(again: (work: WorkRecord) => BeginAgain | null): Promise<void> {
     const begun: (readonly [WorkRecord, BeginAgain])[] = [];
-    for (const found of this.#parts.recorded()) {
+    for (const found of this.#parts.listRecorded()) {
       const { run } = found;
       if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
       const how = again(found);
@@ -224,7 +224,8 @@ export class JobRunner {
   /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
   find(id: string, caller: Caller): JobView {
     if (this.#jobs.has(id)) return this.#requireJob(id, caller).view;
-    for (const work of this.#parts.recorded()) if (work.run.id === id && isShownTo(caller, ownerOf(work))) return viewOf(work);
+    for (const work of this.#parts.listRecorded())
+      if (work.run.id === id && isShownTo(caller, ownerOf(work))) return viewOf(work);
     throw new ServiceError('REL_NOT_FOUND', 'no such job');
   }
 

@@ -21,7 +21,7 @@ export interface WorkflowDeskDependencies {
   readonly jobs: {
     all(): Iterable<JobRecord>;
     job(id: string): JobRecord | undefined;
-    named(path: string | null): ReadonlyMap<string, string>;
+    namesOf(path: string | null): ReadonlyMap<string, string>;
     steps(id: string): ReadonlyMap<string, RecordedStep>;
   };
   readonly desk: JobDesk;
@@ -128,7 +128,7 @@ export class WorkflowDesk {
   /** Id of the workflow that the name means at this path; null: there is none. */
   idOf(name: string, { path }: Pick<JobRecord, 'path'>): string | null {
     const { jobs, beginning } = this.#parts;
-    const id = jobs.named(path).get(`workflow ${name}`);
+    const id = jobs.namesOf(path).get(`workflow ${name}`);
     const own = id === undefined ? undefined : jobs.job(id);
     if (own !== undefined && own.made >= beginning(path)) return own.id;
     return this.#builtin(name) === undefined ? null : `${builtinId}${name}`;

@@ -81,7 +81,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     },
     recallsOf: (type, rows, instant) => {
       const reader = paths.recalls(instant);
-      return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
+      return rows.map((row) => reader.recallsOf(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
     },
     recalledAs: (type, rows) => ({
       salt: recallSalt,

@@ -87,7 +87,7 @@ export class VisibleTypes {
   get sharedKey(): string {
     const { grant, paths } = this.#parts;
     const keys = grant.sharing.map(({ tenant, types }) => {
-      const of = paths.of(tenant);
+      const of = paths.pathsOf(tenant);
       const versions = [...types].map((name) => [name, of.catalog.type(name)?.ontologyVersion ?? 0]);
       return [tenant, of.protectionEpoch, versions];
     });
@@ -137,7 +137,7 @@ export class VisibleTypes {
     const { paths, grant, guardsOf } = this.#parts;
     return grant.sharing.flatMap(({ tenant, types, grantFor: of }) => {
       if (!types.has(name) || (only !== undefined && tenant !== only)) return [];
-      const theirs = paths.of(tenant);
+      const theirs = paths.pathsOf(tenant);
       const declared = theirs.catalog.type(name);
       if (declared === undefined) return [];
       const type = maskDeclared(theirs, declared);

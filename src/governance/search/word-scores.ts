@@ -38,13 +38,13 @@ export class WordScores {
   }
 
   score(times: number, length: number): number {
-    if (times >= USUAL_TIMES || length >= USUAL_LENGTH) return this.#of(times, length);
+    if (times >= USUAL_TIMES || length >= USUAL_LENGTH) return this.#scoreOf(times, length);
     const at = times * 2 * USUAL_LENGTH + length;
     const known = this.#usual[at]!;
-    return known === 0 ? (this.#usual[at] = this.#of(times, length)) : known;
+    return known === 0 ? (this.#usual[at] = this.#scoreOf(times, length)) : known;
   }
 
-  #of(times: number, length: number): number {
+  #scoreOf(times: number, length: number): number {
     return wordScore(this.#idf, fieldWeight(this.#weight, times, length, this.#average));
   }
 }

@@ -78,7 +78,7 @@ export function encodeBody(
   if (body.kind === 'parts') {
     assert(secrets.length === body.parts.length, 'every part has salts');
     return joinParts(
-      body.parts.map((part, i) => encoded(part, secrets[i]!)),
+      body.parts.map((part, i) => encodePart(part, secrets[i]!)),
       target,
     );
   }
@@ -94,7 +94,7 @@ export function encodeBody(
 }
 
 /** The bytes of one part, no row of which is sealed by subject. */
-export function encoded(part: RowsBody, secrets: RowSecrets): Uint8Array {
+export function encodePart(part: RowsBody, secrets: RowSecrets): Uint8Array {
   const target = new ByteWriter();
   encodeBody(part, [secrets], target);
   return target.view();

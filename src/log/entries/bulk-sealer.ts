@@ -71,8 +71,8 @@ export class Sealing {
 
 export class BulkSealer {
   readonly #options: BulkOptions;
-  readonly #done: () => void;
-  readonly #failed: (cause: unknown) => void;
+  readonly #onDone: () => void;
+  readonly #onFailed: (cause: unknown) => void;
   readonly #slots: SharedArrayBuffer[] = [];
   /** Half the bytes of the next new slot: the size of the last body that found no slot. */
   #slotBytes = SLOT_BYTES_MIN;
@@ -84,8 +84,8 @@ export class BulkSealer {
   /** `done` is called whenever a sealing is; `failed` when one never will be. */
   constructor(options: BulkOptions, done: () => void, failed: (cause: unknown) => void) {
     this.#options = options;
-    this.#done = done;
-    this.#failed = failed;
+    this.#onDone = done;
+    this.#onFailed = failed;
   }
 
   takes(body: RowsBody | RowPartsBody): boolean {
@@ -133,10 +133,10 @@ export class BulkSealer {
       (reply) => {
         sealing.busy = false;
         sealing.finish(reply);
-        this.#done();
+        this.#onDone();
       },
       (cause: unknown) => {
-        if (!this.#ended) this.#failed(cause);
+        if (!this.#ended) this.#onFailed(cause);
       },
     );
   }
@@ -171,11 +171,11 @@ export class BulkSealer {
         }
         next.busy = false;
         if (step.done) next.finish(step.value);
-        this.#done();
+        this.#onDone();
       }
       this.#slicing = false;
     } catch (cause) {
-      this.#failed(cause);
+      this.#onFailed(cause);
     }
   }
 }

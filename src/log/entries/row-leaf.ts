@@ -300,7 +300,7 @@ class RowHasher {
   /** The same rows for the module. */
   input(salts: Uint8Array): HashInput {
     const { ops, closeOffsets, closes } = this.#body;
-    const bound = (vector: Vector): HashColumn | null =>
+    const boundColumn = (vector: Vector): HashColumn | null =>
       vector.kind === 'i64'
         ? {
             form: HashForm.wide,
@@ -322,8 +322,8 @@ class RowHasher {
       salts,
       ops,
       pk: this.#pk && hashColumn(this.#pk),
-      validFrom: bound(this.#validFrom),
-      validTo: bound(this.#validTo),
+      validFrom: boundColumn(this.#validFrom),
+      validTo: boundColumn(this.#validTo),
       closeOffsets,
       closes,
       columns: this.#columns.map(hashColumn),

@@ -73,10 +73,10 @@ export class FrameFeed {
       this.#scanner.offset = offset;
       return { found: 'bad', reason: failsChecksum };
     }
-    const opened = (i: number): Uint8Array | null => {
+    const openedBody = (i: number): Uint8Array | null => {
       return isVouched(i) ? bodyAt(window.reply!, first + i) : null;
     };
-    return { found: 'frame', offset, header, bytes, bodyOf: opened };
+    return { found: 'frame', offset, header, bytes, bodyOf: openedBody };
   }
 
   async #nextWindow(opener: FrameOpener): Promise<void> {

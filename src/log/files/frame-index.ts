@@ -63,7 +63,7 @@ export class FrameIndex {
   }
 
   #fields(): FrameStart[] {
-    return Array.from({ length: this.#count }, (_, at) => this.#at(at));
+    return Array.from({ length: this.#count }, (_, at) => this.#startAt(at));
   }
 
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
@@ -84,10 +84,10 @@ export class FrameIndex {
       if (this.#places[middle * FIELDS + field]! <= bound) low = middle;
       else high = middle;
     }
-    return low < 0 ? undefined : this.#at(low);
+    return low < 0 ? undefined : this.#startAt(low);
   }
 
-  #at(place: number): FrameStart {
+  #startAt(place: number): FrameStart {
     const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(place * FIELDS, (place + 1) * FIELDS);
     return { file: file!, offset: offset!, firstLeaf: firstLeaf!, firstPosition: firstPosition! };
   }

@@ -120,12 +120,12 @@ export class FrameRun {
     const first = this.#entry;
     this.#entry += frame.header.entries;
     const known = reply === 'under way' ? null : reply;
-    const vouched = (i: number): boolean => vouches(known, first + i);
+    const isVouched = (i: number): boolean => vouches(known, first + i);
     // One entry that is vouched for is enough: the checksum was looked at before.
-    if (this.#checker && !vouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
+    if (this.#checker && !isVouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
     return {
       frame,
-      isVouched: vouched,
+      isVouched: isVouched,
       erasedRows: (i) => erasedRows(known!, first + i),
       body: (i) => bodyAt(known!, first + i),
     };

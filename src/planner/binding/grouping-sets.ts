@@ -45,7 +45,7 @@ export class GroupingSets {
     if (sizeOf(all) * this.#sets.length > nodesMax)
       throw errorAt('REL_PARSE', `the groupings of this statement unfold to more than ${nodesMax} steps`, place);
     const columns = [...all.columns, setColumn];
-    const arms = this.#sets.map((set, i) => oneOf(copied(all) as AggregateNode, set, i));
+    const arms = this.#sets.map((set, i) => oneOf(copyTree(all) as AggregateNode, set, i));
     // Halves of halves, so that many do not nest deep.
     const union = (from: number, to: number): PlanNode => {
       if (to - from === 1) return arms[from]!;
@@ -59,19 +59,19 @@ export class GroupingSets {
 function oneOf(all: AggregateNode, set: ReadonlySet<number>, number: number): PlanNode {
   const given = throughColumns(all.input);
   const keys = [...set];
-  const moved = (column: number): number => column - all.groups + keys.length;
+  const movedColumn = (column: number): number => column - all.groups + keys.length;
   const input = project(all.input, [...keys.map((key) => given[key]!), ...given.slice(all.groups)]);
   const calls = all.calls.map((call) => ({
     ...call,
-    column: call.column === null ? null : moved(call.column),
-    ...(call.second !== undefined && { second: moved(call.second) }),
+    column: call.column === null ? null : movedColumn(call.column),
+    ...(call.second !== undefined && { second: movedColumn(call.second) }),
   }));
   const columns = [...keys.map((key) => all.columns[key]!), ...all.columns.slice(all.groups)];
   const node: AggregateNode = { kind: 'aggregate', input, groups: keys.length, calls, columns };
   const outputs = throughColumns(node);
   const none: Bound = { kind: 'constant', cell: null, type: 'null' };
   const shown = all.columns.map((_, i) => {
-    const at = i < all.groups ? keys.indexOf(i) : moved(i);
+    const at = i < all.groups ? keys.indexOf(i) : movedColumn(i);
     return at < 0 ? none : outputs[at]!.bound;
   });
   const own: Bound = { kind: 'constant', cell: BigInt(number), type: 'integer' };
@@ -83,6 +83,6 @@ function sizeOf(node: PlanNode): number {
 }
 
 /** Passes, kernels and measurements tell nodes apart by their identity. */
-function copied(node: PlanNode): PlanNode {
-  return mapInputs({ ...node }, copied);
+function copyTree(node: PlanNode): PlanNode {
+  return mapInputs({ ...node }, copyTree);
 }

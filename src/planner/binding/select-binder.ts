@@ -166,7 +166,7 @@ class SelectBinder {
   }
 
   #levelOf(node: PlanNode): Level {
-    return { id: this.#environment.nextLevel(), node, masked: (index, column) => this.#scope.addMasked(index, column) };
+    return { id: this.#environment.nextLevel(), node, noteMasked: (index, column) => this.#scope.addMasked(index, column) };
   }
 
   /** Queries that read outer rows are refused where no column can be added to these (ON, VALUES). */

@@ -314,8 +314,8 @@ class SourceBinder {
   }
 
   #level(node: PlanNode, scope: Scope): Level {
-    const masked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
-    return { id: this.#request.environment.nextLevel(), node, masked };
+    const noteMasked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
+    return { id: this.#request.environment.nextLevel(), node, noteMasked };
   }
 
   /** Columns of one name become one, in front of the others; an outer join takes it from the side that has a row. */
@@ -389,7 +389,7 @@ class SourceBinder {
       const level: Level = {
         id: environment.nextLevel(),
         node: oneRow,
-        masked: (index, column) => scope.addMasked(index, column),
+        noteMasked: (index, column) => scope.addMasked(index, column),
       };
       return { scope, level, context: contextOf(scope, level) };
     };
@@ -518,8 +518,8 @@ function joinedBy(
   [ofLeft, ofRight]: readonly [number, number],
 ): JoinNode {
   const columns = [...left.columns, ...right.columns];
-  const bound = (index: number): Bound => ({ kind: 'column', index, ...columns[index]! });
-  const residual: Bound = { kind: 'compare', op: '=', left: bound(ofLeft), right: bound(ofRight), type: 'boolean' };
+  const columnAt = (index: number): Bound => ({ kind: 'column', index, ...columns[index]! });
+  const residual: Bound = { kind: 'compare', op: '=', left: columnAt(ofLeft), right: columnAt(ofRight), type: 'boolean' };
   return { kind: 'join', type, left, right, leftKeys: [], rightKeys: [], residual, build: 'right', columns };
 }
 

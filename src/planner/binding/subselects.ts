@@ -27,7 +27,7 @@ export interface Level {
   /** The node that they have made, as long as nothing stands above it. */
   spread?: PlanNode;
   /** Called for each added column that is masked, or computed from a masked one. */
-  readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
+  readonly noteMasked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 
 const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
@@ -109,7 +109,7 @@ export class Subselects {
       condition: null,
       columns: [...level.node.columns, column],
     };
-    if (only!.masked !== undefined) level.masked(index, only!);
+    if (only!.masked !== undefined) level.noteMasked(index, only!);
     return { kind: 'column', index, ...column, ...(only!.wire !== undefined && { wire: only!.wire }) };
   }
 
@@ -135,7 +135,7 @@ export class Subselects {
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
     const width = this.#level(place).node.columns.length;
-    const compared = (i: number, by: CompareOp): Bound => {
+    const compareColumn = (i: number, by: CompareOp): Bound => {
       // A column of bare NULLs has no other type.
       const type = columns[i]!.type;
       const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
@@ -143,7 +143,7 @@ export class Subselects {
       const [left, right] = matchOperands(operands[i]!, other, by, place);
       return { kind: 'compare', op: by, left, right, type: 'boolean' };
     };
-    const condition = comparedRows(operands.length, op, compared);
+    const condition = comparedRows(operands.length, op, compareColumn);
     const holds = this.#mark(node, condition, place);
     // The condition's references to the query's rows shift by the added column.
     const moved = movedBeyond(condition, width);

@@ -23,7 +23,7 @@ interface Around {
 }
 
 export function withWholeRows(select: Select, around: Around): Select {
-  const replace = <T>(tree: T): T => replaced(tree, select.from, around);
+  const replace = <T>(tree: T): T => replaceSource(tree, select.from, around);
   const projection = replace(withNames(select.projection, around));
   const having = replace(select.having);
   const where = replace(select.where);
@@ -44,10 +44,10 @@ function withNames(projection: Select['projection'], around: Around): Select['pr
 }
 
 /** Trees are plain data. Queries within have tables of their own. */
-function replaced<T>(tree: T, from: Source, around: Around): T {
+function replaceSource<T>(tree: T, from: Source, around: Around): T {
   if (typeof tree !== 'object' || tree === null) return tree;
   if (Array.isArray(tree)) {
-    const items = tree.map((item: unknown) => replaced(item, from, around));
+    const items = tree.map((item: unknown) => replaceSource(item, from, around));
     return items.every((item, i) => item === tree[i]) ? tree : (items as T);
   }
   const node = tree as { readonly kind?: unknown };
@@ -55,7 +55,7 @@ function replaced<T>(tree: T, from: Source, around: Around): T {
   const own = wholeRow(node as Expression, from, around) ?? node;
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(own)) {
-    const other: unknown = replaced(value, from, around);
+    const other: unknown = replaceSource(value, from, around);
     if (other !== value) (copy ??= { ...own })[name] = other;
   }
   return (copy ?? own) as T;

@@ -27,7 +27,7 @@ export interface OverRequest {
 export function bindOver(over: Over, request: OverRequest): Bound {
   const { level, bind, refuseMasked } = request;
   const named = over.function.toUpperCase();
-  const bound = (expression: Expression): Bound => {
+  const bindOperand = (expression: Expression): Bound => {
     const each = bind(expression);
     if (each.type === 'vector' || each.type === 'interval')
       throw errorAt('REL_TYPE_MISMATCH', `a window can't take ${each.type}`, expression.place);
@@ -35,13 +35,13 @@ export function bindOver(over: Over, request: OverRequest): Bound {
     return each;
   };
   // All operands are bound before any becomes a column: a query among them adds columns of its own.
-  const operands = over.arguments.map(bound);
-  const filter = over.filter && bound(over.filter);
+  const operands = over.arguments.map(bindOperand);
+  const filter = over.filter && bindOperand(over.filter);
   if (filter && filter.type !== 'boolean' && filter.type !== 'null')
     throw errorAt('REL_TYPE_MISMATCH', `FILTER takes a condition, not ${filter.type}`, over.filter!.place);
-  const partition = over.partition.map(bound);
+  const partition = over.partition.map(bindOperand);
   const order = over.orderBy.map((item) => {
-    const each = bound(item.expression);
+    const each = bindOperand(item.expression);
     request.checkOrder(each, item);
     return each;
   });

@@ -333,7 +333,7 @@ class ExpressionBinder {
       return { kind: 'constant', cell: false, type: 'boolean' };
     }
     const operand = this.bind(expression.operand);
-    const values = this.#joined(expression.items, operand);
+    const values = this.#joinLiterals(expression.items, operand);
     const [alike, items] = this.#alike(operand, values, '=', expression.place);
     for (const [i, value] of values.entries()) {
       if (value.kind !== 'literal' || value.count === undefined) continue;
@@ -343,7 +343,7 @@ class ExpressionBinder {
   }
 
   /** Values that are all converted as the first of them stay one item. */
-  #joined(items: readonly Expression[], { type }: Bound): readonly Expression[] {
+  #joinLiterals(items: readonly Expression[], { type }: Bound): readonly Expression[] {
     const literals: readonly Literal[] = this.#context.environment.literals;
     const isNumber = type === 'integer' || type === 'number';
     const stays = (value: Literal): boolean => (typeof value === 'string' ? type === 'string' : isNumber);
@@ -433,7 +433,7 @@ class ExpressionBinder {
       if (isDate(left)) right = asDateLiteral(right);
       else if (left.type === 'timestamp') right = asInstantLiteral(right, 'text');
     }
-    const timed = this.#timed(op, left, right, place);
+    const timed = this.#bindTimed(op, left, right, place);
     if (timed) return timed;
     if (isUnknown(left) || isUnknown(right)) return besideUnknown(op, left, right, refuse);
     if (left.type === 'null') return left;
@@ -453,7 +453,7 @@ class ExpressionBinder {
   }
 
   /** The operator of Postgres, where one side is an interval or json, or the result is one. */
-  #timed(op: ArithmeticOp, left: Bound, right: Bound, place: Location): Bound | null {
+  #bindTimed(op: ArithmeticOp, left: Bound, right: Bound, place: Location): Bound | null {
     const { catalogue } = this.#context.environment;
     if (catalogue === undefined || op === '%') return null;
     const instants = [left, right].filter(({ type }) => type === 'timestamp').length;

@@ -252,9 +252,9 @@ export function countValues(items: readonly Bound[]): number {
 
 /** The bound form of one of the values. */
 export function literalAt({ first, slot }: Extract<Bound, { kind: 'literals' }>, index: number): Bound {
-  const moved = (bound: Bound): Bound =>
-    bound.kind === 'literal' && bound.slot === slot ? { ...bound, slot: bound.slot + index } : mapChildren(bound, moved);
-  return index === 0 ? first : moved(first);
+  const moveSlot = (bound: Bound): Bound =>
+    bound.kind === 'literal' && bound.slot === slot ? { ...bound, slot: bound.slot + index } : mapChildren(bound, moveSlot);
+  return index === 0 ? first : moveSlot(first);
 }
 
 export function replaceColumns(bound: Bound, replace: (column: BoundColumn) => Bound): Bound {

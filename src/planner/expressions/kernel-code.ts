@@ -403,8 +403,8 @@ export class KernelCode extends KernelWriter {
     const leftWords = this.#words(left.bound, rightValue);
     const rightWords = this.#words(right.bound, leftValue);
     if (leftWords && rightWords) return compareWords(leftWords, rightWords, op);
-    const l = this.#beside(left.bound, leftValue, rightValue);
-    const r = this.#beside(right.bound, rightValue, leftValue);
+    const l = this.#alignParameter(left.bound, leftValue, rightValue);
+    const r = this.#alignParameter(right.bound, rightValue, leftValue);
     // Comparing a bigint with a double is exact in this language, as long as nothing converts either.
     const strict = (leftValue.rep === 'big') === (rightValue.rep === 'big') || l !== leftValue.code || r !== rightValue.code;
     return `(${l} ${signOf(op, strict)} ${r})`;
@@ -442,7 +442,7 @@ export class KernelCode extends KernelWriter {
   }
 
   /** A small integer constant beside a bigint column is better a bigint too. */
-  #beside(bound: Bound, value: Value, other: Value): string {
+  #alignParameter(bound: Bound, value: Value, other: Value): string {
     if (bound.kind !== 'parameter' || value.rep !== 'int' || other.rep !== 'big') return value.code;
     return this.once(`p${bound.index}b`, `context.parameters[${bound.index}].big`);
   }

@@ -294,7 +294,7 @@ export class TextInterner implements Dictionary {
     this.#next.set(this.#heap.subarray(this.#moved, to), this.#moved);
     this.#moved = to;
     if (!isFull) return;
-    this.#heap = this.#next.length < used ? enlarged(this.#next, used * 2) : this.#next;
+    this.#heap = this.#next.length < used ? enlarge(this.#next, used * 2) : this.#next;
     this.#words = new DataView(this.#heap.buffer);
     this.#next = null;
     this.#moved = 0;
@@ -330,7 +330,7 @@ export class TextInterner implements Dictionary {
   }
 }
 
-function enlarged(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+function enlarge(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(length);
   larger.set(bytes);
   return larger;

@@ -167,16 +167,16 @@ export class InstantCells extends ArrowCells {
   }
 
   protected problemOf(row: number): string | null {
-    return isLong(this.#at(row)) ? null : 'lies outside of the years 1677 to 2262';
+    return isLong(this.#valueAt(row)) ? null : 'lies outside of the years 1677 to 2262';
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
     const instants = new BigInt64Array(count);
-    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) instants[i] = this.#at(from + i);
+    for (let i = 0; i < count; i++) if (nulls?.[i] !== 1) instants[i] = this.#valueAt(from + i);
     builder.appendIntegers(instants, nulls, count);
   }
 
-  #at(row: number): bigint {
+  #valueAt(row: number): bigint {
     return BigInt(this.#values[row]!) * this.#unitNs;
   }
 }
@@ -235,7 +235,7 @@ export class DecimalCells extends ArrowCells {
   }
 
   protected problemOf(row: number): string | null {
-    const unscaled = this.#at(row);
+    const unscaled = this.#valueAt(row);
     if (this.#scale <= 0) return isLong(unscaled * 10n ** BigInt(-this.#scale)) ? null : 'is beyond a 64-bit integer';
     return sameDigits(unscaled, this.#scale) ? null : 'has more digits than a number holds: send it as text';
   }
@@ -243,12 +243,12 @@ export class DecimalCells extends ArrowCells {
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
     for (let i = 0; i < count; i++) {
       if (nulls?.[i] === 1) builder.appendNull();
-      else if (this.#scale <= 0) builder.appendBigint(this.#at(from + i) * 10n ** BigInt(-this.#scale));
-      else builder.appendNumber(Number(`${this.#at(from + i)}e${-this.#scale}`));
+      else if (this.#scale <= 0) builder.appendBigint(this.#valueAt(from + i) * 10n ** BigInt(-this.#scale));
+      else builder.appendNumber(Number(`${this.#valueAt(from + i)}e${-this.#scale}`));
     }
   }
 
-  #at(row: number): bigint {
+  #valueAt(row: number): bigint {
     const each = this.#wordsEach;
     // Two's complement: the last word has the sign.
     let value = BigInt(this.#words[row * each + each - 1]!);

@@ -235,7 +235,7 @@ function meaningOf(
         highest = Math.max(highest ?? 0, direction.cosine(vector.values, row * vector.dims));
       }
       if (highest !== null || model === null) return highest ?? 0;
-      const found = stored?.of(timeOf(columns, row)) ?? null;
+      const found = stored?.vectorAt(timeOf(columns, row)) ?? null;
       if (found !== null && found.dims === direction.dims) return direction.cosine(found.values, found.at);
       if (texts.some(({ at: column, type }) => type === 'string' && hasText(cellAt(columns[column]!, type, row)))) unseen.count++;
       return 0;

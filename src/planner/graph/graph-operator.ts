@@ -94,7 +94,7 @@ export class GraphOperator implements Operator {
     const looks = counters.looks;
     // An algorithm over a whole graph of so many edges goes to a worker.
     if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
-      return yield* this.#beside(beside.workers, graph, parts, looks);
+      return yield* this.#runInWorker(beside.workers, graph, parts, looks);
     const steps = answerCall(this.#algorithm, graph, countedCall(parts, work, memory), work);
     for (let step = steps.next(); ; step = steps.next()) {
       counters.looks = looks + work.looks;
@@ -103,11 +103,11 @@ export class GraphOperator implements Operator {
       yield emptyBatch;
       if (beside === null || work.looks <= beside.looksMin) continue;
       work.held = memory.change(work.held, 0);
-      return yield* this.#beside(beside.workers, graph, parts, looks);
+      return yield* this.#runInWorker(beside.workers, graph, parts, looks);
     }
   }
 
-  *#beside(workers: WorkerKeeper, graph: Graph, call: CallArguments, looks: number): Generator<Batch, Answered> {
+  *#runInWorker(workers: WorkerKeeper, graph: Graph, call: CallArguments, looks: number): Generator<Batch, Answered> {
     const { counters, memory, wait } = this.#opening.execution;
     const { out, in: into, systemFrom, linkOf, links, weights } = graph;
     const named = new Map(

@@ -275,14 +275,14 @@ class PatternReader {
   }
 
   #term(): Term {
-    return this.#chained(
-      () => this.#chained(() => this.#chained(() => this.#negation(), 'AND', 'and'), 'XOR', 'xor'),
+    return this.#readChain(
+      () => this.#readChain(() => this.#readChain(() => this.#negation(), 'AND', 'and'), 'XOR', 'xor'),
       'OR',
       'or',
     );
   }
 
-  #chained(operand: () => Term, word: string, kind: 'and' | 'or' | 'xor'): Term {
+  #readChain(operand: () => Term, word: string, kind: 'and' | 'or' | 'xor'): Term {
     const cursor = this.#cursor;
     let left = operand();
     while (cursor.key() === word) {
@@ -303,7 +303,7 @@ class PatternReader {
 
   #comparison(): Term {
     const cursor = this.#cursor;
-    let left = this.#tested();
+    let left = this.#readTest();
     let chain: Term | null = null;
     let chained = this.#chainedSoFar;
     for (let op = cursor.key(); isComparison(op); op = cursor.key()) {
@@ -315,7 +315,7 @@ class PatternReader {
         this.#chainedSoFar++;
       }
       chained = this.#chainedSoFar;
-      const right = this.#tested();
+      const right = this.#readTest();
       const compared: Term = { kind: 'compare', op, left, right, place };
       // a < b < c says both.
       chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, place };
@@ -326,7 +326,7 @@ class PatternReader {
   }
 
   /** A sum with the tests behind it. */
-  #tested(): Term {
+  #readTest(): Term {
     const cursor = this.#cursor;
     let left = this.#sum();
     for (;;) {
@@ -347,7 +347,7 @@ class PatternReader {
   }
 
   #sum(): Term {
-    return this.#operators(['+', '-'], () => this.#operators(['*', '/', '%'], () => this.#signed()));
+    return this.#operators(['+', '-'], () => this.#operators(['*', '/', '%'], () => this.#readSigned()));
   }
 
   #operators(ops: readonly ArithmeticOp[], operand: () => Term): Term {
@@ -362,16 +362,16 @@ class PatternReader {
     return left;
   }
 
-  #signed(): Term {
+  #readSigned(): Term {
     const cursor = this.#cursor;
     const { place } = cursor;
-    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#signed(), place }));
+    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#readSigned(), place }));
     let of = this.#atom();
     for (;;) {
       const at = cursor.place;
       if (cursor.accept('.')) of = { kind: 'property', of, name: this.#word('a property'), place: at };
       else if (cursor.key() === '[') of = this.#element(of, at);
-      else if (cursor.key() === ':' && of.kind === 'variable') of = this.#labelled(of.name, at);
+      else if (cursor.key() === ':' && of.kind === 'variable') of = this.#readLabels(of.name, at);
       else return of;
       cursor.countLink();
     }
@@ -386,7 +386,7 @@ class PatternReader {
     return { kind: 'element', of, at, place };
   }
 
-  #labelled(of: string, place: Location): Term {
+  #readLabels(of: string, place: Location): Term {
     const cursor = this.#cursor;
     const types: string[] = [];
     while (cursor.accept(':')) types.push(cursor.name('a type'));
@@ -418,7 +418,7 @@ class PatternReader {
       case 'CASE':
         return this.#case(place);
     }
-    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#called(place);
+    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#readCall(place);
     if (cursor.key(1) === '{' && cursor.token.kind === 'word')
       throw cursor.error(`${cursor.token.text} {…} is not supported in patterns`);
     return { kind: 'variable', name: cursor.name('a name or a value'), place };
@@ -471,7 +471,7 @@ class PatternReader {
     });
   }
 
-  #called(place: Location): Term {
+  #readCall(place: Location): Term {
     const cursor = this.#cursor;
     const { text } = cursor.token;
     const name = text.toLowerCase();

@@ -141,7 +141,11 @@ class PatternCompiler {
       if (clause.isAll) properties.add(rowColumns.entity);
       const key = column(madeRows, name, place);
       if (kind === 'node') {
-        source = beside(source, { kind: 'table', name: type, alias: name, place }, equal(key, column(name, '_pk', place), place));
+        source = leftJoin(
+          source,
+          { kind: 'table', name: type, alias: name, place },
+          equal(key, column(name, '_pk', place), place),
+        );
         names.set(name, tableNode(name, type, place));
         continue;
       }
@@ -149,7 +153,7 @@ class PatternCompiler {
       const own = [...properties].filter((property) => property !== rowColumns.type);
       const read = [...own, ...(isEntity ? [rowColumns.from, rowColumns.to] : [])];
       const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, place };
-      source = beside(source, right, equal(key, column(name, rowColumns.key, place), place));
+      source = leftJoin(source, right, equal(key, column(name, rowColumns.key, place), place));
       const columnOf = (asked: string, where: Location = place): Expression =>
         column(isEntity && asked === rowColumns.entity ? entities : name, asked === rowColumns.entity ? name : asked, where);
       names.set(name, {
@@ -501,7 +505,7 @@ class PatternCompiler {
   /** The pattern by itself, joined by the shared nodes; conditions apply before a match counts as missing. */
   #optional(clause: Match, rows: Rows): Rows {
     const { place } = clause;
-    const bound = (name: string | null): NodeVariable | undefined => {
+    const boundNode = (name: string | null): NodeVariable | undefined => {
       const known = name === null ? undefined : rows.names.get(name);
       if (known === undefined || known.kind === 'node') return known;
       throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
@@ -511,13 +515,13 @@ class PatternCompiler {
     const inside = <T extends PatternNode | PatternEdge>(part: T): T => this.#inside(part, rows.names, outer);
     const chains = clause.chains.map((chain) => ({
       ...chain,
-      nodes: chain.nodes.map((node) => inside(asBound(node, bound(node.name)))),
+      nodes: chain.nodes.map((node) => inside(asBound(node, boundNode(node.name)))),
       edges: chain.edges.map(inside),
     }));
     // Known facts about a shared node narrow the search for the pattern.
-    const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
+    const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (boundNode(name) ? [name!] : []))));
     const facts = new Map([...this.#facts].filter(([name]) => shared.has(name)));
-    const isTyped = (name: string): boolean => (bound(name)?.type ?? null) !== null;
+    const isTyped = (name: string): boolean => (boundNode(name)?.type ?? null) !== null;
     for (const [name, list] of facts) for (const { property } of list) this.#uses.usesOf(name).properties.add(property);
     const own = new Map([...facts, ...factsOf(clause)]);
     const alone = this.#chains(chains, { source: null, where: [], names: new Map() }, { facts: own, isTyped });
@@ -549,7 +553,7 @@ class PatternCompiler {
     const names = new Map(rows.names);
     const on: Expression[] = [];
     for (const [name, variable] of inner) {
-      const before = bound(name);
+      const before = boundNode(name);
       if (before === undefined) names.set(name, variable);
       else if (variable.kind === 'node') on.push(...sameNode(before, variable, place));
     }
@@ -803,7 +807,7 @@ function factsOf({ chains, where }: Match): ReadonlyMap<string, readonly Fact[]>
 }
 
 /** A row that is not there, or not to be seen, is NULL. */
-function beside(left: Source, right: Source, on: Expression): Source {
+function leftJoin(left: Source, right: Source, on: Expression): Source {
   return { kind: 'join', type: 'left', left, right, on, using: null, place: right.place };
 }
 

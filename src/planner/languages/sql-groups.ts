@@ -36,7 +36,7 @@ class GroupReader {
     let sets: GroupingSet[] = [[]];
     do {
       if (this.#readWindow()) continue;
-      sets = multiplied(sets, this.#item(), place, cursor);
+      sets = multiplySets(sets, this.#item(), place, cursor);
     } while (cursor.accept(','));
     const groups = { groupBy: this.#expressions, window: this.#window };
     if (!this.#hasSets) return groups;
@@ -65,7 +65,7 @@ class GroupReader {
       this.#hasSets = true;
       const parts = this.#list(() => this.#expression());
       if (word === 'ROLLUP') return [...parts.keys(), parts.length].reverse().map((count) => parts.slice(0, count).flat());
-      return parts.reduce<GroupingSet[]>((sets, part) => multiplied(sets, [part, []], place, cursor), [[]]);
+      return parts.reduce<GroupingSet[]>((sets, part) => multiplySets(sets, [part, []], place, cursor), [[]]);
     }
     return [this.#expression()];
   }
@@ -101,7 +101,7 @@ class GroupReader {
   }
 }
 
-function multiplied(sets: GroupingSet[], by: readonly GroupingSet[], place: Location, cursor: TokenCursor): GroupingSet[] {
+function multiplySets(sets: GroupingSet[], by: readonly GroupingSet[], place: Location, cursor: TokenCursor): GroupingSet[] {
   if (sets.length * by.length > setsMax) throw cursor.error(`GROUP BY says at most ${setsMax} groupings`, place);
   return sets.flatMap((set) => by.map((more) => [...set, ...more]));
 }

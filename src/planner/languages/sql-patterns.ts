@@ -5,7 +5,7 @@ import type { TokenCursor } from './token-cursor.ts';
 
 type Read = (cursor: TokenCursor) => Expression;
 
-function called(name: string, operands: readonly Expression[], place: Location): Expression {
+function callOf(name: string, operands: readonly Expression[], place: Location): Expression {
   return { kind: 'call', name, arguments: operands.map((each) => argument(each)), place };
 }
 
@@ -20,11 +20,11 @@ export function readLike(
     if (cursor.dialect !== 'wide') throw cursor.notImplemented('ESCAPE');
     const where = cursor.place;
     cursor.next();
-    pattern = called('LIKE_ESCAPE', [pattern, read(cursor)], where);
+    pattern = callOf('LIKE_ESCAPE', [pattern, read(cursor)], where);
   }
   if (word === 'LIKE') return { kind: 'binary', op: 'like', left: operand, right: pattern, place };
   const backslash: Expression = { kind: 'constant', cell: '\\', place };
-  return called('ILIKE', cursor.dialect === 'wide' ? [operand, pattern, backslash] : [operand, pattern], place);
+  return callOf('ILIKE', cursor.dialect === 'wide' ? [operand, pattern, backslash] : [operand, pattern], place);
 }
 
 /** SIMILAR TO matches the whole of a text by the regular expression that its pattern becomes. */
@@ -32,5 +32,5 @@ export function readSimilar(cursor: TokenCursor, operand: Expression, place: Loc
   cursor.expect('TO');
   const pattern = [read(cursor)];
   if (cursor.accept('ESCAPE')) pattern.push(read(cursor));
-  return called('~', [operand, called('SIMILAR_TO_ESCAPE', pattern, place)], place);
+  return callOf('~', [operand, callOf('SIMILAR_TO_ESCAPE', pattern, place)], place);
 }

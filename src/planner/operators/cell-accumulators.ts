@@ -8,7 +8,14 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
-import { formatInterval, type Interval, lengthOf, parseInterval, scaled, sumOf } from '../expressions/functions/intervals.ts';
+import {
+  formatInterval,
+  type Interval,
+  lengthOf,
+  parseInterval,
+  scaleInterval,
+  sumOf,
+} from '../expressions/functions/intervals.ts';
 import { checkLength, invalid, textMax, tooLong } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
 import { quotedElement } from '../virtual/types.ts';
@@ -196,7 +203,7 @@ function intervalSum(name: 'sum' | 'avg'): Folding<{ sum: Interval; count: numbe
       state.count++;
       return 0;
     },
-    finish: ({ sum, count }) => formatInterval(name === 'sum' ? sum : scaled(sum, (n) => n / count)),
+    finish: ({ sum, count }) => formatInterval(name === 'sum' ? sum : scaleInterval(sum, (n) => n / count)),
   };
 }
 

@@ -80,7 +80,7 @@ function boundOf(run: Run, value: Cell, from: number, to: number, inclusive: boo
   return low;
 }
 
-function ordered(yields: ColumnType, finish: (values: OrderedValues) => Cell): Folding<OrderedValues> {
+function orderedFolding(yields: ColumnType, finish: (values: OrderedValues) => Cell): Folding<OrderedValues> {
   return {
     yields,
     start: () => new OrderedValues(),
@@ -94,7 +94,7 @@ function ordered(yields: ColumnType, finish: (values: OrderedValues) => Cell): F
 
 const number = (cell: Cell): number => Number(cell) + 0;
 
-export const median: Folding<OrderedValues> = ordered('number', (values) => {
+export const median: Folding<OrderedValues> = orderedFolding('number', (values) => {
   const middle = values.count >> 1;
   const high = number(values.nth(middle));
   if (values.count % 2 === 1) return high;
@@ -113,7 +113,7 @@ function fractionOf({ fraction }: OrderedValues): number | null {
 
 /** Between the two values at a share of the way from the first to the last. */
 export function continuousPercentile(descending: boolean): Folding<OrderedValues> {
-  return ordered('number', (values) => {
+  return orderedFolding('number', (values) => {
     const share = fractionOf(values);
     if (share === null) return null;
     const at = share * (values.count - 1);
@@ -126,7 +126,7 @@ export function continuousPercentile(descending: boolean): Folding<OrderedValues
 
 /** The first value up to which at least a share of all lie. */
 export function discretePercentile(yields: ColumnType, descending: boolean): Folding<OrderedValues> {
-  return ordered(yields, (values) => {
+  return orderedFolding(yields, (values) => {
     const share = fractionOf(values);
     if (share === null) return null;
     const n = Math.max(0, Math.ceil(share * values.count) - 1);

@@ -461,7 +461,7 @@ export class SearchOperator implements Operator {
       const stretches = this.#places.get(placed!.place)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
-        const [found, at] = this.#at(stretches, numberAt(placed!, row));
+        const [found, at] = this.#foundAt(stretches, numberAt(placed!, row));
         this.#scores[row] = found ? scoreOf(found, at) : 0;
       }
     }
@@ -492,7 +492,7 @@ export class SearchOperator implements Operator {
     for (let k = 0; k < count; k++) {
       if (k % rowsInTurn === rowsInTurn - 1) yield emptyBatch;
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(placed!, row));
+      const [of, at] = found ? [found, k] : this.#foundAt(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
         const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         this.#absent[i]![row] = absent;
@@ -529,7 +529,7 @@ export class SearchOperator implements Operator {
   }
 
   /** The search results that hold a row of a place, and the row's number in them. */
-  #at(stretches: readonly Stretch[], number: number): readonly [Found | null, number] {
+  #foundAt(stretches: readonly Stretch[], number: number): readonly [Found | null, number] {
     let low = 0;
     let high = stretches.length;
     while (low < high) {

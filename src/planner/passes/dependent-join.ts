@@ -137,7 +137,7 @@ class Pushing {
 
   /** The node's columns, then the cells. */
   down(node: PlanNode): PlanNode {
-    if (!this.#asks(node)) return this.#beside(node);
+    if (!this.#asks(node)) return this.#crossDistinct(node);
     switch (node.kind) {
       case 'working':
         return { ...node, columns: [...node.columns, ...this.#distinct.columns] };
@@ -272,7 +272,7 @@ class Pushing {
   }
 
   /** Every row beside every set of cells. */
-  #beside(node: PlanNode): PlanNode {
+  #crossDistinct(node: PlanNode): PlanNode {
     const join = this.#cross(this.#distinct, node);
     const width = this.#cells.length;
     return reorderColumns(join, [...range(width, join.columns.length), ...range(0, width)]);

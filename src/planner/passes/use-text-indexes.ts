@@ -15,16 +15,16 @@ import {
 import { conjunctsOf } from './simplify-expressions.ts';
 
 export function useTextIndexes(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, used);
+  return mapRoots(plan, useIndexes);
 }
 
-function used(node: PlanNode): PlanNode {
+function useIndexes(node: PlanNode): PlanNode {
   if (node.kind === 'sort') {
     const best = bestOf(node);
     if (best) return best;
   }
   if (node.kind === 'filter' && node.input.kind === 'search') return { ...node, input: requiring(node.input, node) };
-  return mapInputs(node, used);
+  return mapInputs(node, useIndexes);
 }
 
 function requiring(search: SearchNode, { predicate }: FilterNode): SearchNode {

@@ -6,11 +6,11 @@ import { type Bound, columnsIn, mayRaise } from '../expressions/bound-expression
 import { type LogicalPlan, mapInputs, mapRoots, type Nearest, type PlanNode, type SortNode } from '../logical-plan.ts';
 
 export function useVectorIndexes(plan: LogicalPlan): LogicalPlan {
-  return mapRoots(plan, used);
+  return mapRoots(plan, useIndexes);
 }
 
-function used(node: PlanNode): PlanNode {
-  const below = mapInputs(node, used);
+function useIndexes(node: PlanNode): PlanNode {
+  const below = mapInputs(node, useIndexes);
   if (below.kind !== 'sort' || below.input.kind !== 'project') return below;
   const nearest = nearestOf(below, below.input.expressions);
   return nearest === null ? below : { ...below, input: { ...below.input, nearest } };

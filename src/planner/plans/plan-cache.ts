@@ -24,11 +24,11 @@ export class PlanCache<Plan extends object> {
   }
 
   get(branch: string, key: string): Plan | undefined {
-    return this.#of(branch).get(key);
+    return this.#cacheOf(branch).get(key);
   }
 
   set(branch: string, key: string, plan: Plan): void {
-    this.#of(branch).set(key, plan);
+    this.#cacheOf(branch).set(key, plan);
   }
 
   clear(): void {
@@ -36,7 +36,7 @@ export class PlanCache<Plan extends object> {
     this.#reserved.clear();
   }
 
-  #of(branch: string): LRUCache<string, Plan> {
+  #cacheOf(branch: string): LRUCache<string, Plan> {
     return this.#pinned.has(branch) ? this.#reserved : this.#shared;
   }
 }

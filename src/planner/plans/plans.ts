@@ -138,7 +138,7 @@ export class Plans {
   }
 
   /** Right and naive: names are bound, and no pass has seen it. */
-  bound(
+  bindQuestion(
     { query, withProvenance }: Pick<Question, 'query' | 'withProvenance'>,
     { dialect }: Pick<StatementSource, 'dialect'>,
     snapshot: GovernedSnapshot,
@@ -166,7 +166,7 @@ export class Plans {
 
   /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
   atOnce(question: Question, asked: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
-    const plan = this.bound(question, asked, snapshot, null, asked.parameters);
+    const plan = this.bindQuestion(question, asked, snapshot, null, asked.parameters);
     return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
   }
 
@@ -199,7 +199,7 @@ export class Plans {
     // Parsed again where a tree was cached: errors must have locations in this text, not in that of the cached tree.
     const question = parsed ?? questionOf(asked.parse());
     await turn();
-    let plan = this.bound(question, asked, snapshot, served, asked.parameters);
+    let plan = this.bindQuestion(question, asked, snapshot, served, asked.parameters);
     const columns = shownColumns(plan, asked.dialect);
     for (const pass of this.#settling) {
       await turn();

@@ -73,7 +73,7 @@ export async function search(
   }
   return {
     answers: found.map(({ answer }) => answer),
-    fused: fuse && fused(found, fuse),
+    fused: fuse && fuseAnswers(found, fuse),
     asOfSystem: snapshot.instant,
     overtaken: () => session.overtaken(),
   };
@@ -124,7 +124,7 @@ function withoutLast(answer: Answer): Answer {
 }
 
 /** Source: specification, "Search", shape C: the sum of 1 / (K + rank) over the answers that a row is in, ranks from 1. */
-function fused(
+function fuseAnswers(
   found: readonly { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[],
   { constant, limit }: NonNullable<SearchRequest['fuse']>,
 ): Fused {

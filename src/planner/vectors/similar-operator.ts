@@ -132,7 +132,7 @@ export class SimilarOperator extends PiecesOperator {
     const texts = columns.filter(({ type }) => type === 'string').map(({ name }) => name);
     const stored = storedVectors(node.type!, texts, execution);
     const directions = [...seeds].flatMap((seed) => {
-      const found = stored?.of(seed);
+      const found = stored?.vectorAt(seed);
       return found ? new Direction(found.values.slice(found.at, found.at + found.dims)) : [];
     });
     if (stored === null || directions.length === 0) return null;
@@ -213,7 +213,7 @@ class ModelScorer implements Scorer {
     for (let place = 0; place < batch.count; place++) {
       const row = rowAt(batch, place);
       const time = timeAt(batch.columns[0]!, row);
-      const found = this.#stored.of(time);
+      const found = this.#stored.vectorAt(time);
       if (found === null) {
         if (this.#texts.some((column) => hasText(cellAt(batch.columns[column]!, 'string', row)))) this.unseen++;
       } else if (!seeds.has(time)) {

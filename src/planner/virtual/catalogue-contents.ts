@@ -99,7 +99,7 @@ export function factsOf({
 }): CatalogueContents {
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
   let isChecked = false;
-  const checked = (): CatalogueTables => {
+  const checkTables = (): CatalogueTables => {
     if (!isChecked) check();
     isChecked = true;
     return tables();
@@ -117,12 +117,12 @@ export function factsOf({
   return {
     session,
     get tables() {
-      return checked();
+      return checkTables();
     },
-    tableOf: (oid) => (oid < firstOid ? undefined : checked().numbered(oid - (oid % 4))),
-    tableNamed: (name) => checked().named(name),
+    tableOf: (oid) => (oid < firstOid ? undefined : checkTables().tableOfOid(oid - (oid % 4))),
+    tableNamed: (name) => checkTables().tableNamed(name),
     columnsOf: (table) => table.columns ?? columnsOfView(table),
-    isReadable: (table) => table.kind !== 'r' || checked().isReadable(table, offers),
+    isReadable: (table) => table.kind !== 'r' || checkTables().isReadable(table, offers),
     databases: names.reduce<{ oid: number; name: string }[]>((all, name) => {
       const oid = numberOf(`\0${name}`, (taken) => all.some((each) => each.oid === taken));
       return [...all, { oid, name }];
@@ -182,7 +182,7 @@ export class CatalogueTables implements Iterable<Table> {
   }
 
   /** The nth table; undefined: there are no more. Made when it is first asked for: there may be 10,000. */
-  at(n: number): Table | undefined {
+  tableAt(n: number): Table | undefined {
     while (this.#made.length <= n && this.#make());
     return this.#made[n];
   }
@@ -200,25 +200,25 @@ export class CatalogueTables implements Iterable<Table> {
 
   *[Symbol.iterator](): Iterator<Table> {
     for (let n = 0; ; n++) {
-      const table = this.at(n);
+      const table = this.tableAt(n);
       if (table === undefined) return;
       yield table;
     }
   }
 
-  numbered(oid: number): Table | undefined {
+  tableOfOid(oid: number): Table | undefined {
     while (!this.#byOid.has(oid) && this.#make());
     return this.#byOid.get(oid);
   }
 
-  named(name: string): Table | undefined {
+  tableNamed(name: string): Table | undefined {
     while (!this.#byName.has(name) && this.#make());
     return this.#byName.get(name);
   }
 
   constraint(oid: number): Constraint | undefined {
     if (oid % 4 === keyConstraint) {
-      const table = this.numbered(oid - keyConstraint);
+      const table = this.tableOfOid(oid - keyConstraint);
       return table?.key ? primaryKeyOf(table, table.key) : undefined;
     }
     this.#references ??= new Map([...this].flatMap((table) => this.referencesOf(table).map((each) => [each.oid, each] as const)));
@@ -229,7 +229,7 @@ export class CatalogueTables implements Iterable<Table> {
   referencesOf(table: Table): readonly Constraint[] {
     const found: Constraint[] = [];
     for (const column of table.references) {
-      const target = this.named(column.references!.table);
+      const target = this.tableNamed(column.references!.table);
       if (!target?.key) continue;
       found.push({ oid: column.references!.oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
     }

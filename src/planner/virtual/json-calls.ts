@@ -18,7 +18,7 @@ import { withoutTrailing } from '../../log/values/trailing.ts';
 const cost: Cost = { call: 1_000, character: 20 };
 
 const json = (cell: Cell | undefined): Json => readJson(text(cell));
-const made = (value: Json): string => jsonText(value);
+const writeJson = (value: Json): string => jsonText(value);
 
 /** The elements of an array of texts. */
 let lastArray = { given: '{}', parts: [] as readonly (string | null)[] };
@@ -32,7 +32,7 @@ function parts(cell: Cell | undefined): readonly (string | null)[] {
 const place = /^\s*[+-]?\d{1,9}\s*$/;
 
 /** The value to which a path leads, as it is written. */
-function at(given: Cell | undefined, path: readonly (string | null)[]): string | null {
+function textAt(given: Cell | undefined, path: readonly (string | null)[]): string | null {
   let found: string | null = text(given);
   for (const part of path) {
     if (found === null || part === null) return null;
@@ -42,7 +42,7 @@ function at(given: Cell | undefined, path: readonly (string | null)[]): string |
   return found;
 }
 
-function concatenated(a: Json, b: Json): Json {
+function concatenate(a: Json, b: Json): Json {
   if (a instanceof Map && b instanceof Map) return new Map([...a, ...b]);
   const list = (value: Json): Json[] => (Array.isArray(value) ? value : [value]);
   return [...list(a), ...list(b)];
@@ -73,7 +73,7 @@ function withoutPlace(value: Json, n: number): Json {
 type Change = 'set' | 'create' | 'before' | 'after' | 'delete';
 
 /** The value with a change where the path leads; itself where the path leads nowhere. */
-function changed(value: Json, path: readonly (string | null)[], change: Change, by: Json, depth = 0): Json {
+function changeAt(value: Json, path: readonly (string | null)[], change: Change, by: Json, depth = 0): Json {
   const key = path[depth];
   if (key === undefined) return value;
   if (key === null) throw invalid(`part ${depth + 1} of a path is NULL`, 'null-value');
@@ -84,7 +84,7 @@ function changed(value: Json, path: readonly (string | null)[], change: Change, 
     throw invalid(`part ${depth + 1} of a path is no whole number: ${JSON.stringify(key.slice(0, 100))}`, 'text-form');
   const n = placeIn(value, Number(key));
   const isThere = n >= 0 && n < value.length;
-  if (!isLast) return isThere ? value.map((each, i) => (i === n ? changed(each, path, change, by, depth + 1) : each)) : value;
+  if (!isLast) return isThere ? value.map((each, i) => (i === n ? changeAt(each, path, change, by, depth + 1) : each)) : value;
   switch (change) {
     case 'delete':
       return value.filter((_, i) => i !== n);
@@ -117,7 +117,7 @@ function inObject(
       if (found !== undefined) throw invalid('a member by that name is there: jsonb_set() replaces it');
       copy.set(key, by);
     } else if (found !== undefined || change === 'create') copy.set(key, by);
-  } else if (found !== undefined) copy.set(key, changed(found, path, change, by, depth + 1));
+  } else if (found !== undefined) copy.set(key, changeAt(found, path, change, by, depth + 1));
   return copy;
 }
 
@@ -126,8 +126,8 @@ function change(kind: Change, given: Cell | undefined, path: Cell | undefined, b
   if (!(value instanceof Map) && !Array.isArray(value)) throw invalid('a scalar of json has no path in it');
   // Where nothing is, nothing is looked for: the path may be no path.
   const isEmpty = (value instanceof Map ? value.size : value.length) === 0;
-  if (isEmpty && (kind === 'delete' || kind === 'set')) return made(value);
-  return made(changed(value, parts(path), kind, by));
+  if (isEmpty && (kind === 'delete' || kind === 'set')) return writeJson(value);
+  return writeJson(changeAt(value, parts(path), kind, by));
 }
 
 function typeOfJson(value: Json): string {
@@ -152,12 +152,12 @@ function count(given: Cell | undefined): bigint {
 const set: Evaluator = (value, path, by, creates = true) => change(creates === true ? 'create' : 'set', value, path, json(by));
 const insert: Evaluator = (value, path, by, after = false) => change(after === true ? 'after' : 'before', value, path, json(by));
 const kindOf: Evaluator = (value) => typeOfJson(json(value));
-const stripped: Evaluator = (value) => made(withoutNulls(json(value)));
+const stripNulls: Evaluator = (value) => writeJson(withoutNulls(json(value)));
 
 /** `bool?` may be left out. */
 const table: Readonly<Record<string, Evaluator>> = {
-  '#>(json, _text) json': (value, path) => at(value, parts(path)),
-  '#>>(json, _text) text': (value, path) => asText(at(value, parts(path))?.trim() ?? null),
+  '#>(json, _text) json': (value, path) => textAt(value, parts(path)),
+  '#>>(json, _text) text': (value, path) => asText(textAt(value, parts(path))?.trim() ?? null),
   '@>(json, json) bool': (a, b) => containsJson(json(a), json(b)),
   '<@(json, json) bool': (a, b) => containsJson(json(b), json(a)),
   '?(json, text) bool': (value, key) => hasKey(json(value), text(key)),
@@ -169,10 +169,10 @@ const table: Readonly<Record<string, Evaluator>> = {
     const value = json(given);
     return parts(keys).every((key) => key === null || hasKey(value, key));
   },
-  '||(json, json) json': (a, b) => made(concatenated(json(a), json(b))),
-  '-(json, text) json': (value, key) => made(without(json(value), [text(key)])),
-  '-(json, int8) json': (value, n) => made(withoutPlace(json(value), Number(n))),
-  '-(json, _text) json': (value, keys) => made(without(json(value), parts(keys))),
+  '||(json, json) json': (a, b) => writeJson(concatenate(json(a), json(b))),
+  '-(json, text) json': (value, key) => writeJson(without(json(value), [text(key)])),
+  '-(json, int8) json': (value, n) => writeJson(withoutPlace(json(value), Number(n))),
+  '-(json, _text) json': (value, keys) => writeJson(without(json(value), parts(keys))),
   '#-(json, _text) json': (value, path) => change('delete', value, path, null),
   'jsonb_set(json, _text, json, bool?) json': set,
   'jsonb_insert(json, _text, json, bool?) json': insert,
@@ -180,8 +180,8 @@ const table: Readonly<Record<string, Evaluator>> = {
   'json_typeof(json) text': kindOf,
   'jsonb_array_length(json) int8': count,
   'json_array_length(json) int8': count,
-  'jsonb_strip_nulls(json) json': stripped,
-  'json_strip_nulls(json) json': stripped,
+  'jsonb_strip_nulls(json) json': stripNulls,
+  'json_strip_nulls(json) json': stripNulls,
   'jsonb_pretty(json) text': (value) => prettyJson(json(value)),
 };
 
@@ -244,7 +244,7 @@ function pathCall(name: string, given: readonly string[]): CatalogueCall | null 
   const isText = name.endsWith('_text');
   const type = isText ? 'string' : 'json';
   const evaluate: Evaluator = (cell, ...names) => {
-    const found = at(cell, names as string[]);
+    const found = textAt(cell, names as string[]);
     return isText ? asText(found?.trim() ?? null) : found;
   };
   return {
@@ -306,7 +306,7 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
       make:
         (given, names) =>
         (...cells) =>
-          made(new Map(pairs('jsonb_build_object', given, cells, names).map(([name, value]) => [name, readJson(value)]))),
+          writeJson(new Map(pairs('jsonb_build_object', given, cells, names).map(([name, value]) => [name, readJson(value)]))),
     },
   ],
   [
@@ -341,7 +341,7 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
       make:
         (given, names) =>
         (...cells) =>
-          made(cells.map((cell, i) => readJson(jsonOfCell(cell, given[i]!, names)))),
+          writeJson(cells.map((cell, i) => readJson(jsonOfCell(cell, given[i]!, names)))),
     },
   ],
   [
@@ -355,7 +355,7 @@ const builders: ReadonlyMap<string, { readonly takes: number | null; readonly ma
     },
   ],
   ['to_json', { takes: 1, make: ([wire], names) => orNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
-  ['to_jsonb', { takes: 1, make: ([wire], names) => orNull((cell) => made(readJson(jsonOfCell(cell, wire!, names)))) }],
+  ['to_jsonb', { takes: 1, make: ([wire], names) => orNull((cell) => writeJson(readJson(jsonOfCell(cell, wire!, names)))) }],
   ['array_to_json', { takes: 1, make: ([wire], names) => orNull((cell) => checkLength(jsonOfCell(cell, wire!, names))) }],
 ]);
 

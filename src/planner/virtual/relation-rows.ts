@@ -41,7 +41,7 @@ const isTable = (subject: Subject): subject is Table => subject !== 'none' && 'r
 
 /** Tables that the rows about a table may tell of too. */
 function* targetsOf(subject: Subject, { tables }: CatalogueContents): Iterable<Table | undefined> {
-  if (isTable(subject)) for (const { references } of subject.references) yield tables.named(references!.table);
+  if (isTable(subject)) for (const { references } of subject.references) yield tables.tableNamed(references!.table);
 }
 
 /** Consecutive rows. */
@@ -157,7 +157,7 @@ export class RelationRows {
     let rest = n;
     if (all && rest-- === 0) return 'none';
     if (ofTable || ofColumns) {
-      const table = tables.at(rest);
+      const table = tables.tableAt(rest);
       if (table) return table;
       rest -= tables.count;
     }

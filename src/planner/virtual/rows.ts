@@ -50,8 +50,8 @@ const nobody: Session = {
 export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): SeenCatalogue {
   const { session = nobody, snapshot, branches, columnsOf, check } = request;
   let known: SeenTables | null = null;
-  const seen = (): SeenTables => (known ??= cache.find(snapshot, session, request.lookupEpoch));
-  const tables = (): CatalogueTables => seen().tables;
+  const seenTables = (): SeenTables => (known ??= cache.find(snapshot, session, request.lookupEpoch));
+  const tables = (): CatalogueTables => seenTables().tables;
   const facts = factsOf({ session, tables, branches, offers: snapshot.offers, viewColumns: columnsOf, check });
   const names = new CatalogueNames(facts);
   let draws = session.draws;
@@ -69,7 +69,7 @@ export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): S
       // Looking up a number or a name takes all tables.
       if (among.length > 0) while (tables().makeSome()) yield;
       const found = foundRows(relation, facts, among);
-      if (found === null) yield* seen().rowsOf(relation).read(columns, facts, names);
+      if (found === null) yield* seenTables().rowsOf(relation).read(columns, facts, names);
       else yield* readFound(relation, found, columns, facts, names);
     },
   };

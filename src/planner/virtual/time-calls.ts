@@ -25,7 +25,7 @@ let lastText = '0';
 let lastInterval = parseInterval(lastText);
 
 /** The same interval stands in row after row: it is read once. */
-function of(cell: Cell | undefined): Interval {
+function intervalOf(cell: Cell | undefined): Interval {
   const given = text(cell);
   if (given !== lastText) {
     lastInterval = parseInterval(given);
@@ -34,26 +34,26 @@ function of(cell: Cell | undefined): Interval {
   return lastInterval;
 }
 
-const shown = (interval: Interval): string => formatInterval(interval);
+const showInterval = (interval: Interval): string => formatInterval(interval);
 const factor = (cell: Cell | undefined): number => Number(cell);
 
 const each =
   (evaluate: (interval: Interval) => Interval): Evaluator =>
   (cell) =>
-    shown(evaluate(of(cell)));
+    showInterval(evaluate(intervalOf(cell)));
 const two =
   (evaluate: (a: Interval, b: Interval) => Interval): Evaluator =>
   (a, b) =>
-    shown(evaluate(of(a), of(b)));
-const minus = (a: Interval, b: Interval): Interval => intervals.sumOf(a, intervals.negated(b));
-const later: Evaluator = (instant, interval) => intervals.later(integer(instant), of(interval));
-const laterBy: Evaluator = (interval, instant) => intervals.later(integer(instant), of(interval));
-const earlier: Evaluator = (instant, interval) => intervals.earlier(integer(instant), of(interval));
-const apart: Evaluator = (to, from) => shown(intervals.between(integer(from), integer(to)));
+    showInterval(evaluate(intervalOf(a), intervalOf(b)));
+const minus = (a: Interval, b: Interval): Interval => intervals.sumOf(a, intervals.negateInterval(b));
+const later: Evaluator = (instant, interval) => intervals.later(integer(instant), intervalOf(interval));
+const laterBy: Evaluator = (interval, instant) => intervals.later(integer(instant), intervalOf(interval));
+const earlier: Evaluator = (instant, interval) => intervals.earlier(integer(instant), intervalOf(interval));
+const apart: Evaluator = (to, from) => showInterval(intervals.between(integer(from), integer(to)));
 
-const made: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
-  shown(
-    intervals.checked({
+const makeInterval: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
+  showInterval(
+    intervals.checkInterval({
       months: Number(years) * 12 + Number(months),
       days: Number(weeks) * 7 + Number(days),
       microseconds:
@@ -62,7 +62,7 @@ const made: Evaluator = (years, months, weeks, days, hours, minutes, seconds) =>
   );
 
 /** The clocks of a fixed zone are so far ahead of UTC. */
-const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, of(interval));
+const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, intervalOf(interval));
 
 /** Two stretches, each from its start to its end or over its length; one without a length is its instant. */
 const overlap =
@@ -90,7 +90,7 @@ const stepCost = 400;
 
 /** Instants from one to another, each an interval behind the one before. */
 const series: Evaluator = (from, to, by) => {
-  const step = of(by);
+  const step = intervalOf(by);
   const end = integer(to);
   const first = integer(from);
   const second = intervals.later(first, step);
@@ -123,29 +123,32 @@ const table: Readonly<Record<string, Evaluator>> = {
   '-(timestamp, interval) timestamp': earlier,
   '-(date, interval) timestamp': earlier,
   '-(timestamptz, timestamptz) interval': apart,
-  '*(interval, float8) interval': (interval, by) => shown(intervals.scaled(of(interval), (n) => n * factor(by))),
-  '*(float8, interval) interval': (by, interval) => shown(intervals.scaled(of(interval), (n) => n * factor(by))),
+  '*(interval, float8) interval': (interval, by) =>
+    showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
+  '*(float8, interval) interval': (by, interval) =>
+    showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
   '/(interval, float8) interval': (interval, by) =>
-    factor(by) === 0 ? null : shown(intervals.scaled(of(interval), (n) => n / factor(by))),
-  '#negate(interval) interval': each(intervals.negated),
-  '#interval(text, text) interval': (given, unit) => shown(intervals.intervalOf(text(given), text(unit))),
+    factor(by) === 0 ? null : showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n / factor(by))),
+  '#negate(interval) interval': each(intervals.negateInterval),
+  '#interval(text, text) interval': (given, unit) => showInterval(intervals.intervalOf(text(given), text(unit))),
   'isfinite(timestamptz) bool': (instant) => integer(instant) !== FOREVER,
-  'isfinite(interval) bool': (interval) => of(interval) !== null,
-  'age(timestamptz, timestamptz) interval': (to, from) => shown(intervals.age(integer(to), integer(from))),
+  'isfinite(interval) bool': (interval) => intervalOf(interval) !== null,
+  'age(timestamptz, timestamptz) interval': (to, from) => showInterval(intervals.age(integer(to), integer(from))),
   'justify_days(interval) interval': each(intervals.justifyDays),
   'justify_hours(interval) interval': each(intervals.justifyHours),
   'justify_interval(interval) interval': each(intervals.justify),
-  'make_interval(int4, int4, int4, int4, int4, int4, float8) interval': made,
-  'date_part(text, interval) float8': (unit, interval) => intervals.fieldOf(unitNamed(text(unit)), of(interval)),
-  'date_trunc(text, interval) interval': (unit, interval) => shown(intervals.truncated(unitNamed(text(unit)), of(interval))),
+  'make_interval(int4, int4, int4, int4, int4, int4, float8) interval': makeInterval,
+  'date_part(text, interval) float8': (unit, interval) => intervals.fieldOf(unitNamed(text(unit)), intervalOf(interval)),
+  'date_trunc(text, interval) interval': (unit, interval) =>
+    showInterval(intervals.truncateInterval(unitNamed(text(unit)), intervalOf(interval))),
   'date_trunc(text, timestamp) timestamp': (unit, instant) => truncateTo(text(unit), integer(instant)),
   'date_trunc(text, timestamptz, text) timestamptz': (unit, instant, zone) =>
     instantIn(text(zone), truncateTo(text(unit), shownIn(text(zone), integer(instant)))),
   'date_bin(interval, timestamp, timestamp) timestamp': (stride, instant, origin) =>
-    intervals.binOf(of(stride), integer(instant), integer(origin)),
+    intervals.binOf(intervalOf(stride), integer(instant), integer(origin)),
   'date_bin(interval, timestamptz, timestamptz) timestamptz': (stride, instant, origin) =>
-    intervals.binOf(of(stride), integer(instant), integer(origin)),
-  'to_char(interval, text) text': (interval, template) => shownByTemplate(of(interval), text(template)),
+    intervals.binOf(intervalOf(stride), integer(instant), integer(origin)),
+  'to_char(interval, text) text': (interval, template) => shownByTemplate(intervalOf(interval), text(template)),
   'timezone(text, timestamp) timestamptz': (zone, instant) => instantIn(text(zone), integer(instant)),
   'timezone(text, timestamptz) timestamp': (zone, instant) => shownIn(text(zone), integer(instant)),
   'timezone(interval, timestamp) timestamptz': (zone, instant) => integer(instant) - ahead(zone),

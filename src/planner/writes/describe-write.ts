@@ -29,7 +29,7 @@ export interface DescribeWrite {
 interface Binding extends DescribeWrite {
   readonly invocation: Invocation;
   atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
-  bound(query: Query, literals: readonly Literal[], snapshot: GovernedSnapshot): LogicalPlan;
+  bindQuery(query: Query, literals: readonly Literal[], snapshot: GovernedSnapshot): LogicalPlan;
 }
 
 export function describeWrite(request: Binding): Description {
@@ -70,9 +70,9 @@ class Types {
   }
 
   #noteMerge(statement: MergeStatement, definition: TypeDefinition): void {
-    this.#bound(metQuery(statement));
+    this.#bindQuery(metQuery(statement));
     for (const clause of statement.clauses) {
-      const { root } = this.#bound(clauseRows(statement, clause, this.#snapshot.caller.path));
+      const { root } = this.#bindQuery(clauseRows(statement, clause, this.#snapshot.caller.path));
       if (clause.do === 'update') this.#noteSet(root, setColumns(clause.set, definition), 1);
       if (clause.do === 'insert') this.#noteSet(root, insertedColumns(clause, definition, clause.values.length), 0);
     }
@@ -80,7 +80,7 @@ class Types {
 
   #ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const conflict = statement.conflict?.do === 'update' ? withoutOwnKey(statement.conflict, definition) : null;
-    const { root } = this.#bound(insertedRows(statement, definition));
+    const { root } = this.#bindQuery(insertedRows(statement, definition));
     const { columns: given } = root;
     const columns = insertedColumns(statement, definition, given.length);
     for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[i], column));
@@ -90,7 +90,7 @@ class Types {
       const rest = Object.entries(definition.properties).flatMap(([name, { type }]) =>
         excluded.some((column) => column.name === name) ? [] : [{ name, type }],
       );
-      const there = this.#bound(conflictingRows(statement, conflict, [...excluded, ...rest], 0, this.#snapshot.caller.path));
+      const there = this.#bindQuery(conflictingRows(statement, conflict, [...excluded, ...rest], 0, this.#snapshot.caller.path));
       this.#noteSet(there.root, set, 2);
     }
     return this.#returning(statement, definition, null);
@@ -99,7 +99,7 @@ class Types {
   #ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const set = setColumns(statement.set, definition);
     const refs = namedBeside(statement);
-    const { root, visible } = this.#bound(updatedRows(statement, this.#snapshot.caller.path));
+    const { root, visible } = this.#bindQuery(updatedRows(statement, this.#snapshot.caller.path));
     const atSet = statement.portion === null ? 1 : 3;
     this.#noteSet(root, set, atSet);
     const first = atSet + set.length;
@@ -108,7 +108,7 @@ class Types {
   }
 
   #ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
-    const { root, visible } = this.#bound(deletedRows(statement, this.#snapshot.caller.path));
+    const { root, visible } = this.#bindQuery(deletedRows(statement, this.#snapshot.caller.path));
     return root.columns.slice(1, visible);
   }
 
@@ -118,8 +118,8 @@ class Types {
     return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), beside).check(definition);
   }
 
-  #bound(query: Query): LogicalPlan {
-    const plan = this.#request.bound(query, this.#literals, this.#snapshot);
+  #bindQuery(query: Query): LogicalPlan {
+    const plan = this.#request.bindQuery(query, this.#literals, this.#snapshot);
     for (const [slot, type] of inferredTypes(plan, this.#open)) if (!this.found.has(slot)) this.found.set(slot, type);
     return plan;
   }

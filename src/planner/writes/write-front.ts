@@ -152,9 +152,9 @@ export class WriteFront {
       ...request,
       invocation,
       atOnce: (query, snapshot) => host.atOnce(query, snapshot),
-      bound: (query, literals, snapshot) => {
+      bindQuery: (query, literals, snapshot) => {
         const question = { query, withProvenance: false } as const;
-        return plans.bound(question, asked, snapshot, null, literals);
+        return plans.bindQuestion(question, asked, snapshot, null, literals);
       },
     });
     invocation.describe({ template: asked.template, objectType: statement.target.type, rowCount: 0 });

@@ -102,11 +102,11 @@ function boundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
 function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): Expression | null {
   if (portion === null) return null;
   const { place } = portion;
-  const bound = (name: string): Expression => column(target.name, name, place);
+  const targetColumn = (name: string): Expression => column(target.name, name, place);
   const before = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, place });
-  const begins = before({ kind: 'literal', ...portion.from }, bound('valid_to'));
-  const ends = portion.to === null ? null : before(bound('valid_from'), { kind: 'literal', ...portion.to });
-  return both(both(ends, begins), before(bound('valid_from'), bound('valid_to')));
+  const begins = before({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
+  const ends = portion.to === null ? null : before(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
+  return both(both(ends, begins), before(targetColumn('valid_from'), targetColumn('valid_to')));
 }
 
 function changedRows(

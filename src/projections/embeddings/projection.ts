@@ -79,7 +79,7 @@ export class Embeddings implements Projection {
   reader(model: EmbeddingModel, basis: number, instant: bigint, columns: ReadonlySet<string>): EmbeddingReader {
     const bound = Math.min(basis, this.#timeline.positionAfter(instant));
     return {
-      of: (systemFrom) => {
+      vectorAt: (systemFrom) => {
         const position = this.#timeline.positionAt(systemFrom);
         const found = this.#find(position, model, bound);
         if (found === null || found.columns.some((column) => !columns.has(column))) return null;

@@ -124,7 +124,7 @@ export function* detectIdentifiers(text: string, region?: string): Generator<und
     }
     yield;
   }
-  return chosen(text, candidates);
+  return chooseCandidates(text, candidates);
 }
 
 /** Groups of digits that stand apart, each run of them that may be one number, longest first. */
@@ -158,7 +158,7 @@ function isNoShoutedWord(text: string, from: number, to: number): boolean {
   return [word, next].every((each) => each === undefined || /^(?:BIC|SWIFT|CODE|IBAN)$/.test(each));
 }
 
-function chosen(text: string, candidates: readonly Candidate[]): readonly Detected[] {
+function chooseCandidates(text: string, candidates: readonly Candidate[]): readonly Detected[] {
   const ranked = candidates.toSorted(
     (a, b) =>
       b.to - b.from - (a.to - a.from) ||

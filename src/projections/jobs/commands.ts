@@ -22,7 +22,7 @@ export function decidePutJob(
   checkText(definition.name, 'the name of a job');
   if (definition.name.length === 0 || definition.name.length > nameMax)
     throw new ServiceError('REL_INVALID', `the name of a job has 1 to ${nameMax} characters`);
-  const own = jobs.named(context.entry.path);
+  const own = jobs.namesOf(context.entry.path);
   const named = jobs.job(own.get(nameKey(id, definition)) ?? '');
   if (named !== undefined) {
     if (canonicalJson(named.definition as unknown as Json) === canonicalJson(definition as unknown as Json))

@@ -60,7 +60,7 @@ export class Jobs implements Projection {
   }
 
   /** Ids of the jobs of a path that have not ended, by `nameKey`. */
-  named(path: string | null): ReadonlyMap<string, string> {
+  namesOf(path: string | null): ReadonlyMap<string, string> {
     return this.#names.get(path) ?? none;
   }
 

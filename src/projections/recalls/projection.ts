@@ -47,7 +47,7 @@ export class RecallCounts implements Projection {
   /** Recalls that were on record at an instant of a snapshot. */
   reader(instant: bigint): RecallReader {
     return {
-      of: (id, counts) => {
+      recallsOf: (id, counts) => {
         const { times, paths } = this.#recalls.get(id) ?? none;
         let count = 0;
         let last: bigint | null = null;

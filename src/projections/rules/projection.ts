@@ -64,7 +64,7 @@ export class Rules implements Projection {
   }
 
   /** Every version of every rule on the branch where it was made: a fork knows the rules of its source, which judge that alone. */
-  *judged(): Iterable<RuleVersion> {
+  *listJudged(): Iterable<RuleVersion> {
     for (const [fork, ruled] of this.#branches) {
       const branch = this.#tree.byId(fork)?.name;
       for (const versions of ruled.values())

@@ -151,7 +151,7 @@ export class DoorWorld {
         now: () => clock.now(),
         newId: () => 'job',
         record: () => Promise.resolve(),
-        recorded: () => [],
+        listRecorded: () => [],
         warn: () => undefined,
       }),
       schedule: noSchedule,
@@ -300,8 +300,8 @@ export class DoorWorld {
       bodies: () => {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
       },
-      kept: () => [],
-      held: () => [],
+      retentionOf: () => [],
+      heldRows: () => [],
       checkInspects: () => undefined,
       deletable: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');

@@ -39,8 +39,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'projections: by key, a version closed at the bound is already gone',
     file: 'src/projections/rows/scan/visibility.ts',
-    find: 'segment.closingOf(row) < visibility.bound',
-    replace: 'segment.closingOf(row) <= visibility.bound',
+    find: 'segment.closingOf(row) < (visibility.openOnly',
+    replace: 'segment.closingOf(row) <= (visibility.openOnly',
     killedBy: travel,
   },
   {

@@ -93,7 +93,7 @@ describe('a name that two tenants define', () => {
     store.run({ kind: 'delete-rows', type: 'Parcel', keys: ['a'] }, 'acme');
     store.run({ kind: 'remove-rows', type: 'Parcel', keys: ['a'] }, 'acme');
     expect([read(store, 'acme', ['_pk']), read(store, 'globex', ['_pk'])]).toEqual([[], [{ _pk: 'a' }]]);
-    expect(store.snapshot().of('globex').rows.estimate({ type: 'Parcel', columns: [], time: allTime }).rows).toBe(1);
+    expect(store.snapshot().pathsOf('globex').rows.estimate({ type: 'Parcel', columns: [], time: allTime }).rows).toBe(1);
   });
 });
 

@@ -74,14 +74,14 @@ test('a dictionary that was saved gives the same codes, also where a string was 
   const words = Array.from({ length: 100 }, (_, i) => `word ${i}`);
   for (const word of words) code(before, word);
   before.release(7);
-  const after = ByteDictionary.fromSaved(before.saved());
+  const after = ByteDictionary.fromSaved(before.savedState());
   expect(after.size).toBe(100);
   expect(after.codeOf('word 7')).toBe(-1);
   expect(words.map((word) => after.codeOf(word))).toEqual(words.map((_, i) => (i === 7 ? -1 : i)));
   expect(code(after, 'word 7')).toBe(100);
   for (let i = 0; i < 300; i++) expect(code(after, `more ${i}`)).toBe(101 + i);
   expect(after.text(400)).toBe('more 299');
-  const none = ByteDictionary.fromSaved(new ByteDictionary().saved());
+  const none = ByteDictionary.fromSaved(new ByteDictionary().savedState());
   expect([none.codeOf('a'), code(none, ''), code(none, 'a'), none.codeOf('a')]).toEqual([-1, 0, 1, 1]);
 });
 

@@ -24,17 +24,17 @@ export class ConsoleDesk {
   /** Throws REL_NOT_IMPLEMENTED where this build has no pages. */
   page(mount: string): Page {
     let page = this.#pages.get(mount);
-    if (page === undefined) this.#pages.set(mount, (page = makePage(this.#built(), mount)));
+    if (page === undefined) this.#pages.set(mount, (page = makePage(this.#buildFiles(), mount)));
     return page;
   }
 
   file(name: string): Uint8Array {
-    const bytes = this.#built().files.get(name);
+    const bytes = this.#buildFiles().files.get(name);
     if (bytes === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such file');
     return bytes;
   }
 
-  #built(): ConsoleFiles {
+  #buildFiles(): ConsoleFiles {
     const files = this.#files();
     if (files === null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this build has no pages: npm run build makes them');
     return files;

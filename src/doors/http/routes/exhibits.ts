@@ -97,7 +97,7 @@ export const exhibitRoutes: readonly Route[] = [
     run: async (invocation, { body, request, context }) => {
       const { title = 'exhibit' } = body;
       const sync = wantsSync(request);
-      return linked(await openExhibit(invocation, partsOf(context), { exhibit: context.ids.next(), title, sync }));
+      return createdLink(await openExhibit(invocation, partsOf(context), { exhibit: context.ids.next(), title, sync }));
     },
   }),
 
@@ -125,7 +125,7 @@ export const exhibitRoutes: readonly Route[] = [
         ...(sql === undefined ? {} : { sql }),
         ...(text === undefined ? {} : { text }),
       });
-      return linked(put);
+      return createdLink(put);
     },
   }),
 
@@ -153,7 +153,7 @@ function partsOf({ planner, system, yieldTurn }: HttpContext) {
   return { planner, engine: system.version, yieldTurn };
 }
 
-function linked({ link, basis, rowCount, exhibit }: Linked): Answered {
+function createdLink({ link, basis, rowCount, exhibit }: Linked): Answered {
   return reply(201, {
     exhibit_id: exhibit,
     seq: link.link,

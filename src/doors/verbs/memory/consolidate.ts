@@ -211,7 +211,7 @@ export const recognize = verb({
 /** Whether the row is scheduled, as far as the caller may know: only callers who may remove the row see schedules. */
 function isScheduled({ invocation }: VerbSession, type: string, id: string): boolean {
   try {
-    return invocation.kept(type, id).some(({ scheduled }) => scheduled);
+    return invocation.retentionOf(type, id).some(({ scheduled }) => scheduled);
   } catch (error) {
     if (error instanceof ServiceError && (error.kind === 'forbidden' || error.kind === 'not_found')) return false;
     throw error;

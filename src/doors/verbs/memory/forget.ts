@@ -53,7 +53,7 @@ async function forgetItem(
   key: string,
   retainDays: number | null,
 ): Promise<Forgotten> {
-  const before = invocation.kept(type, key);
+  const before = invocation.retentionOf(type, key);
   if (retainDays === null) {
     const { errors, accepted } = await invocation.submit({ kind: 'remove-rows', type, keys: [key] }, { sync: true });
     const [refused] = errors;

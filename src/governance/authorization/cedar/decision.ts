@@ -46,7 +46,7 @@ export class CallerPolicies {
     const key = `${action}\u0000${thing.type}\u0000${thing.id}\u0000${thing.owner ?? ''}`;
     let known = this.#things.get(key);
     if (known === undefined) {
-      const residuals = residualsOf(this.#of(action), resourceOf(thing), this.#requestFor(action, null));
+      const residuals = residualsOf(this.#policiesFor(action), resourceOf(thing), this.#requestFor(action, null));
       known = dependsOnNow(residuals) ? residuals : verdictOf(residuals);
       if (this.#things.size >= rememberedThings) this.#things.clear();
       this.#things.set(key, known);
@@ -65,7 +65,7 @@ export class CallerPolicies {
     if (byAction === undefined) this.#rows.set(type, (byAction = new Map()));
     let known = byAction.get(action);
     if (known === undefined) {
-      const relevant = residualsOf(this.#of(action), { kind: 'row', type }, this.#requestFor(action, null));
+      const relevant = residualsOf(this.#policiesFor(action), { kind: 'row', type }, this.#requestFor(action, null));
       known = new Timed(relevant, (policies, instant) =>
         decideRows(policies, type, { situation: this.#situation, action, now: instant }),
       );
@@ -80,7 +80,7 @@ export class CallerPolicies {
   masks(type: TypeDefinition, now: bigint): MaskDecision {
     let known = this.#masks.get(type);
     if (known === undefined) {
-      const forbids = [...declaredMasks(type), ...this.#of('readCell').filter(({ effect }) => effect === 'forbid')];
+      const forbids = [...declaredMasks(type), ...this.#policiesFor('readCell').filter(({ effect }) => effect === 'forbid')];
       const asked = this.#requestFor('readCell', null);
       const relevant = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
         residualsOf(forbids, { kind: 'cell', type, column }, asked),
@@ -98,7 +98,7 @@ export class CallerPolicies {
     return explain(this.rows('read', type, now), this.masks(type, now));
   }
 
-  #of(action: CedarAction): readonly Policy[] {
+  #policiesFor(action: CedarAction): readonly Policy[] {
     return this.#policies.get(action) ?? [];
   }
 

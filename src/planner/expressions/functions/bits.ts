@@ -1,7 +1,7 @@
 /** Operators on the 64 bits of integers. */
 import { integer, quick, type ScalarFunction, type Signature } from './scalar-function.ts';
 
-const wrapped = (value: bigint): bigint => BigInt.asIntN(64, value);
+const wrap64 = (value: bigint): bigint => BigInt.asIntN(64, value);
 
 function operator(
   name: string,
@@ -11,7 +11,7 @@ function operator(
   compute: (x: bigint, y: bigint) => bigint,
 ): ScalarFunction {
   const takes: Signature['takes'] = name === '#~' ? ['integer'] : ['integer', 'integer'];
-  const evaluate: Signature['evaluate'] = (x, y) => wrapped(compute(integer(x), y === undefined ? 0n : integer(y)));
+  const evaluate: Signature['evaluate'] = (x, y) => wrap64(compute(integer(x), y === undefined ? 0n : integer(y)));
   return {
     name,
     group: 'numbers',

@@ -31,7 +31,7 @@ const digits = (of: Field['of'], form = /\d{1,2}/y): Field => ({ form, of, value
 const fraction = (form: RegExp): Field => ({ form, of: 'fraction', value: (text) => Number(text.padEnd(9, '0')) });
 const era: Field = { form: /[ab]\.?[dc]\.?/iy, of: 'era', value: (text) => (/^b/i.test(text) ? -1 : 1) };
 /** Read, and without any effect. */
-const passed = (form: RegExp): Field => ({ form, of: 'passed over', value: () => 0 });
+const passOver = (form: RegExp): Field => ({ form, of: 'passed over', value: () => 0 });
 /** A year of fewer digits is the nearest one to 2020. */
 const shortYear = (digits: number, size: number): Field => ({
   form: new RegExp(`\\d{1,${digits}}`, 'y'),
@@ -60,7 +60,7 @@ const fields: readonly (readonly [string, Field])[] = [
   ['A.D.', era],
   ['B.C.', era],
   ['DDD', digits('dayOfYear', /\d{1,3}/y)],
-  ['DAY', passed(new RegExp(dayNames.join('|'), 'iy'))],
+  ['DAY', passOver(new RegExp(dayNames.join('|'), 'iy'))],
   ['YYY', shortYear(3, 3)],
   ['MON', month(monthNames.map((name) => name.slice(0, 3)))],
   ['TZH', digits('zoneHours', /[+-]?\d{1,2}/y)],
@@ -75,16 +75,16 @@ const fields: readonly (readonly [string, Field])[] = [
   ['PM', noon],
   ['MM', digits('month')],
   ['DD', digits('day')],
-  ['DY', passed(new RegExp(dayNames.map((name) => name.slice(0, 3)).join('|'), 'iy'))],
+  ['DY', passOver(new RegExp(dayNames.map((name) => name.slice(0, 3)).join('|'), 'iy'))],
   ['YY', shortYear(2, 2)],
-  ['WW', passed(/\d{1,2}/y)],
+  ['WW', passOver(/\d{1,2}/y)],
   ['RM', roman],
   ['BC', era],
   ['AD', era],
   ['J', digits('julian', /\d{1,9}/y)],
-  ['Q', passed(/\d/y)],
-  ['W', passed(/\d/y)],
-  ['D', passed(/\d/y)],
+  ['Q', passOver(/\d/y)],
+  ['W', passOver(/\d/y)],
+  ['D', passOver(/\d/y)],
   ['Y', shortYear(1, 1)],
 ];
 
@@ -105,7 +105,7 @@ function partsOf(template: string): readonly Part[] {
     const rest = template.slice(at);
     const prefix = /^(?:FM|TM|FX)/i.exec(rest);
     if (prefix || (/^TH/i.test(rest) && !/^TZ/i.test(rest) && typeof parts.at(-1) === 'object' && parts.at(-1) !== null)) {
-      if (prefix === null) parts.push(passed(/(?:st|nd|rd|th)?/iy));
+      if (prefix === null) parts.push(passOver(/(?:st|nd|rd|th)?/iy));
       at += 2;
       continue;
     }

@@ -74,7 +74,7 @@ class Sum {
   }
 
   get total(): Interval {
-    return checked({ months: this.#months, days: this.#days, microseconds: this.#microseconds });
+    return checkInterval({ months: this.#months, days: this.#days, microseconds: this.#microseconds });
   }
 
   #partOfDays(days: number): void {
@@ -87,7 +87,7 @@ class Sum {
 /** Reads what PostgreSQL reads; a number without a unit is one of `unit`, seconds by default. */
 export function parseInterval(given: string, unit = 'second'): Interval {
   const text = given.trim().toLowerCase();
-  if (text.length > 200) throw malformed();
+  if (text.length > 200) throw malformedError();
   const sum = new Sum();
   if (/^-?p(?=[\dt+-])/.test(text)) return isoInterval(text, sum);
   const part =
@@ -101,7 +101,7 @@ export function parseInterval(given: string, unit = 'second'): Interval {
       break;
     }
     const found = part.exec(text);
-    if (found === null) throw malformed();
+    if (found === null) throw malformedError();
     const [, timeSign, time, yearSign, years, months, number, name] = found;
     if (time !== undefined) sum.time(timeSign!, time.split(':'));
     else if (years !== undefined) {
@@ -112,7 +112,7 @@ export function parseInterval(given: string, unit = 'second'): Interval {
       const isDays = name === undefined && /^\s*[+-]?\d+:/.test(text.slice(part.lastIndex));
       const isAgo = name === 'ago';
       const word = isDays ? 'day' : name === undefined || isAgo ? unit : name;
-      if (!Object.hasOwn(units, word)) throw malformed();
+      if (!Object.hasOwn(units, word)) throw malformedError();
       sum.add(Number(number), ...units[word]!);
       if (isAgo) {
         ago = true;
@@ -120,8 +120,8 @@ export function parseInterval(given: string, unit = 'second'): Interval {
       }
     }
   }
-  if (count === 0 && !ago) throw malformed();
-  return ago ? negated(sum.total) : sum.total;
+  if (count === 0 && !ago) throw malformedError();
+  return ago ? negateInterval(sum.total) : sum.total;
 }
 
 const cutting = new Set(['year', 'month', 'day', 'hour', 'minute']);
@@ -129,18 +129,18 @@ const cutting = new Set(['year', 'month', 'day', 'hour', 'minute']);
 /** INTERVAL 'n' UNIT, of which nothing smaller than the unit stays; without a unit, an empty text, all of it does. */
 export function intervalOf(given: string, unit: string): Interval {
   const whole = parseInterval(given, unit === '' ? 'second' : unit);
-  return cutting.has(unit) ? truncated(unit, whole) : whole;
+  return cutting.has(unit) ? truncateInterval(unit, whole) : whole;
 }
 
 /** `P1Y2M3W4DT5H6M7.8S`. */
 function isoInterval(text: string, sum: Sum): Interval {
   const found = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(text);
-  if (found === null) throw malformed();
+  if (found === null) throw malformedError();
   const [, minus, days = '', times = ''] = found;
   for (const [, number, letter] of days.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
     sum.add(Number(number), ...units[letter === 'm' ? 'mon' : letter!]!);
   for (const [, number, letter] of times.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g)) sum.add(Number(number), ...units[letter!]!);
-  return minus === '-' ? negated(sum.total) : sum.total;
+  return minus === '-' ? negateInterval(sum.total) : sum.total;
 }
 
 export function formatInterval({ months, days, microseconds }: Interval): string {
@@ -166,7 +166,7 @@ export function formatInterval({ months, days, microseconds }: Interval): string
   return parts.join(' ');
 }
 
-export function checked({ months, days, microseconds }: Interval): Interval {
+export function checkInterval({ months, days, microseconds }: Interval): Interval {
   const fits = (n: number): boolean => n >= -2_147_483_648 && n <= 2_147_483_647;
   if (!fits(months) || !fits(days) || microseconds > I64_MAX || microseconds < I64_MIN) throw beyond();
   // Neither has a minus zero.
@@ -174,15 +174,15 @@ export function checked({ months, days, microseconds }: Interval): Interval {
 }
 
 export function sumOf(a: Interval, b: Interval): Interval {
-  return checked({ months: a.months + b.months, days: a.days + b.days, microseconds: a.microseconds + b.microseconds });
+  return checkInterval({ months: a.months + b.months, days: a.days + b.days, microseconds: a.microseconds + b.microseconds });
 }
 
-export function negated({ months, days, microseconds }: Interval): Interval {
-  return checked({ months: -months, days: -days, microseconds: -microseconds });
+export function negateInterval({ months, days, microseconds }: Interval): Interval {
+  return checkInterval({ months: -months, days: -days, microseconds: -microseconds });
 }
 
 /** Parts of a month go on to days of 24 hours, 30 a month, and parts of a day to its microseconds. */
-export function scaled({ months, days, microseconds }: Interval, scale: (n: number) => number): Interval {
+export function scaleInterval({ months, days, microseconds }: Interval, scale: (n: number) => number): Interval {
   const [allMonths, allDays] = [scale(months), scale(days)];
   const wholeMonths = Math.trunc(allMonths);
   let wholeDays = Math.trunc(allDays);
@@ -195,7 +195,7 @@ export function scaled({ months, days, microseconds }: Interval, scale: (n: numb
   }
   const all = roundEven(scale(Number(microseconds)) + seconds * 1e6);
   if (!Number.isFinite(all) || Math.abs(all) >= 2 ** 63) throw beyond();
-  return checked({ months: wholeMonths, days: wholeDays + Math.trunc(ofMonths), microseconds: BigInt(all) });
+  return checkInterval({ months: wholeMonths, days: wholeDays + Math.trunc(ofMonths), microseconds: BigInt(all) });
 }
 
 const toMicroseconds = (n: number): number => roundEven(n * 1e6) / 1e6;
@@ -233,7 +233,7 @@ export function justifyHours({ months, days, microseconds }: Interval): Interval
     rest -= day;
     whole++;
   }
-  return checked({ months, days: whole, microseconds: rest });
+  return checkInterval({ months, days: whole, microseconds: rest });
 }
 
 /** 30 days become a month. */
@@ -247,7 +247,7 @@ export function justifyDays({ months, days, microseconds }: Interval): Interval 
     rest -= 30;
     whole++;
   }
-  return checked({ months: whole, days: rest, microseconds });
+  return checkInterval({ months: whole, days: rest, microseconds });
 }
 
 /** Both, and one sign for all. */
@@ -270,7 +270,7 @@ export function justify({ months, days, microseconds }: Interval): Interval {
     rest -= day;
     wholeDays++;
   }
-  return checked({ months: whole, days: wholeDays, microseconds: rest });
+  return checkInterval({ months: whole, days: wholeDays, microseconds: rest });
 }
 
 /** From one instant to another, in days and hours. */
@@ -285,7 +285,7 @@ export function later(instant: bigint, { months, days, microseconds }: Interval)
 }
 
 export function earlier(instant: bigint, interval: Interval): bigint {
-  return later(instant, negated(interval));
+  return later(instant, negateInterval(interval));
 }
 
 interface Clock {
@@ -325,7 +325,7 @@ export function age(to: bigint, from: bigint): Interval {
     days += new Date(Date.UTC(2000 + (year % 400), month + 1, 0)).getUTCDate();
     months--;
   }
-  return checked({ months: months * sign, days: days * sign, microseconds: microseconds * BigInt(sign) });
+  return checkInterval({ months: months * sign, days: days * sign, microseconds: microseconds * BigInt(sign) });
 }
 
 /** The start of the stretch of an interval's length, counted from an origin, that an instant is in. */
@@ -393,9 +393,9 @@ const sizes: Readonly<Record<string, number>> = {
 const times: Readonly<Record<string, bigint>> = { hour, minute, second, milliseconds: 1_000n, microseconds: 1n };
 
 /** The interval without what is smaller than a unit. */
-export function truncated(unit: string, { months, days, microseconds }: Interval): Interval {
+export function truncateInterval(unit: string, { months, days, microseconds }: Interval): Interval {
   const size = Object.hasOwn(sizes, unit) ? sizes[unit] : undefined;
-  if (size !== undefined) return checked({ months: months - (months % size), days: 0, microseconds: 0n });
+  if (size !== undefined) return checkInterval({ months: months - (months % size), days: 0, microseconds: 0n });
   if (unit === 'day') return { months, days, microseconds: 0n };
   const step = Object.hasOwn(times, unit) ? times[unit] : undefined;
   if (step === undefined)
@@ -403,7 +403,7 @@ export function truncated(unit: string, { months, days, microseconds }: Interval
   return { months, days, microseconds: microseconds - (microseconds % step) };
 }
 
-function malformed(): Error {
+function malformedError(): Error {
   return invalid("the text is no interval such as '1 day 02:30' or '3 months'", 'instant-form');
 }
 

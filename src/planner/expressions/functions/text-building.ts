@@ -43,7 +43,7 @@ function characterOf(point: bigint): string {
 
 const wordForm = /[\p{L}\p{N}]+/gu;
 
-function capitalised(of: string): string {
+function capitalise(of: string): string {
   return of.toLowerCase().replaceAll(wordForm, (word) => {
     const [first = ''] = word;
     return first.toUpperCase() + word.slice(first.length);
@@ -57,7 +57,7 @@ function overlay(of: Cell, by: Cell, from: Cell, count: Cell | undefined): strin
   return checkLength(substring(of, 1n, start - 1n) + text(by!) + substring(of, start + taken));
 }
 
-function joined(between: Cell | undefined, values: readonly Cell[]): string | null {
+function joinTexts(between: Cell | undefined, values: readonly Cell[]): string | null {
   if (between === null) return null;
   const present = values.filter((value) => value !== null) as string[];
   let size = 0;
@@ -90,7 +90,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         cost: linear,
         repeats: true,
         yields: 'string',
-        evaluate: (between, ...values) => joined(between, values),
+        evaluate: (between, ...values) => joinTexts(between, values),
         raises: true,
         takesNull: true,
       },
@@ -156,7 +156,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
     usage: 'INITCAP(x)',
     summary: 'Each word with a capital, all else in lower case.',
     examples: [["INITCAP('zoë MEIER-lang')", 'Zoë Meier-Lang']],
-    signatures: [{ takes: ['string'], cost: perCase, yields: 'string', evaluate: (of) => capitalised(text(of)) }],
+    signatures: [{ takes: ['string'], cost: perCase, yields: 'string', evaluate: (of) => capitalise(text(of)) }],
   },
   {
     name: 'OVERLAY',

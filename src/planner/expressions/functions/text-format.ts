@@ -33,7 +33,7 @@ export function formatText(pattern: string, values: readonly (string | null)[]):
     if (!'sIL'.includes(type)) throw invalid(`FORMAT has places %s, %I and %L, not %${type}`);
     const isGiven = pattern.slice(at + 1, from).includes('*');
     const width = isGiven ? widthOf(valueAt(widthPosition)) : Number(digits ?? 0);
-    const value = written(valueAt(position), type);
+    const value = formatValue(valueAt(position), type);
     const missing = Math.abs(width) - Array.from(value).length;
     if (missing > textMax) throw tooLong();
     const padding = ' '.repeat(Math.max(0, missing));
@@ -48,7 +48,7 @@ function widthOf(value: string | null): number {
   return Number(value);
 }
 
-function written(value: string | null, type: string): string {
+function formatValue(value: string | null, type: string): string {
   if (type === 's') return value ?? '';
   if (type === 'L') return value === null ? 'NULL' : quotedText(value);
   if (value === null) throw invalid('FORMAT is given NULL for a name', 'null-value');

@@ -75,7 +75,7 @@ function intervalFields(interval: Interval): Fields {
 type Show = (fields: Fields, fill: boolean) => string | number;
 
 /** A number with zeros before it, its sign not counted. */
-const padded = (value: number, width: number, fill: boolean): string =>
+const padNumber = (value: number, width: number, fill: boolean): string =>
   fill ? `${value < 0 ? '-' : ''}${String(Math.abs(value)).padStart(width, '0')}` : String(value);
 const inCase = (name: string, like: string): string =>
   like === like.toUpperCase() ? name.toUpperCase() : like === like.toLowerCase() ? name.toLowerCase() : name;
@@ -115,7 +115,7 @@ const era = (like: string, [before, since]: readonly [string, string]): [string,
 ];
 const number = (like: string, width: number, of: (fields: Fields) => number): [string, Show] => [
   like,
-  (fields, fill) => padded(of(fields), width, fill),
+  (fields, fill) => padNumber(of(fields), width, fill),
 ];
 const fraction = (digits: number): ((fields: Fields) => string) => {
   // As wide as the digits are, with a sign or without.
@@ -186,7 +186,7 @@ const patterns: ReadonlyMap<string, Show> = new Map<string, Show>([
     const { isoWeek, weekday } = calendar(fields);
     return (isoWeek - 1) * 7 + (weekday || 7);
   }),
-  ['DD', ({ day }, fill) => padded(day, day < 0 ? 1 : 2, fill)],
+  ['DD', ({ day }, fill) => padNumber(day, day < 0 ? 1 : 2, fill)],
   number('D', 0, (fields) => calendar(fields).weekday + 1),
   number('ID', 0, (fields) => calendar(fields).weekday || 7),
   number('W', 0, ({ day }) => Math.floor((day - 1) / 7) + 1),

@@ -28,7 +28,7 @@ export const beneficialOwnership: TableFunction = domainFunction({
 function* ownersOf(call: DomainCall): Steps<readonly DomainRow[]> {
   const entity = call.text('ENTITY')!;
   const depthMax = call.number('MAX_DEPTH', 5);
-  const byOwned = yield* call.kept('by owned', ['ownership'], () => readShares(call));
+  const byOwned = yield* call.reuse('by owned', ['ownership'], () => readShares(call));
   const reached = reachedAbove(entity, byOwned, depthMax);
   const paths = yield* pathsAbove(entity, reached, depthMax, (count) => call.look(count));
   const effective = effectiveShares(entity, reached);

@@ -109,7 +109,7 @@ export function* clusterIncidents(
   look: (count: number) => void,
 ): Steps<Clustered> {
   const count = incidents.length;
-  const index = yield* PlaceIndex.of(
+  const index = yield* PlaceIndex.build(
     Float64Array.from(incidents, ({ lat }) => lat),
     Float64Array.from(incidents, ({ lon }) => lon),
   );

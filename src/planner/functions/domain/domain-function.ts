@@ -191,7 +191,7 @@ export class DomainCall {
    * Gives what `make` makes of the visible rows of some roles, or what an earlier call made of them where they say the same: `what` names
    * it among all that are made of the same types, and `make` says how many bytes it holds on to.
    */
-  kept<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+  reuse<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
     const { types: all, pieces } = this.#bound;
     let piece = pieces.get(what);
     if (piece === undefined) {

@@ -44,7 +44,7 @@ interface Texts {
 
 function* within(call: DomainCall): Steps<DomainColumns> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
-  const placed = yield* call.kept('places', roles, () => readPlaces(call));
+  const placed = yield* call.reuse('places', roles, () => readPlaces(call));
   const { index, nodes } = placed;
   const places: number[] = [];
   const distances: number[] = [];
@@ -155,7 +155,7 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
     });
   }
   const count = typeOf.length;
-  const index = yield* PlaceIndex.of(doubles(lats), doubles(lons));
+  const index = yield* PlaceIndex.build(doubles(lats), doubles(lons));
   const texts = yield* textsByPlace(nodes.build(), index.points);
   const typeByPlace = new Uint16Array(count);
   yield* forEachInSteps(count, (place) => (typeByPlace[place] = typeOf[index.points[place]!]!));

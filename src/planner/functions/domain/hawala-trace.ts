@@ -54,7 +54,7 @@ export interface HawalaOptions {
 function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const [hopsMax, feePct, hours] = [call.number('MAX_HOPS', 5), call.number('FEE_PCT', 5), call.number('WINDOW_HOURS', 72)];
   const transfers = yield* transfersOf(call);
-  const byAmount = yield* call.kept('by amount', ['transfer'], () => amountsOf(transfers));
+  const byAmount = yield* call.reuse('by amount', ['transfer'], () => amountsOf(transfers));
   const options = { hopsMax, feePct, window: windowOf(hours) };
   const legs = yield* legsFrom(transfers, byAmount, call.text('SEED')!, options, (count) => call.look(count));
   call.hold(legs.length * 512);

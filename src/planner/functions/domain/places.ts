@@ -45,7 +45,7 @@ export class PlaceIndex {
     this.#begins = begins;
   }
 
-  static *of(lats: Float64Array, lons: Float64Array): Steps<PlaceIndex> {
+  static *build(lats: Float64Array, lons: Float64Array): Steps<PlaceIndex> {
     const count = lats.length;
     const begins = new Int32Array(bands + 1);
     yield* forEachInSteps(count, (i) => begins[bandOf(lats[i]!) + 1]!++);

@@ -123,11 +123,11 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
       : undefined
     : uses.find((use) => !use.optional && !isPlayed(use));
   if (missing === undefined) return;
-  throw errorAt('REL_UNKNOWN_TYPE', unplayed(missing.role), words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', unplayedMessage(missing.role), words.placeOf('SOURCE'));
 }
 
 /** The detail of REL_UNKNOWN_TYPE about a role. */
-export function unplayed(name: RoleName): string {
+export function unplayedMessage(name: RoleName): string {
   return `no type plays the role ${name}: declare it of a type, or register ${roles[name].defaultType}`;
 }
 

@@ -60,7 +60,7 @@ function* screen(call: DomainCall): Steps<readonly DomainRow[]> {
   if (birthDate !== undefined && !/^\d{4}(-\d{2}){0,2}$/.test(birthDate)) {
     throw call.refuse('BIRTH_DATE', 'is a date or a year, such as 1970-01-31 or 1970');
   }
-  const { all, index, versions } = yield* call.kept('names', ['listing'], () => readListings(call));
+  const { all, index, versions } = yield* call.reuse('names', ['listing'], () => readListings(call));
   const rows: DomainRow[] = [];
   for (const { owner, name: alias, match } of yield* index.find(name, threshold, (count) => call.look(count * looksPerName))) {
     const listing = all[owner]!;

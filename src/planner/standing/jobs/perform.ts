@@ -11,7 +11,7 @@ import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
 import type { PlannerContract, RowTaker } from '../../planner-contract.ts';
 import type { Literal } from '../../statement.ts';
 import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
-import { quoted } from '../rules/condition.ts';
+import { quoteName } from '../rules/condition.ts';
 import { type FoundMatches, matchesAt, raise } from '../rules/query-rules.ts';
 import { modelRows } from './identity-models.ts';
 
@@ -91,6 +91,6 @@ export function questionOf(task: { readonly sql?: string; readonly function?: st
     if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
     throw new ServiceError('REL_INVALID', 'arguments of a function are texts, numbers, booleans and null');
   });
-  if (!/^\w+$/.test(task.function)) throw new ServiceError('REL_INVALID', `${quoted(task.function)} is no name of a function`);
+  if (!/^\w+$/.test(task.function)) throw new ServiceError('REL_INVALID', `${quoteName(task.function)} is no name of a function`);
   return { sql: `SELECT * FROM ${task.function}(${parameters.map((_, i) => `$${i + 1}`).join(', ')})`, parameters };
 }

@@ -10,7 +10,7 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { TypeRetention } from '../../../projections/jobs/job.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import type { Literal } from '../../statement.ts';
-import { quoted } from '../rules/condition.ts';
+import { quoteName } from '../rules/condition.ts';
 
 export interface RetentionDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
@@ -72,7 +72,7 @@ async function findDue(
   const key = after === null ? '' : mark(after.key);
   const further =
     after === null ? '' : `WHERE _pk > ${key} OR (_pk = ${key} AND COALESCE(namespace_path, '') > ${mark(after.path ?? '')})`;
-  const sql = `SELECT _pk, COALESCE(namespace_path, '') AS path FROM ${quoted(type)} ${further}
+  const sql = `SELECT _pk, COALESCE(namespace_path, '') AS path FROM ${quoteName(type)} ${further}
     GROUP BY _pk, COALESCE(namespace_path, '') HAVING MAX(${by}) <= $1${still} ORDER BY _pk, path LIMIT ${foundMax}`;
   return gate.invoke(caller, { ...request, action: 'query' }, async (invocation) => {
     const time = { system: 'now' } as const;
@@ -107,7 +107,7 @@ async function endRows(
   const action = what === 'purge' ? 'remove' : 'delete';
   await gate.invoke(caller, { ...request, action }, async (invocation) => {
     invocation.describe({ objectType: type });
-    const held = new Set(invocation.held(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
+    const held = new Set(invocation.heldRows(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
     const free = keys.filter((key) => !held.has(key));
     counts.held += keys.length - free.length;
     if (free.length === 0) return;

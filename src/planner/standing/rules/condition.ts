@@ -42,7 +42,7 @@ export function readCondition(rule: Conditioned): RuleCondition {
       if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || isBare) throw error;
       return { judged: 'at intervals', sql };
     }
-    const dedupe = rule.dedupe_by.map((name, i) => `, ${quoted(name)} AS "#${i}"`).join('');
+    const dedupe = rule.dedupe_by.map((name, i) => `, ${quoteName(name)} AS "#${i}"`).join('');
     const selected = `SELECT system_from AS "#system_from", _pk AS "#pk"${dedupe} ${textFrom(lexStatement(sql))}`;
     return { judged: 'by row', type, sql: selected };
   });
@@ -124,7 +124,7 @@ function statementOf({ condition, object_type: type }: Conditioned): { readonly 
   if (first === 'SELECT' || first === 'WITH') return { sql: condition, isBare: false };
   if (type === null)
     throw new ServiceError('REL_INVALID', 'condition_sql is a SELECT, or a condition on the rows of object_type');
-  return { sql: `SELECT * FROM ${quoted(type)} WHERE (\n${condition}\n)`, isBare: true };
+  return { sql: `SELECT * FROM ${quoteName(type)} WHERE (\n${condition}\n)`, isBare: true };
 }
 
 /** Bare conditions begin on the second line of their statement. */
@@ -154,7 +154,7 @@ function textFrom({ text, tokens }: LexedStatement): string {
   throw new ServiceError('REL_PARSE', '1:1: FROM is missing');
 }
 
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 function noRows(rows: RowReader, scans: ScanRequest[]): RowReader {
   return {

@@ -103,7 +103,7 @@ export class IntervalRules {
     const { epoch } = rules;
     const slices = new Slices(this.#parts);
     const tenants = new Map<string | null, Map<string, Timed>>();
-    for (const { record: rule, until } of rules.judged()) {
+    for (const { record: rule, until } of rules.listJudged()) {
       if (slices.isOver()) await slices.next();
       const tenant = tenantOf(rule.owner);
       if (until !== null || rule.time < beginning(tenant) || !isAtIntervals(rule)) continue;

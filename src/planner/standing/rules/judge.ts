@@ -40,7 +40,7 @@ export interface RuleJudgeDependencies {
   readonly rules: {
     /** Rises with every change of any rule. */
     readonly epoch: number;
-    judged(): Iterable<RuleVersion>;
+    listJudged(): Iterable<RuleVersion>;
   };
   /** Nanoseconds: the cursor of a group, as it is on record. */
   readonly judgedUpTo: (group: string) => bigint | undefined;
@@ -130,7 +130,7 @@ export class RuleJudge {
   #regroup(): void {
     const found = new Map<string, RuleVersion[]>();
     const about = new Map<string, GroupKey>();
-    for (const version of this.#parts.rules.judged()) {
+    for (const version of this.#parts.rules.listJudged()) {
       const { record } = version;
       let group = this.#grouped.get(record);
       if (group === undefined) this.#grouped.set(record, (group = groupOf(record)));

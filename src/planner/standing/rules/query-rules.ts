@@ -10,7 +10,7 @@ import type { DetectionDefinition, RuleRecord } from '../../../projections/rules
 import type { Answer, PlannerContract } from '../../planner-contract.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import { type Alert, alertsOf, alertTypeIn, type Match } from './alerts.ts';
-import { quoted, readCondition } from './condition.ts';
+import { quoteName, readCondition } from './condition.ts';
 
 export interface RaisedAlerts {
   readonly type: string;
@@ -98,7 +98,7 @@ export async function raise(
   if (asked.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
   for (let from = 0; from < asked.length; from += keysAtOnce) {
     const keys = asked.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
-    const sql = `SELECT _pk, "count" FROM ${quoted(type)} WHERE _pk IN (${keys.join(', ')})`;
+    const sql = `SELECT _pk, "count" FROM ${quoteName(type)} WHERE _pk IN (${keys.join(', ')})`;
     const { batches } = await planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current', signal });
     for (const batch of batches) {
       for (let i = 0; i < batch.count; i++) {

@@ -21,7 +21,7 @@ import { ColumnTexts, type FieldReader, fieldReader } from '../sigma/row-texts.t
 import type { SigmaDocument, SigmaRule } from '../sigma/rule.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import type { Match } from './alerts.ts';
-import { learnColumns, quoted } from './condition.ts';
+import { learnColumns, quoteName } from './condition.ts';
 import { inTurns, isInForce, type RowMatcher, type RuleMatches } from './matcher.ts';
 
 export interface SigmaParts {
@@ -159,7 +159,7 @@ export async function sigmaMatcher(
 }
 
 const selectOf = (type: string, columns: readonly string[]): string =>
-  `SELECT ${['system_from', '_pk', 'valid_from'].map((name) => `${name} AS "#${name}"`).join()}${columns.map((name) => `, ${quoted(name)}`).join('')} FROM ${quoted(type)}`;
+  `SELECT ${['system_from', '_pk', 'valid_from'].map((name) => `${name} AS "#${name}"`).join()}${columns.map((name) => `, ${quoteName(name)}`).join('')} FROM ${quoteName(type)}`;
 
 /** Columns of the type that the rules may read: a name with dots may begin with the name of a JSON column. */
 function columnsOf(

@@ -51,7 +51,7 @@ class Parser {
     if (this.#lexemes.length === 0) throw new Refusal(path, 'the condition is empty');
     const condition = this.#or(0);
     const rest = this.#lexemes[this.#next];
-    if (rest !== undefined) throw this.#unexpected(rest, 'and, or, or the end');
+    if (rest !== undefined) throw this.#unexpectedError(rest, 'and, or, or the end');
     return condition;
   }
 
@@ -83,15 +83,15 @@ class Parser {
       if (closing?.text !== ')') throw new Refusal(path, `the parenthesis at offset ${lexeme.offset} is not closed`);
       return inner;
     }
-    if (lexeme.text === ')' || /^(?:and|or|of)$/i.test(lexeme.text)) throw this.#unexpected(lexeme, 'a search identifier');
+    if (lexeme.text === ')' || /^(?:and|or|of)$/i.test(lexeme.text)) throw this.#unexpectedError(lexeme, 'a search identifier');
     if (this.#lexemes[this.#next]?.text.toLowerCase() === 'of' && /^(?:all|any|\d+)$/i.test(lexeme.text)) {
       this.#next++;
-      return this.#quantified(lexeme);
+      return this.#readQuantified(lexeme);
     }
     return this.#detection(lexeme.text);
   }
 
-  #quantified(quantifier: Lexeme): Condition {
+  #readQuantified(quantifier: Lexeme): Condition {
     const target = this.#lexemes[this.#next++];
     if (target === undefined || target.text === '(' || target.text === ')') {
       throw new Refusal(path, `${quantifier.text} of: "them" or a pattern of search identifiers is expected`);
@@ -136,7 +136,7 @@ class Parser {
     return true;
   }
 
-  #unexpected({ text, offset }: Lexeme, expected: string): Refusal {
+  #unexpectedError({ text, offset }: Lexeme, expected: string): Refusal {
     return new Refusal(path, `${JSON.stringify(text)} at offset ${offset} where ${expected} is expected`);
   }
 }

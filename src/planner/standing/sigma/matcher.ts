@@ -152,7 +152,7 @@ export class SigmaMatcher {
       this.#length = folded.length;
       this.#field = field;
       this.#keywords = keywords;
-      literals.search(folded, this.#found);
+      literals.search(folded, this.#onFound);
     }
   }
 
@@ -169,10 +169,10 @@ export class SigmaMatcher {
     this.#length = end - begin;
     this.#field = field;
     this.#keywords = keywords;
-    literals.searchBytes(heap, begin, end, this.#found);
+    literals.searchBytes(heap, begin, end, this.#onFound);
   }
 
-  readonly #found = (literal: number, end: number): void => {
+  readonly #onFound = (literal: number, end: number): void => {
     const anchored = this.#program.anchored[literal]!;
     if (this.#field !== anyField) this.#hitAll(anchored.get(this.#field), literal, end);
     if (this.#keywords) this.#hitAll(anchored.get(anyField), literal, end);

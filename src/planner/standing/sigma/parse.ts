@@ -74,11 +74,11 @@ export function* parseInSteps(text: string, placeholders: Placeholders): Generat
     return { document: parseDocument(fields, placeholders), error: null };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    const shown = (key: string): string | null => {
+    const showField = (key: string): string | null => {
       const value = fields.get(key);
       return typeof value === 'string' ? value : null;
     };
-    return { document: null, id: shown('id'), title: shown('title'), error: error.toError() };
+    return { document: null, id: showField('id'), title: showField('title'), error: error.toError() };
   }
 }
 

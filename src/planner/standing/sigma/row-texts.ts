@@ -49,7 +49,7 @@ export class ColumnTexts {
   }
 
   /** Texts of the cell itself. */
-  at(row: number): Texts {
+  textsAt(row: number): Texts {
     const { vector, type } = this.column;
     if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
     if (type === 'json') return textsOf(this.#json(row));
@@ -70,7 +70,7 @@ export class ColumnTexts {
   /** All texts anywhere in the cell, for keywords. */
   leaves(row: number): Texts {
     const { type } = this.column;
-    if (type !== 'json') return this.at(row);
+    if (type !== 'json') return this.textsAt(row);
     const { vector } = this.column;
     if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
     const found: string[] = [];
@@ -122,7 +122,7 @@ export type FieldReader = (row: number) => Texts;
 
 export function fieldReader(columns: ReadonlyMap<string, ColumnTexts>, name: string): FieldReader | null {
   const whole = columns.get(name);
-  if (whole !== undefined) return (row) => whole.at(row);
+  if (whole !== undefined) return (row) => whole.textsAt(row);
   const keys = name.split('.');
   for (let length = keys.length - 1; length > 0; length--) {
     const column = columns.get(keys.slice(0, length).join('.'));

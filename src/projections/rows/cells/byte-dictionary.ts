@@ -134,7 +134,7 @@ export class ByteDictionary implements Dictionary {
     return this.#offsets[this.#size]!;
   }
 
-  saved(): SavedDictionary {
+  savedState(): SavedDictionary {
     return { ...this.copy(), cells: this.#cells.slice(0, this.#size) };
   }
 

@@ -51,7 +51,7 @@ export class LiveVersionDigests {
   /** Hashes blocks, one a step, so that `digests` has only those left that change meanwhile. Positions ascend. */
   *expect(versions: readonly ErasedVersions[]): Generator<undefined, void> {
     for (const each of versions) {
-      for (const { id, blocks } of this.#of(each)) {
+      for (const { id, blocks } of this.#blocksOf(each)) {
         for (const block of blocks) {
           this.#hash(each, id, block);
           yield;
@@ -67,7 +67,7 @@ export class LiveVersionDigests {
       const [before, after] = [new CanonicalHash(), new CanonicalHash()];
       before.text(type);
       after.text(type);
-      for (const { id, blocks } of this.#of(each)) {
+      for (const { id, blocks } of this.#blocksOf(each)) {
         const hashed = [...blocks].map((block) => ({ block, hashes: this.#hash(each, id, block) }));
         const add = (hash: CanonicalHash, side: 'before' | 'after'): void => {
           const standing = hashed.flatMap(({ block: { number }, hashes }) => {
@@ -87,7 +87,7 @@ export class LiveVersionDigests {
     });
   }
 
-  #of(versions: ErasedVersions): { readonly id: number; readonly blocks: Iterable<Block> }[] {
+  #blocksOf(versions: ErasedVersions): { readonly id: number; readonly blocks: Iterable<Block> }[] {
     return this.#layers().flatMap((layer) => {
       const table = layer.table(tenantOfErased(versions), versions.type);
       return table ? [{ id: layer.id, blocks: blocksOf(table.segments) }] : [];

@@ -99,7 +99,7 @@ function* identifierRunSteps({ cells, kind }: RunRequest): Generator<Progress, U
     }
     for (const hash of hashes) entries.push(hash * ROW_BITS + row);
   }
-  return written(rows, Float64Array.from(entries).sort());
+  return writeRun(rows, Float64Array.from(entries).sort());
 }
 
 function hashesIn(cell: string, kind: IdentifierKind | null): readonly number[] {
@@ -109,7 +109,7 @@ function hashesIn(cell: string, kind: IdentifierKind | null): readonly number[] 
 }
 
 /** An entry is its hash and its row in one number. */
-function written(rows: number, entries: Float64Array): Uint8Array {
+function writeRun(rows: number, entries: Float64Array): Uint8Array {
   const { length } = entries;
   const { buffer } = new Uint8Array(new SharedArrayBuffer(HEADER_BYTES + ENTRY_BYTES * length));
   new Uint32Array(buffer, 0, 2).set([rows, length]);

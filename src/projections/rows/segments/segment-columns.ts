@@ -31,7 +31,7 @@ interface Rows {
 /** Decides which columns stay in memory, and writes those that changed. */
 export interface SegmentKeeper {
   /** `null`: the keys. */
-  loaded(columns: SegmentColumns, name: string | null, column: SegmentColumn): void;
+  onLoaded(columns: SegmentColumns, name: string | null, column: SegmentColumn): void;
   /** The segment's file no longer says what its columns hold. */
   onChanged(columns: SegmentColumns): void;
   /** A column can't be read: never returns. */
@@ -233,7 +233,7 @@ export class SegmentColumns {
    * A column that is out of memory, read into `bytes` for the next file; it stays out of memory. Null where that is impossible: a
    * dictionary counts codes as they are wiped.
    */
-  beside(name: string | null, bytes: BytesFor): SegmentColumn | null {
+  absentColumn(name: string | null, bytes: BytesFor): SegmentColumn | null {
     const rest = this.#rest;
     assert(rest && this.isAbsent(name), 'what is out of memory rests on a file');
     if (name !== null && (this.#widened.has(name) || rest.columns.isCoded(name))) return null;
@@ -245,7 +245,7 @@ export class SegmentColumns {
   }
 
   /** By reference, or as copies of their own. `beside`: columns that need not be in memory for that. */
-  saved(shared: boolean, beside: AbsentColumns = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
+  savedState(shared: boolean, beside: AbsentColumns = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
     const { length } = this.#segment;
     const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.savedVector(length));
     this.wipe();
@@ -315,7 +315,7 @@ export class SegmentColumns {
     const rest = this.#rest;
     if (!rest) return;
     const unreadable = (error: unknown): never => rest.keeper.unreadable(error);
-    this.#rest = { ...rest, keeper: { loaded: () => undefined, onChanged: () => undefined, unreadable } };
+    this.#rest = { ...rest, keeper: { onLoaded: () => undefined, onChanged: () => undefined, unreadable } };
   }
 
   /** Keys and columns that are in memory, by name; `null`: the keys. */
@@ -374,7 +374,7 @@ export class SegmentColumns {
       this.#columns.set(name, column);
     }
     column.seal(length);
-    rest.keeper.loaded(this, name, column);
+    rest.keeper.onLoaded(this, name, column);
     return column;
   }
 

@@ -317,7 +317,7 @@ export class Segment {
       provenances: this.provenances.savedState(length),
       previous: this.previous.savedState(length),
       nextLive: this.nextLive.savedState(length),
-      ...this.cells.saved(false),
+      ...this.cells.savedState(false),
     };
   }
 
@@ -382,7 +382,7 @@ export class Segment {
       ops: this.ops.sharedState(),
       provenances: this.provenances.sharedState(),
       previous: this.previous.sharedState(),
-      ...this.cells.saved(true, beside),
+      ...this.cells.savedState(true, beside),
     };
   }
 

@@ -151,7 +151,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     this.#watcher?.onChanged();
   }
 
-  loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
+  onLoaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
     this.#counts.hydrated++;
     this.#residents.add(cells, name, column);
   }
@@ -322,7 +322,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   async #write(home: DerivedHome, cells: SegmentColumns, kept: StoredSegment): Promise<void> {
     const { version } = cells;
-    const beside = await this.#beside(home, cells);
+    const beside = await this.#readAbsent(home, cells);
     if (cells.version !== version || this.#kept.get(cells) !== kept) {
       this.#enqueue(cells);
       return;
@@ -342,13 +342,13 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   /** Reads columns of a changed segment that are out of memory, one a turn: rewriting the segment need not load them. */
-  async #beside(home: DerivedHome, cells: SegmentColumns): Promise<AbsentColumns> {
+  async #readAbsent(home: DerivedHome, cells: SegmentColumns): Promise<AbsentColumns> {
     const beside = new Map<string | null, SegmentColumn>();
     for (const name of [null, ...cells.names()]) {
       if (!cells.isAbsent(name)) continue;
       let bytes = this.#bytes.get(name);
       if (!bytes) this.#bytes.set(name, (bytes = sameBytes()));
-      const column = cells.beside(name, bytes);
+      const column = cells.absentColumn(name, bytes);
       if (column) beside.set(name, column);
       else if (name !== null) cells.column(name);
       await home.yieldTurn();

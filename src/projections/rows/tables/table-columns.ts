@@ -104,7 +104,7 @@ export class TableColumns {
   }
 
   savedState(): SavedColumns {
-    return [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.saved() ?? null }));
+    return [...this.#columns].map(([name, column]) => ({ ...column, name, dictionary: column.dictionary?.savedState() ?? null }));
   }
 
   restore(columns: SavedColumns): void {

@@ -14,7 +14,7 @@ test('the index finds what comparing with every point finds: poles, antimeridian
   const lons = Float64Array.from({ length: count }, (_, i) =>
     i % 7 === 0 ? 180 * (i % 2 === 0 ? 1 : -1) : 360 * share(2 * i + 1) - 180,
   );
-  const index = finishSteps(PlaceIndex.of(lats, lons));
+  const index = finishSteps(PlaceIndex.build(lats, lons));
   for (const [lat, lon] of [
     [90, 0],
     [-90, 77],

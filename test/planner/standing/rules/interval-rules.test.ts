@@ -51,7 +51,7 @@ class RuleWorld {
         get epoch() {
           return versions.length;
         },
-        *judged() {
+        *listJudged() {
           for (const version of versions) {
             countRead();
             yield version;

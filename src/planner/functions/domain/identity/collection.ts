@@ -284,8 +284,8 @@ function featureOf(
   const together = texts.join(' ');
   const found =
     comparison === 'name'
-      ? wordsOfName(together).map((word) => interned(words, word))
-      : wordsOfText(together).map((each) => words.get(each) ?? interned(words, textWord(each)));
+      ? wordsOfName(together).map((word) => intern(words, word))
+      : wordsOfText(together).map((each) => words.get(each) ?? intern(words, textWord(each)));
   return found.length === 0 ? null : { kind: 'words', words: found };
 }
 
@@ -309,7 +309,7 @@ function dateOf(text: string): string {
   return text.trim().toLowerCase();
 }
 
-function interned(words: TextMap<Word>, word: Word): Word {
+function intern(words: TextMap<Word>, word: Word): Word {
   const key = word.kind === 'word' || word.kind === 'number' ? word.text : `${word.kind} ${word.text}`;
   const known = words.get(key);
   if (known !== undefined) return known;

@@ -45,18 +45,18 @@ export function comparedColumns(definition: TypeDefinition): readonly ComparedCo
     if (kind !== undefined) return [{ column, group: `identifier ${kind ?? ''}`, comparison: 'identifier', kind }];
     const words = wordsOf(column);
     if (words.some((word) => otherWords.has(word))) return [];
-    const of = (comparison: Comparison, group: string): ComparedColumn[] => [{ column, group, comparison, kind: null }];
+    const columnFor = (comparison: Comparison, group: string): ComparedColumn[] => [{ column, group, comparison, kind: null }];
     const isText = type === 'string' || type === 'integer';
     if (type === 'timestamp' || (isText && words.some((word) => dateWords.has(word)))) {
-      return of('date', words.some((word) => word.startsWith('b') || word === 'dob') ? 'birth' : words.join(' '));
+      return columnFor('date', words.some((word) => word.startsWith('b') || word === 'dob') ? 'birth' : words.join(' '));
     }
-    if (isText && words.some((word) => placeWords.has(word))) return of('text', words.join(' '));
-    if (isText && words.some((word) => referenceWords.has(word))) return of('reference', words.join(' '));
-    if (type === 'number' || type === 'integer') return of('number', words.join(' '));
+    if (isText && words.some((word) => placeWords.has(word))) return columnFor('text', words.join(' '));
+    if (isText && words.some((word) => referenceWords.has(word))) return columnFor('reference', words.join(' '));
+    if (type === 'number' || type === 'integer') return columnFor('number', words.join(' '));
     const isName = words.some((word) => nameWords.has(word));
-    if (type === 'json') return isName ? of('name', 'name') : [];
+    if (type === 'json') return isName ? columnFor('name', 'name') : [];
     if (type !== 'string') return [];
-    return isName ? of('name', 'name') : of('text', words.join(' '));
+    return isName ? columnFor('name', 'name') : columnFor('text', words.join(' '));
   });
 }
 

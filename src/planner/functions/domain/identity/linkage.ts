@@ -109,7 +109,7 @@ export class Linkage {
       }
       for (const link of yield* this.#linksOf(row, links)) {
         links.set(keyOf(link), link);
-        for (const end of [link.a, link.b]) if (!rows.has(end)) rows.set(end, named(end));
+        for (const end of [link.a, link.b]) if (!rows.has(end)) rows.set(end, namedRow(end));
       }
     }
     const within = [...judgements]
@@ -198,7 +198,7 @@ function inOrder(a: string, b: string): [string, string] {
   return compareText(a, b) <= 0 ? [a, b] : [b, a];
 }
 
-function named(id: string): NamedRow {
+function namedRow(id: string): NamedRow {
   const at = id.indexOf('\u0000');
   return { type: id.slice(0, at), key: id.slice(at + 1) };
 }

@@ -26,7 +26,7 @@ export function* trainedModels(
   const trained = new Map<Collection, Trained>();
   const names: string[] = [];
   if (call.typesOf('identity_model').length === 0) return { trained, method: resolveMethod };
-  const models = yield* call.kept('identity models', ['identity_model'], () => readModels(call));
+  const models = yield* call.reuse('identity models', ['identity_model'], () => readModels(call));
   for (const collection of collections) {
     const model = models.get(collection.type);
     if (model === undefined) continue;

@@ -33,7 +33,7 @@ const looksPerPair = 100;
 export function* train(of: Collection, look: (count: number) => void): Steps<Training | null> {
   if (of.size < 2) return null;
   const agreements = yield* agreementsByChance(of, look);
-  const u = of.groups.map((_, i) => bounded((agreements.agree[i]! + 0.5) / (agreements.both[i]! + 1)));
+  const u = of.groups.map((_, i) => boundShare((agreements.agree[i]! + 0.5) / (agreements.both[i]! + 1)));
   const said = yield* pairsWithKeys(of, look);
   const builtIn = of.groups.map((group, i) => 1 - (1 - u[i]!) * 2 ** -againstBits(group));
   let m = builtIn;
@@ -55,7 +55,7 @@ export function* train(of: Collection, look: (count: number) => void): Steps<Tra
       if (at % pairsAtOnce === pairsAtOnce - 1) yield;
     }
     look(said.length);
-    const next = of.groups.map((_, i) => bounded(agree[i]! / both[i]!));
+    const next = of.groups.map((_, i) => boundShare(agree[i]! / both[i]!));
     change = Math.max(...next.map((each, i) => Math.abs(each - m[i]!)));
     m = next;
   }
@@ -108,7 +108,7 @@ function* pairsWithKeys(of: Collection, look: (count: number) => void): Steps<(r
 }
 
 /** Six digits; neither never nor always. */
-function bounded(share: number): number {
+function boundShare(share: number): number {
   return Math.round(Math.min(0.999_9, Math.max(0.000_01, share)) * 1e6) / 1e6;
 }
 
@@ -135,7 +135,7 @@ export function weightsJson(weights: Weights): Json {
 
 /** Reads weights from JSON, or a text of it. Null where some group has no two shares between 0 and 1. */
 export function weightsIn(json: Json): Weights | null {
-  if (typeof json === 'string') return weightsIn(parsed(json));
+  if (typeof json === 'string') return weightsIn(parseJson(json));
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
   const weights = new Map<string, { m: number; u: number }>();
   for (const [group, each] of Object.entries(json)) {
@@ -148,7 +148,7 @@ export function weightsIn(json: Json): Weights | null {
 }
 
 /** Null where the text is no JSON, or that of another text. */
-function parsed(text: string): Json {
+function parseJson(text: string): Json {
   try {
     const json = JSON.parse(text) as Json;
     return typeof json === 'string' ? null : json;

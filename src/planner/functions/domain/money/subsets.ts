@@ -29,7 +29,7 @@ function* exactSubset(amounts: readonly number[], total: number, tolerance: numb
     if (apart > tolerance || apart > bestApart + rounding * total) continue;
     const count = bitCount(mask);
     const isNearer = apart < bestApart - rounding * total;
-    if (!isNearer && (count > bestCount || (count === bestCount && reversed(mask) < reversed(best)))) continue;
+    if (!isNearer && (count > bestCount || (count === bestCount && reverseBits(mask) < reverseBits(best)))) continue;
     [best, bestCount, bestApart] = [mask, count, Math.min(apart, bestApart)];
   }
   if (best === 0) return null;
@@ -46,7 +46,7 @@ function bitCount(mask: number): number {
 }
 
 /** Ranks masks so that one with an earlier amount is above one without. */
-function reversed(mask: number): number {
+function reverseBits(mask: number): number {
   let turned = 0;
   for (let i = 0; i < exactMax; i++) turned = turned * 2 + ((mask >> i) & 1);
   return turned;

@@ -44,7 +44,7 @@ export class Transfers {
     this.#reaching = parts.reaching;
   }
 
-  static *of(rows: readonly TransferRow[]): Steps<Transfers> {
+  static *fromRows(rows: readonly TransferRow[]): Steps<Transfers> {
     const order = yield* sortInSteps(numbersBelow(rows.length), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
     const numbers = new TextMap<number>();
     const holdings = new TextMap<number[]>();
@@ -69,8 +69,8 @@ export class Transfers {
       amounts[transfer] = amount;
     };
     yield* forEachInSteps(order.length, number, numberedAtOnce);
-    const leaving = yield* Lists.of(sources, accounts.length);
-    const reaching = yield* Lists.of(targets, accounts.length);
+    const leaving = yield* Lists.fromOwners(sources, accounts.length);
+    const reaching = yield* Lists.fromOwners(targets, accounts.length);
     return new Transfers({ rows, order, sources, targets, amounts, accounts, holdings, leaving, reaching });
   }
 
@@ -88,11 +88,11 @@ export class Transfers {
 
   /** In the order of time. */
   leaving(holding: number): Int32Array {
-    return this.#leaving.of(holding);
+    return this.#leaving.listOf(holding);
   }
 
   reaching(holding: number): Int32Array {
-    return this.#reaching.of(holding);
+    return this.#reaching.listOf(holding);
   }
 }
 
@@ -117,7 +117,7 @@ class Lists {
     this.#numbers = numbers;
   }
 
-  static *of(owners: Int32Array, count: number): Steps<Lists> {
+  static *fromOwners(owners: Int32Array, count: number): Steps<Lists> {
     const begins = new Int32Array(count + 1);
     yield* forEachInSteps(owners.length, (i) => begins[owners[i]! + 1]!++);
     yield* forEachInSteps(count, (i) => (begins[i + 1]! += begins[i]!));
@@ -127,7 +127,7 @@ class Lists {
     return new Lists(begins, numbers);
   }
 
-  of(owner: number): Int32Array {
+  listOf(owner: number): Int32Array {
     return this.#numbers.subarray(this.#begins[owner], this.#begins[owner + 1]);
   }
 }
@@ -153,7 +153,7 @@ const bytesPerTransfer = 300;
 
 /** All that may be seen; one without both ends, an amount above nothing or an instant is none. The instant is `at`, else when the row began to be true. */
 export function transfersOf(call: DomainCall): Steps<Transfers> {
-  return call.kept('transfers', ['transfer'], () => readTransfers(call));
+  return call.reuse('transfers', ['transfer'], () => readTransfers(call));
 }
 
 function* readTransfers(call: DomainCall): Steps<{ readonly value: Transfers; readonly bytes: number }> {
@@ -169,6 +169,6 @@ function* readTransfers(call: DomainCall): Steps<{ readonly value: Transfers; re
     }
     call.hold(rows.length * bytesPerTransfer);
   });
-  const value = yield* Transfers.of(rows);
+  const value = yield* Transfers.fromRows(rows);
   return { value, bytes: rows.length * bytesPerTransfer };
 }

@@ -55,7 +55,7 @@ const weights: Readonly<Record<WordKind, number>> = {
 export function featuresOf(name: string): NameFeatures {
   const { text, isVowelless } = toLatin(name);
   const plain = plainWords(name);
-  const raw = words(text).flatMap((word) => parted(word, isVowelless));
+  const raw = words(text).flatMap((word) => splitWord(word, isVowelless));
   const { rest, form } = withoutForm(raw);
   const named = rest.filter((word) => !honorifics.has(word) && !(word === rest[0] && shipPrefixes.has(word)));
   // A name of nothing but titles is a name all the same.
@@ -87,7 +87,7 @@ function words(latin: string): string[] {
 }
 
 /** `abdulrahman`, and the Arabic article, which is written in one with its word. */
-function parted(word: string, isVowelless: boolean): readonly string[] {
+function splitWord(word: string, isVowelless: boolean): readonly string[] {
   const [, , servant] = /^(abd[aeuo][lr])(.{4,})$/.exec(word) ?? [];
   if (servant !== undefined) return ['abd', servant];
   const [, noun] = (isVowelless && /^al(.{3,})$/.exec(word)) || [];

@@ -36,7 +36,7 @@ export const worths = {
 };
 
 export function matchNames(left: NameFeatures, right: NameFeatures): NameMatch {
-  const [leftWords, rightWords] = joined(left.words, right.words);
+  const [leftWords, rightWords] = joinBoth(left.words, right.words);
   const isVowelless = left.isVowelless || right.isVowelless;
   const pairs: Pair[] = [];
   leftWords.forEach((one, i) => {
@@ -152,7 +152,7 @@ function isNear(left: string, right: string): boolean {
 }
 
 /** Words that are one in the other name: `abdul rahman` beside `abdulrahman`. */
-function joined(left: readonly NameWord[], right: readonly NameWord[]): [readonly NameWord[], readonly NameWord[]] {
+function joinBoth(left: readonly NameWord[], right: readonly NameWord[]): [readonly NameWord[], readonly NameWord[]] {
   return [joinedLike(left, right), joinedLike(right, left)];
 }
 

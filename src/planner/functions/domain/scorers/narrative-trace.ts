@@ -33,7 +33,7 @@ interface Signed {
 function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const least = call.number('SIMILARITY', 0.7);
   const given = call.text('X')!;
-  const all = yield* call.kept('signatures', ['post'], () => signPosts(call));
+  const all = yield* call.reuse('signatures', ['post'], () => signPosts(call));
   const asked = signatureOf(all.find(({ post }) => post.id === given)?.post.text ?? given);
   if (asked === null) return [];
   const found: { readonly post: Post; readonly signature: Uint32Array; readonly similarity: number }[] = [];
@@ -112,7 +112,7 @@ function signatureOf(text: string): Uint32Array | null {
   for (let i = 0; i + shingleWords <= words.length; i++) {
     const hash = hashOf(words.slice(i, i + shingleWords).join(' '));
     for (let p = 0; p < permutations; p++) {
-      const permuted = mixed(hash ^ Math.imul(p + 1, 0x9e3779b1));
+      const permuted = mixBits(hash ^ Math.imul(p + 1, 0x9e3779b1));
       if (permuted < signature[p]!) signature[p] = permuted;
     }
   }
@@ -133,7 +133,7 @@ function hashOf(text: string): number {
 }
 
 /** The finaliser of MurmurHash3. */
-function mixed(value: number): number {
+function mixBits(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);

@@ -125,7 +125,7 @@ export const crossPlatform: TableFunction = domainFunction({
 function* candidates(call: DomainCall): Steps<readonly DomainRow[]> {
   const id = call.text('ACCOUNT')!;
   const threshold = call.number('THRESHOLD', 0.5);
-  const all = yield* call.kept('accounts with posts', ['account', 'post'], () => everyAccount(call));
+  const all = yield* call.reuse('accounts with posts', ['account', 'post'], () => everyAccount(call));
   const asked = all.find(({ account }) => account.id === id);
   if (asked === undefined) return [];
   const rows: DomainRow[] = [];

@@ -12,7 +12,7 @@ export const sentimentScore: TableFunction = domainFunction({
   arguments: [textArgument],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: (call) => scored(call, (texts) => meanOf(call, texts)),
+  run: (call) => scoreTexts(call, (texts) => meanOf(call, texts)),
 });
 
 export const stanceScore: TableFunction = domainFunction({
@@ -35,7 +35,7 @@ export const biasScore: TableFunction = domainFunction({
   arguments: [textArgument],
   roles: textRoles,
   columns: [{ name: 'texts', type: 'integer' }],
-  run: (call) => scored(call, biasOf),
+  run: (call) => scoreTexts(call, biasOf),
 });
 
 interface Scored {
@@ -43,7 +43,7 @@ interface Scored {
   readonly evidence: DomainRow['evidence'];
 }
 
-function* scored(call: DomainCall, scoreOf: (texts: readonly string[]) => Steps<Scored>): Steps<readonly DomainRow[]> {
+function* scoreTexts(call: DomainCall, scoreOf: (texts: readonly string[]) => Steps<Scored>): Steps<readonly DomainRow[]> {
   const subject: TextSubject = yield* textSubject(call, call.text('X')!);
   call.look(subject.texts.reduce((sum, text) => sum + text.length, 0));
   const { score, evidence } = yield* scoreOf(subject.texts);
@@ -74,7 +74,7 @@ const looksOfLetter = 20;
 function* stance(call: DomainCall): Steps<readonly DomainRow[]> {
   const target = wordsOf(call.text('TARGET')!);
   if (target.length === 0) throw call.refuse('TARGET', 'has no word');
-  return yield* scored(call, function* (texts) {
+  return yield* scoreTexts(call, function* (texts) {
     const clauses: string[] = [];
     for (const text of texts) {
       for (const piece of piecesOf(text)) {
