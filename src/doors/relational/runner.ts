@@ -20,12 +20,10 @@ import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/catalogue-contents.ts';
 import { Draws } from '../../planner/virtual/draws.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
-import { checkIndexed } from './create-index.ts';
-import { filledTable } from './create-table.ts';
-import { droppedNotice, standingIn } from './drop.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
+import { SchemaStatements, type StatementOptions } from './schema-statements.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
 import type { Variables } from './variables.ts';
 import { wireTypeOf } from '../../planner/virtual/wire-types.ts';
@@ -72,10 +70,17 @@ export class Runner {
   >();
 
   readonly #draws: Draws;
+  readonly #schema: SchemaStatements;
 
   constructor(parts: RunnerDependencies) {
     this.#parts = parts;
     this.#draws = new Draws(parts.random);
+    this.#schema = new SchemaStatements({
+      planner: parts.planner,
+      replies: parts.replies,
+      enter: (action, writes, run) => this.#enter(action, writes, run),
+      withTimeout: (run) => this.#withTimeout(run),
+    });
   }
 
   get status(): TransactionStatus {
@@ -211,9 +216,9 @@ export class Runner {
         this.onDeallocate(command.name.toUpperCase() === 'ALL' ? null : command.name);
         return replies.complete(command.name.toUpperCase() === 'ALL' ? 'DEALLOCATE ALL' : 'DEALLOCATE');
       case 'create-table':
-        return this.#createTable(command);
+        return this.#schema.createTable(command, this.#status === 'T');
       case 'create-index':
-        return this.#createIndex(command);
+        return this.#schema.createIndex(command);
       case 'create-schema': {
         const detail = `the schema ${JSON.stringify(command.name)} is there already`;
         if (!command.ifNotExists) throw new ProtocolRefusal('42P06', 'REL_CONFLICT', detail);
@@ -223,7 +228,7 @@ export class Runner {
       case 'truncate':
         return this.#truncate(command.tables);
       case 'drop':
-        return this.#drop(command);
+        return this.#schema.drop(command);
       case 'nothing':
         if (command.notice !== null) replies.notice(command.notice);
         return replies.complete(command.tag);
@@ -316,81 +321,13 @@ export class Runner {
     this.#origins.set(columns, origins);
   }
 
-  async #createTable({
-    ifNotExists,
-    command,
-    query,
-    notices,
-  }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {
-    const { planner, replies } = this.#parts;
-    if (this.#status === 'T') replies.notice('a table is created at once: ROLLBACK leaves it', '01000', 'WARNING');
-    const { name } = command;
-    // Errors of the query come before the table does.
-    const filled = query === null ? command : filledTable(command, await this.#columnsOf(query));
-    const isThere = await this.#enter('schema', true, async (invocation) => {
-      invocation.describe({ template: 'CREATE TABLE', objectType: name });
-      if (invocation.snapshot().catalog.type(name) !== undefined) return true;
-      await invocation.submit(filled, { sync: this.options().sync });
-      return false;
-    });
-    if (isThere && !ifNotExists)
-      throw new ProtocolRefusal('42P07', 'REL_CONFLICT', `the type ${JSON.stringify(name)} is there already`);
-    for (const notice of isThere ? [`the type ${JSON.stringify(name)} is there already, skipping`] : notices)
-      replies.notice(notice);
-    if (query === null || isThere) return replies.complete('CREATE TABLE');
-    const sql = `INSERT INTO "${name.replaceAll('"', '""')}" ${query}`;
-    const { written } = await this.#withTimeout(() =>
-      this.#enter('query', true, (invocation) => planner.execute(invocation, { sql, ...this.options() })),
-    );
-    replies.complete(`SELECT ${written?.inserted ?? 0}`);
-  }
-
-  async #columnsOf(sql: string): Promise<readonly OutputColumn[]> {
-    const { planner } = this.#parts;
-    const { columns } = await this.#enter('query', false, (invocation) =>
-      planner.describe(invocation, { sql, ...this.options() }),
-    );
-    return columns;
-  }
-
-  async #createIndex({ table, columns }: Extract<Command, { readonly kind: 'create-index' }>): Promise<void> {
-    const { replies } = this.#parts;
-    await this.#enter('inspect', false, async (invocation) => {
-      invocation.describe({ template: 'CREATE INDEX', objectType: table });
-      checkIndexed(invocation.snapshot().catalog.type(table), table, columns);
-    });
-    replies.notice('indexes are made as questions need them: nothing was created');
-    replies.complete('CREATE INDEX');
-  }
-
-  /** Ends all rows that the caller may end, of all the tables or of none: earlier versions stay readable AS OF. */
+  /** All of the tables or none. */
   async #truncate(tables: readonly string[]): Promise<void> {
-    const { planner, replies } = this.#parts;
     const isAlone = !this.isOpen;
     this.beginImplicit();
-    for (const table of tables) {
-      const sql = `DELETE FROM "${table.replaceAll('"', '""')}"`;
-      await this.#enter('query', true, (invocation) => planner.execute(invocation, { sql, ...this.options() }));
-    }
+    await this.#schema.truncate(tables);
     if (isAlone) await this.endImplicit();
-    replies.complete('TRUNCATE TABLE');
-  }
-
-  async #drop(command: Extract<Command, { readonly kind: 'drop' }>): Promise<void> {
-    const { planner, replies } = this.#parts;
-    const notices = await this.#enter('inspect', false, async (invocation) => {
-      invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
-      const standing = standingIn(invocation.snapshot());
-      return command.names.map((name) => droppedNotice(command, name, standing));
-    });
-    for (const [i, notice] of notices.entries()) {
-      if (notice !== null) replies.notice(notice);
-      else {
-        const sql = `${command.tag} "${command.names[i]!.name.replaceAll('"', '""')}"`;
-        await this.#enter('schema', true, (invocation) => planner.execute(invocation, { sql, ...this.options() }));
-      }
-    }
-    replies.complete(command.tag);
+    this.#parts.replies.complete('TRUNCATE TABLE');
   }
 
   /** Begins to take rows, or sends them all. */
@@ -625,7 +562,7 @@ export class Runner {
 
   async #invoke<T>(
     command: Ask,
-    run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+    run: (invocation: Invocation, options: StatementOptions) => Promise<T>,
     action: 'query' | 'inspect' = 'query',
   ): Promise<T> {
     if (this.isOpen && isControl(command))
@@ -637,7 +574,7 @@ export class Runner {
   async #enter<T>(
     action: Action,
     writes: boolean,
-    run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+    run: (invocation: Invocation, options: StatementOptions) => Promise<T>,
     transaction = this.#transaction,
   ): Promise<T> {
     const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
@@ -663,7 +600,7 @@ export class Runner {
     return gate.invoke(caller, asked, (invocation) => run(invocation, options));
   }
 
-  options() {
+  options(): StatementOptions {
     const { variables, signal } = this.#parts;
     return {
       dialect: 'wide',
@@ -671,7 +608,7 @@ export class Runner {
       purpose: variables.statedTerm('annals.purpose'),
       sync: variables.statedTerm('annals.durability') === 'sync',
       signal: signal(),
-    } as const;
+    };
   }
 
   #describe(invocation: Invocation, text: string, oids: readonly number[]): Promise<Description> {
