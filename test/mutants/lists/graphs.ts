@@ -7,7 +7,7 @@ const bySparql = ['test/doors/http/sparql.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'a node without a label has edges',
-    file: 'src/planner/languages/pattern-query.ts',
+    file: 'src/planner/languages/pattern-chains.ts',
     find: 'if (needsEdge && isAny && labels.length === 0',
     replace: 'if (isAny && labels.length === 0',
     killedBy: byPatterns,
@@ -35,7 +35,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a walk of no edges begins at nodes that have some',
-    file: 'src/planner/languages/pattern-query.ts',
+    file: 'src/planner/languages/pattern-chains.ts',
     find: '(edge.hops === null || edge.hops.least === null)',
     replace: 'true',
     killedBy: byPatterns,
