@@ -460,7 +460,7 @@ export class Distinct {
   }
 }
 
-function accumulatorOf(name: string, given: Stored): { readonly begin: (held: Held) => Accumulator; readonly of: Of } {
+function accumulatorOf(name: string, given: Stored): { readonly begin: (held: Held) => Accumulator; readonly valueIn: Of } {
   if (name.includes('.')) throw new DocumentRefusal(40_235, `The field name '${name}' cannot contain '.'`);
   if (name.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${name}' cannot be an operator name`);
   if (!isObject(given) || ![...given.keys()].every((each) => each.startsWith('$')) || given.size === 0)
@@ -474,9 +474,9 @@ function accumulatorOf(name: string, given: Stored): { readonly begin: (held: He
   }
   if (isList(argument) && argument.length !== 1)
     throw new DocumentRefusal(40_237, `The ${operator} accumulator is a unary operator`);
-  if (operator !== '$count') return { begin, of: expressionOf(isList(argument) ? argument[0]! : argument) };
+  if (operator !== '$count') return { begin, valueIn: expressionOf(isList(argument) ? argument[0]! : argument) };
   if (!isObject(argument) || argument.size > 0) throw new DocumentRefusal(9, '$count takes no arguments, i.e. $count:{}');
-  return { begin, of: () => 1 };
+  return { begin, valueIn: () => 1 };
 }
 
 function* groupOf(given: Stored): Steps<Stage> {
@@ -499,7 +499,7 @@ function* groupOf(given: Stored): Steps<Stage> {
       let group = groups.get(identity);
       if (group === undefined) groups.set(identity, (group = { id, accumulators: accumulated.map(({ begin }) => begin(held)) }));
       spend(accumulated.length * valueCost);
-      for (const [i, { of }] of accumulated.entries()) group.accumulators[i]!.add(of(document));
+      for (const [i, { valueIn }] of accumulated.entries()) group.accumulators[i]!.add(valueIn(document));
     });
     const made: StoredObject[] = [];
     await eachInTurns(groups.values(), yieldTurn, (group) => {
