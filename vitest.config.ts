@@ -12,7 +12,8 @@ export default defineConfig({
   test: {
     server: { deps: { external: [compiledFiles] } },
     pool: 'forks',
-    maxWorkers: 2,
+    // Half of the time a test waits, for timers and processes: two cores are busy with three.
+    maxWorkers: 3,
     // Tests allocate and drop a lot: with more room for the young, collecting it takes a tenth less of the whole.
     execArgv: ['--max-semi-space-size=32'],
     setupFiles: ['test/runner/setup.ts'],
