@@ -18,6 +18,7 @@ export const aloneFiles = [
   'doors/http/erasure',
   'log/group-commit',
   'cli',
+  'chunks',
   // Compare two servers to the byte, or measure memory or turns of the event loop.
   'leaks/governed',
   'leaks/open',
