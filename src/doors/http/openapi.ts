@@ -42,8 +42,15 @@ export async function describeRoutes(app: App, context: HttpContext): Promise<vo
       documents.push(app.getDecorator<() => Document>(part)());
       await context.yieldTurn();
     }
-    const paths: object = Object.assign({}, ...documents.map((document) => document.paths));
-    return Buffer.from(exactJson({ ...documents[0], paths }));
+    const paths: string[] = [];
+    for (const document of documents) {
+      paths.push(...Object.entries(document.paths ?? {}).map(member));
+      await context.yieldTurn();
+    }
+    const around = Object.entries(documents[0]!).map(([name, value]) =>
+      name === 'paths' ? `"paths":{${paths.join()}}` : member([name, value]),
+    );
+    return Buffer.from(`{${around.join()}}`);
   };
   let described: Promise<Buffer> | null = null;
   descriptions.set(app.server, () => (described ??= describe()));
@@ -68,6 +75,8 @@ export async function describeRoutes(app: App, context: HttpContext): Promise<vo
     });
   }
 }
+
+const member = ([name, value]: [string, unknown]): string => `${JSON.stringify(name)}:${exactJson(value)}`;
 
 function transformedRoute(route: RouteOptions): Transformed {
   const { schema, url } = jsonSchemaTransform({ schema: route.schema!, url: route.url, route, openapiObject: { openapi } });
