@@ -6,7 +6,7 @@ import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/rpc/flight
 import { flightService } from '../../src/doors/rpc/flight-service.ts';
 import { bytesField, Message, message, textField, varintField } from '../../src/doors/rpc/protobuf.ts';
 import { type Conversation, talk } from './conversations.ts';
-import { Call } from './grpc.ts';
+import { Call, letIn } from './grpc.ts';
 import { settled } from './lab.ts';
 import { comesAs, heardOf, partsOf } from './narrow-doors.ts';
 
@@ -77,7 +77,7 @@ export const flightConversations: readonly Conversation[] = [
       };
       const answers = async (method: string, call: Call): Promise<readonly unknown[]> => {
         await stage.lab.tick();
-        methods[method]!(call, call.reply);
+        if (await letIn(call, partsOf(stage), 'flight')) methods[method]!(call, call.reply);
         await call.answered();
         call.emit('cancelled');
         await settled(8);

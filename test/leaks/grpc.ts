@@ -3,7 +3,11 @@ import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
 import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
-import { annalsService } from '../../src/doors/rpc/annals-service.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { recordRefusal } from '../../src/doors/frame/door-dependencies.ts';
+import { annalsService, doorName } from '../../src/doors/rpc/annals-service.ts';
+import { addressOf, admitCaller } from '../../src/doors/rpc/call.ts';
+import { statusOf } from '../../src/doors/rpc/status.ts';
 import { outputForms } from '../../src/planner/formats/output-format.ts';
 import { type Conversation, talk } from './conversations.ts';
 import { settled } from './lab.ts';
@@ -81,6 +85,20 @@ export class Call extends EventEmitter {
   };
 }
 
+/** Lets a call in as the door does before it is answered. False: its credential was refused, and it is told so. */
+export async function letIn(call: Call, parts: ReturnType<typeof partsOf>, door: string): Promise<boolean> {
+  const peer = call.getPeer();
+  try {
+    admitCaller(call.metadata, new RpcConnections(parts.clock).callerOf(parts, door, peer, call.metadata));
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const id = parts.ids.next();
+    call.refuse(statusOf(await recordRefusal(parts, { door, clientIp: addressOf(peer) }, 'query', error, id), id));
+    return false;
+  }
+}
+
 export const grpcConversations: readonly Conversation[] = [
   {
     name: 'the gRPC door',
@@ -108,7 +126,7 @@ export const grpcConversations: readonly Conversation[] = [
       for (const [method, request] of calls) {
         await stage.lab.tick();
         const call = new Call(request, metadata);
-        methods[method]!(call, call.reply);
+        if (await letIn(call, parts, doorName)) methods[method]!(call, call.reply);
         await call.answered();
         call.emit('cancelled');
         await settled(8);
