@@ -4,6 +4,7 @@ import type { Door } from '../door.ts';
 import type { DoorDependencies } from '../frame/door-dependencies.ts';
 import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
+import type { RpcDependencies } from './call.ts';
 import { Outboxes } from './outboxes.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';
 import type { RpcConnections } from './strangers.ts';
@@ -31,25 +32,21 @@ export interface GrpcOptions extends RpcOptions, WatchDependencies {
   readonly protoFolder: URL;
 }
 
+/** The parts of a door that all of its calls share. */
+type Frame = Pick<RpcDependencies, 'isDraining' | 'outboxes' | 'endings' | 'sending'>;
+
 /** Without TLS it listens on this machine only. */
 const loopback = '127.0.0.1';
 
 export function createGrpcDoor(options: GrpcOptions): Door {
-  return rpcDoor(options, { name: 'grpc', setting: 'SERVICE_GRPC_PORT' }, async (isDraining, connections) => {
+  return rpcDoor(options, { name: 'grpc', setting: 'SERVICE_GRPC_PORT' }, async (frame, connections) => {
     const [{ loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
       import('./server.ts'),
       import('./annals-service.ts'),
       import('./strangers.ts'),
     ]);
     const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB << 20;
-    const parts = {
-      ...options,
-      isDraining,
-      outboxes: new Outboxes(),
-      endings: connections.endings,
-      sending: connections.sending,
-      bodyLimitBytes,
-    };
+    const parts = { ...options, ...frame, bodyLimitBytes };
     const reflected = loadProto(options.protoFolder, 'annals.proto');
     const name = 'annals.v1.Annals';
     return {
@@ -63,18 +60,12 @@ export function createGrpcDoor(options: GrpcOptions): Door {
 }
 
 export function createFlightDoor(options: FlightOptions): Door {
-  return rpcDoor(options, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (isDraining, connections) => {
+  return rpcDoor(options, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (frame, connections) => {
     const [{ flightService, serviceName }, { credentialsFirst }] = await Promise.all([
       import('./flight-service.ts'),
       import('./strangers.ts'),
     ]);
-    const parts = {
-      ...options,
-      isDraining,
-      outboxes: new Outboxes(),
-      endings: connections.endings,
-      sending: connections.sending,
-    };
+    const parts = { ...options, ...frame };
     return {
       name: serviceName,
       ...flightService(parts),
@@ -87,7 +78,7 @@ export function createFlightDoor(options: FlightOptions): Door {
 function rpcDoor(
   options: RpcOptions,
   { name, setting }: { readonly name: string; readonly setting: 'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' },
-  load: (isDraining: () => boolean, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
+  load: (frame: Frame, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
 ): Door {
   const { settings, clock } = options;
   const tls = settings.SERVICE_GRPC_PLAINTEXT_OK ? null : options.tls;
@@ -119,7 +110,8 @@ function rpcDoor(
         import('./strangers.ts'),
       ]);
       const connections = new Connections(clock);
-      const loaded = await load(() => draining.hasBegun, connections);
+      const { endings, sending } = connections;
+      const loaded = await load({ isDraining: () => draining.hasBegun, outboxes: new Outboxes(), endings, sending }, connections);
       server = new Server({ ...loaded, connections, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
       await listenOn({ setting, host, port }, async () => {
