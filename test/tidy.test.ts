@@ -26,6 +26,7 @@ const vocabulary = new Set([
   'src/log/keys/subjects.ts',
   'src/log/values/timestamp.ts',
   'src/log/values/trailing.ts',
+  'src/log/values/quoted.ts',
   'src/log/values/columns.ts',
   'src/log/values/column-memory.ts',
   'src/log/values/vector-builder.ts',

@@ -1,11 +1,12 @@
 /** Rows that a client sends, in the forms that INSERT names: each becomes lines of JSON or CSV, which one reader takes for all doors. */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { endOfQuoted } from '../../log/values/quoted.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-batch.ts';
 import { refusedAs } from './errors.ts';
 import { instantOf, unescapeText } from './parameters.ts';
-import { type Token, tokensOf } from './tokens.ts';
+import { isBlank, type Token, tokensOf } from './tokens.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
 
@@ -144,8 +145,28 @@ function decodeUtf8(bytes: Uint8Array): string {
 
 const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are not UTF-8'));
 
-/** Strings of JSON, arrays of nothing, and marks; numbers and words stay as they are. A string that never ends goes to the end, once. */
-const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|\[\s*\]|[[\]{},:]|[^\s"[\]{},:]+/gs;
+const emptyArray = /\[\s*\]/y;
+const bareWord = /[^\s"[\]{},:]+/y;
+
+/** Strings of JSON, arrays of nothing, marks, numbers and words, and where each stands: blanks lie between. A string that never ends goes to the end. */
+function* jsonTokens(text: string): Generator<[token: string, at: number], void> {
+  for (let at = 0; at < text.length; ) {
+    if (isBlank(text, at)) {
+      at++;
+      continue;
+    }
+    const token = text[at] === '"' ? text.slice(at, endOfQuoted(text, at) ?? text.length) : wordAt(text, at);
+    yield [token, at];
+    at += token.length;
+  }
+}
+
+/** A mark, an array of nothing, or a word. */
+function wordAt(text: string, at: number): string {
+  const pattern = text[at] === '[' ? emptyArray : bareWord;
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0] ?? text[at]!;
+}
 
 /** How a value begins that stands in JSON otherwise than the column takes it. */
 const unlike: { readonly [type in ColumnType]?: string } = {
@@ -177,7 +198,7 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
   let depth = 0;
   let key: string | null = null;
   let last = '';
-  return text.replace(jsonToken, (token) => {
+  const converted = (token: string): string => {
     const before = last;
     last = token;
     if (token === '{' || token === '[') depth++;
@@ -187,7 +208,16 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
       if (token.startsWith('"')) key = keyOf(token);
     }
     return token;
-  });
+  };
+  let rows = '';
+  let from = 0;
+  for (const [token, at] of jsonTokens(text)) {
+    const cell = converted(token);
+    if (cell === token) continue;
+    rows += text.slice(from, at) + cell;
+    from = at + token.length;
+  }
+  return rows + text.slice(from);
 }
 
 /** A key that is no text of JSON is for the reader to refuse. */
@@ -204,7 +234,7 @@ function compactRows(text: string, columns: readonly InputColumn[]): string {
   let depth = 0;
   let cells: string[] = [];
   let cell = '';
-  for (const [token] of text.matchAll(jsonToken)) {
+  for (const [token] of jsonTokens(text)) {
     if (token === '[' || token === '{') {
       if (++depth > 1) cell += token;
     } else if (depth === 0 && token.startsWith('[')) {

@@ -20,7 +20,6 @@ const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n
 const wordStart = /[A-Za-z_\u0080-\uffff]/;
 const word = /[\w$\u0080-\uffff]*/y;
 const number = /(?:0x[0-9a-f]+|(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)/iy;
-const blank = /\s+/y;
 /** Bytes of UTF-8, of which several may be one character. */
 const hexBytes = /(?:\\x[0-9a-f]{2})+/iy;
 const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
@@ -31,10 +30,8 @@ const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
 export function* tokensOf(text: string): Generator<Token, void> {
   let depth = 0;
   for (let at = 0; at < text.length; ) {
-    blank.lastIndex = at;
-    const space = blank.exec(text);
-    if (space !== null) {
-      at += space[0].length;
+    if (isBlank(text, at)) {
+      at++;
       continue;
     }
     const letter = text[at]!;
@@ -58,6 +55,12 @@ export function* tokensOf(text: string): Generator<Token, void> {
     yield token;
     at = token.end;
   }
+}
+
+/** By its number: an expression for all blanks at once has overflowed its stack over megabytes of them. */
+export function isBlank(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code > 0x7f && /\s/.test(text[at]!));
 }
 
 function tokenAt(text: string, at: number, depth: number): Token {

@@ -3,6 +3,7 @@
  * is pasted into the text, and lists of many lengths make few texts: a list is filled up to a power of two with its last element.
  */
 import { ServiceError } from '../../errors.ts';
+import { endOfQuoted } from '../../log/values/quoted.ts';
 import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
 import { utf8 } from '../frame/utf8.ts';
 import type { Bound } from './parameters.ts';
@@ -225,13 +226,28 @@ function textElements(text: string, counted: (elements: number) => void): (Buffe
   if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   if (body.trim() === '') return [];
   const elements: (Buffer | null)[] = [];
-  const pattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|([^,{}"]*))(,|$)/gy;
-  for (let match = pattern.exec(body); match; match = pattern.exec(body)) {
-    const [, quoted, plain = ''] = match;
+  for (let at = 0; ; at++) {
     counted(elements.length + 1);
-    if (quoted !== undefined) elements.push(Buffer.from(quoted.replaceAll(/\\([^])/g, '$1')));
-    else elements.push(/^null$/i.test(plain.trim()) ? null : Buffer.from(plain.trim()));
-    if (match[3] === '') return elements;
+    const start = behindAll(blanks, body, at);
+    const quoted = body[start] === '"' ? endOfQuoted(body, start) : null;
+    if (quoted === null) {
+      const end = behindAll(plainText, body, start);
+      const plain = body.slice(start, end).trim();
+      elements.push(/^null$/i.test(plain) ? null : Buffer.from(plain));
+      at = end;
+    } else {
+      elements.push(Buffer.from(body.slice(start + 1, quoted - 1).replaceAll(/\\([^])/g, '$1')));
+      at = behindAll(blanks, body, quoted);
+    }
+    if (at === body.length) return elements;
+    if (body[at] !== ',') throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   }
-  throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
+}
+
+const blanks = /\s*/y;
+const plainText = /[^,{}"]*/y;
+
+function behindAll(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return at + pattern.exec(text)![0].length;
 }

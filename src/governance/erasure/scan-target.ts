@@ -2,6 +2,7 @@
  * The target of a scan. The request names the subject; a start that continues an erasure has its commitment alone, and tests each
  * text against that: slower, and as sure for whole texts. Pure.
  */
+import { endOfQuoted } from '../../log/values/quoted.ts';
 import type { TextVector } from '../../projections/rows/erasure/stored-texts.ts';
 import { Names } from '../../projections/names.ts';
 import { commitmentTest } from './receipt.ts';
@@ -81,8 +82,9 @@ export class CommitmentTarget implements ScanTarget {
 
   /** As a quoted text, or as a word. */
   isIn(text: string): boolean {
-    const single = Array.from(text.matchAll(/'((?:[^']|'')*)'/g), ([, inner]) => inner!.replaceAll("''", "'"));
-    const double = Array.from(text.matchAll(/"((?:[^"\\]|\\[^])*)(?:"|\\?$)/g), ([, inner]) => inner!);
+    const single = Array.from(text.matchAll(/'[^']*'(?:'[^']*')*/g), ([quoted]) => quoted.slice(1, -1).replaceAll("''", "'"));
+    // One that never ends has no last quote.
+    const double = Array.from(quotedTexts(text)).flatMap((quoted) => [quoted.slice(1, -1), quoted.slice(1)]);
     return [...new Set([text, ...single, ...double, ...text.split(/[\s,;:()'"]+/)])].some((part) => part !== '' && this.is(part));
   }
 
@@ -120,5 +122,13 @@ function readerOf(test: (text: string) => boolean): (vector: TextVector) => (row
 
 /** Texts that stand in a JSON text, names of members among them. */
 function textsIn(json: string): readonly string[] {
-  return Array.from(json.matchAll(/"(?:[^"\\]|\\[^])*(?:"|\\?$)/g), ([token]) => JSON.parse(token) as string);
+  return Array.from(quotedTexts(json), (quoted) => JSON.parse(quoted) as string);
+}
+
+/** With their quotes. */
+function* quotedTexts(text: string): Generator<string, void> {
+  for (let start = text.indexOf('"'), end = 0; start >= 0; start = text.indexOf('"', end)) {
+    end = endOfQuoted(text, start) ?? text.length;
+    yield text.slice(start, end);
+  }
 }

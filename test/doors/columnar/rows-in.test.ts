@@ -62,6 +62,15 @@ describe('rows', () => {
     expect(await converted('TSV', { a: 'string', b: 'string' }, '\\\\N\t\\N\n')).toBe('"\\N",\\N\n');
   });
 
+  test('of JSON are as long as a row may be', () => {
+    const columns = [{ name: 'a', type: 'integer' as const }];
+    for (const letters of ['x'.repeat(15_000_000), '\\"'.repeat(7_000_000)]) {
+      const [convert, compact] = ['JSONEachRow', 'JSONCompactEachRow'].map((name) => inputForm(name).converter(columns)!);
+      expect(convert!(`{"b":"${letters}","a":"1"}`) === `{"b":"${letters}","a":1}`).toBe(true);
+      expect(compact!(`["${letters}"]`) === `{"a":"${letters}"}\n`).toBe(true);
+    }
+  });
+
   test('of JSON in which a text never ends are read once', async () => {
     const escapes = '\\"'.repeat(500_000);
     const columns = [{ name: 'a', type: 'integer' as const }];

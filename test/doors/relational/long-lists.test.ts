@@ -29,3 +29,15 @@ test('a list that is too long is refused by what is read of it until then', () =
   expect(() => spreadBound(text, spreadsIn(text), bound(written, 0))).toThrow(more);
   expect(() => spreadBound(text, spreadsIn(text), bound(binary(16_385, 1), 1))).toThrow(more);
 });
+
+test('an element is as long as a message may be, and ends where its quotes do', () => {
+  for (const [written, value] of [
+    ['x'.repeat(15_000_000), 'x'.repeat(15_000_000)],
+    ['\\"'.repeat(7_000_000), '"'.repeat(7_000_000)],
+  ] as const) {
+    const { values } = spreadBound(text, spreadsIn(text), bound(Buffer.from(`{ "${written}" ,b}`), 0)).bound;
+    expect(values.map(String).map((one, i) => one === [value, 'b'][i])).toEqual([true, true]);
+  }
+  for (const never of ['{"a}', '{"a\\"}', '{"a"b}', '{a,"}', '{a"b"}'])
+    expect(() => spreadBound(text, spreadsIn(text), bound(Buffer.from(never), 0))).toThrow("written '{a,b}'");
+});

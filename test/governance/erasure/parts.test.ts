@@ -68,6 +68,13 @@ describe('what is sought', () => {
     expect(cells.map((_, row) => says(row))).toEqual([true, true, true, false, false, false]);
   });
 
+  test.each(both)('in JSON as long as a row may be: $method', (sought) => {
+    const builder = new VectorBuilder('json', 2);
+    for (const letters of ['x'.repeat(15_000_000), '\\"'.repeat(7_000_000)]) builder.append(`{"a":"${letters}","by":"alice"}`);
+    const says = sought.column('json')(builder.build() as Extract<Vector, { kind: 'text' }>);
+    expect([says(0), says(1)]).toEqual([true, true]);
+  });
+
   test('a text is told by a commitment as the commitment was made, whatever is in it and however long it is', () => {
     for (const text of ['', 'alice', 'Grüße, 日本 😀', '\ud800', 'x'.repeat(5_000), 'a\0b']) {
       for (const tenant of ['acme', null]) {
