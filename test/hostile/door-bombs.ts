@@ -351,6 +351,22 @@ export const doorBombs: readonly DoorBomb[] = [
       await client.end();
     }
   }),
+  relational('a million characters of names, as each command reads them', /^answered/, async (connected) => {
+    const client = await connected();
+    const names = 'a,'.repeat(500_000);
+    for (const text of [
+      `DROP TABLE ${names}b`,
+      `TRUNCATE ${names}b`,
+      `CREATE INDEX i ON T (${names}b)`,
+      `COPY T (${names}b) FROM STDIN`,
+      `CREATE TABLE T (${names.replaceAll(',', ' text,').slice(0, 1_000_000)}b text)`,
+      `SELECT * FROM ${'public.a,'.repeat(110_000)}b`,
+      `SELECT a = ANY('{1}') ${'+1'.repeat(500_000)}`,
+      `SELECT ${"''".repeat(500_000)}`,
+    ])
+      await client.query(text).catch(() => undefined);
+    await client.end();
+  }),
   relational('a line without an end, by COPY', /^54000 .*row is over/, async (connected) => {
     const client = await connected();
     await client.query('CREATE TABLE copied (id text PRIMARY KEY, v text)').catch(() => undefined);

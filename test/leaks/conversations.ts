@@ -5,6 +5,7 @@ import { droppedNotice, standingIn } from '../../src/doors/relational/drop.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';
+import { allAtOnce } from '../../src/planner/expressions/documents/json.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
 import { exactJson, rowsOf } from '../harness.ts';
 import type { Adversary } from './adversaries.ts';
@@ -220,7 +221,7 @@ const namedOnly: readonly string[] = [
 /** As the relational door answers them. */
 const inspected = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
   invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
-    const command = commandOf(sql);
+    const command = allAtOnce(commandOf(sql));
     const snapshot = invocation.snapshot();
     if (command.kind === 'drop') return command.names.map((name) => droppedNotice(command, name, standingIn(snapshot)));
     assert(command.kind === 'create-index', 'these statements make or drop something');

@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { endOfQuoted } from '../../log/values/quoted.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/documents/json.ts';
 import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
 import { utf8 } from '../frame/utf8.ts';
 import type { Bound } from './parameters.ts';
@@ -22,6 +23,7 @@ export interface Spread {
 
 const elementsMax = 16_384;
 const writtenMax = 131_072;
+const elementsPerStep = 4_096;
 
 /** The element type of each array type. */
 const elementOids: Readonly<Record<number, number>> = {
@@ -42,11 +44,12 @@ const elementOids: Readonly<Record<number, number>> = {
   2951: 2950,
 };
 
-export function spreadsIn(text: string): readonly Spread[] {
+export function* spreadsIn(text: string): Steps<readonly Spread[]> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(text)) return [];
-  const tokens = new Tokens(text);
+  const tokens = yield* Tokens.read(text);
   const spreads: Spread[] = [];
   while (tokens.next.kind !== 'end') {
+    yield* tokens.pause();
     const { from } = tokens.next;
     const negated = tokens.skip('<', '>') || tokens.skip('!', '=');
     if (!negated && !tokens.skip('=')) {
@@ -70,12 +73,13 @@ export function spreadsIn(text: string): readonly Spread[] {
 }
 
 /** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
-export function withListsWritten(text: string): string {
+export function* withListsWritten(text: string): Steps<string> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
-  const tokens = new Tokens(text);
+  const tokens = yield* Tokens.read(text);
   let written = '';
   let at = 0;
   while (tokens.next.kind !== 'end') {
+    yield* tokens.pause();
     if (!(tokens.skip('ANY', '(') || tokens.skip('ALL', '(') || tokens.skip('SOME', '('))) {
       tokens.take();
       continue;
@@ -94,7 +98,7 @@ export function withListsWritten(text: string): string {
     // Names of catalogue objects are looked up in the catalogue.
     if (type.startsWith('reg')) continue;
     const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
-    const items = textElements(list.text, checkWritten).map((item) =>
+    const items = (yield* textElements(list.text, checkWritten)).map((item) =>
       item === null
         ? 'NULL'
         : isNumber && numeral.test(item.toString())
@@ -194,7 +198,7 @@ function elementsOf(
       throw new ServiceError('REL_TOO_LARGE', `$${parameter} has more elements than a list has at most: ${elementsMax}`);
   };
   if (format === 1) return binaryElements(bytes, count);
-  return { elements: textElements(utf8(bytes), count), oid: elementOid(oid) };
+  return { elements: allAtOnce(textElements(utf8(bytes), count)), oid: elementOid(oid) };
 }
 
 /** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
@@ -221,13 +225,14 @@ function binaryElements(bytes: Buffer, counted: (elements: number) => void): Ele
 }
 
 /** `{a,"b, c",NULL}` */
-function textElements(text: string, counted: (elements: number) => void): (Buffer | null)[] {
+function* textElements(text: string, counted: (elements: number) => void): Steps<(Buffer | null)[]> {
   const body = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
   if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   if (body.trim() === '') return [];
   const elements: (Buffer | null)[] = [];
   for (let at = 0; ; at++) {
     counted(elements.length + 1);
+    if (elements.length % elementsPerStep === elementsPerStep - 1) yield;
     const start = behindAll(blanks, body, at);
     const quoted = body[start] === '"' ? endOfQuoted(body, start) : null;
     if (quoted === null) {

@@ -6,6 +6,8 @@ import { stripComments } from './strip-comments.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { type Drop, dropOf } from './drop.ts';
+import type { Steps } from '../../planner/expressions/documents/json.ts';
+import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 import { Tokens } from './tokens.ts';
 
@@ -50,13 +52,17 @@ const asked = {
 } as const;
 
 const statementsMax = 1_000;
+/** Quotes, comments and semicolons that are found in one step. */
+const marksPerStep = 8_192;
 
-/** Statements in order, without the semicolons between them; blank ones are left out. Linear in the text. */
-export function splitStatements(text: string): string[] {
+/** Statements in order, without the semicolons between them; blank ones are left out. Linear in the text, in steps. */
+export function* splitStatements(text: string): Steps<string[]> {
   const statements: string[] = [];
+  let marks = 0;
   const pattern = /['"`;$]|--|\/\*/g;
   let from = 0;
   for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
+    if (++marks % marksPerStep === 0) yield;
     if (match[0] !== ';') {
       const end = endOfQuoted(text, match.index, match[0]);
       if (end < 0) break;
@@ -142,10 +148,12 @@ const refusals: Readonly<Record<string, string>> = {
   COMMENT: 'COMMENT is not implemented',
 };
 
-export function commandOf(statement: string): Command {
+/** In steps. REL_PARSE for one that is longer than a statement may be. */
+export function* commandOf(statement: string): Steps<Command> {
+  checkLength(statement);
   const advisory = /advisory/i.test(statement) ? advisoryOf(stripComments(statement)) : null;
   if (advisory !== null) return { ...asked, text: statement, advisory };
-  const text = withListsWritten(withoutSchema(statement));
+  const text = yield* withListsWritten(yield* withoutSchema(statement));
   const said = stripComments(text);
   // Nearly all texts are of these, and no further word of one matters.
   const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
@@ -170,7 +178,7 @@ export function commandOf(statement: string): Command {
     case 'RELEASE':
       return { kind: 'release', name: savepointName(words.slice(1)) };
     case 'TRUNCATE':
-      return truncate(text);
+      return yield* truncate(text);
     case 'SET':
       return set(said);
     case 'RESET':
@@ -189,13 +197,13 @@ export function commandOf(statement: string): Command {
       return { kind: 'deallocate', name: unquote(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
-      if (second === 'INDEX') return createIndex(said);
+      if (second === 'INDEX') return yield* createIndex(said);
       if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
-      if (second === 'SCHEMA') return createSchema(said);
-      if (tables.has(second)) return { kind: 'create-table', ...createTableOf(said) };
+      if (second === 'SCHEMA') return yield* createSchema(said);
+      if (tables.has(second)) return { kind: 'create-table', ...(yield* createTableOf(said)) };
       break;
     case 'DROP':
-      if (second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
+      if (second !== 'LOOKUP') return { kind: 'drop', ...(yield* dropOf(said)) };
       break;
     case 'FETCH':
     case 'MOVE':
@@ -207,7 +215,7 @@ export function commandOf(statement: string): Command {
         `no statement ${JSON.stringify(unquote(second))} is prepared by PREPARE, which is not implemented`,
       );
     case 'COPY':
-      return { kind: 'copy', copy: copyOf(said), text: said };
+      return { kind: 'copy', copy: yield* copyOf(said), text: said };
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw notImplemented(refusal);
@@ -222,7 +230,7 @@ export function commandOf(statement: string): Command {
     verb: verb === 'WITH' ? 'SELECT' : verb,
     tag: viewTag(words),
     returns: /\bRETURNING\b/i.test(text),
-    spreads: spreadsIn(text),
+    spreads: yield* spreadsIn(text),
   };
 }
 
@@ -234,18 +242,21 @@ function viewTag([first, ...words]: readonly string[]): string | null {
 }
 
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
-function withoutSchema(text: string): string {
+function* withoutSchema(text: string): Steps<string> {
   if (!/\bpublic"?\s*\./i.test(text)) return text;
-  const tokens = new Tokens(text);
-  let bare = text;
+  const tokens = yield* Tokens.read(text);
+  let bare = '';
+  let at = 0;
   for (let { from, text: name, kind } = tokens.next; kind !== 'end'; { from, text: name, kind } = tokens.next) {
+    yield* tokens.pause();
     tokens.take();
     const isSchema = name === 'public' && (kind === 'word' || kind === 'name') && tokens.next.text === '.';
     if (!isSchema) continue;
     const { to } = tokens.take();
-    bare = bare.slice(0, from) + ' '.repeat(to - from) + bare.slice(to);
+    bare += text.slice(at, from) + ' '.repeat(to - from);
+    at = to;
   }
-  return bare;
+  return bare + text.slice(at);
 }
 
 function begin(modes: readonly string[], tag: string): Command {
@@ -279,8 +290,8 @@ const noCursor = (name: string): ServiceError =>
     `there is no cursor ${JSON.stringify(unquote(name))}: cursors of SQL are not implemented`,
   );
 
-function createSchema(said: string): Command {
-  const tokens = new Tokens(said);
+function* createSchema(said: string): Steps<Command> {
+  const tokens = yield* Tokens.read(said);
   tokens.expect('CREATE', 'SCHEMA');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
   const name = tokens.name('the name of a schema');
@@ -289,12 +300,13 @@ function createSchema(said: string): Command {
 }
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
-function truncate(said: string): Command {
-  const tokens = new Tokens(said);
+function* truncate(said: string): Steps<Command> {
+  const tokens = yield* Tokens.read(said);
   tokens.expect('TRUNCATE');
   tokens.skip('TABLE');
   const tables: string[] = [];
   do {
+    yield* tokens.pause();
     tokens.skip('ONLY');
     tables.push(tokens.tableName());
     tokens.skip('*');
@@ -305,8 +317,8 @@ function truncate(said: string): Command {
   return { kind: 'truncate', tables: [...new Set(tables)] };
 }
 
-function createIndex(said: string): Command {
-  const tokens = new Tokens(said);
+function* createIndex(said: string): Steps<Command> {
+  const tokens = yield* Tokens.read(said);
   tokens.expect('CREATE', 'INDEX');
   tokens.skip('CONCURRENTLY');
   tokens.skip('IF', 'NOT', 'EXISTS');

@@ -1,5 +1,6 @@
 /** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
+import type { Steps } from '../../planner/expressions/documents/json.ts';
 import { Tokens } from './tokens.ts';
 
 export interface CopyFormat {
@@ -24,8 +25,8 @@ export interface Copy extends CopyFormat {
 
 type Options = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
 
-export function copyOf(text: string): Copy {
-  const tokens = new Tokens(text);
+export function* copyOf(text: string): Steps<Copy> {
+  const tokens = yield* Tokens.read(text);
   tokens.expect('COPY');
   const isQuery = tokens.next.text === '(' && tokens.next.kind === 'sign';
   const query = isQuery ? tokens.within() : null;

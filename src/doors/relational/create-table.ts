@@ -4,6 +4,7 @@ import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
+import type { Steps } from '../../planner/expressions/documents/json.ts';
 import { Tokens } from './tokens.ts';
 
 export interface CreateTable {
@@ -36,8 +37,8 @@ const refusedTypes: Readonly<Record<string, string>> = {
   BYTEA: 'there are no columns of bytes: send text, or objects through the object door',
 };
 
-export function createTableOf(text: string): CreateTable {
-  const tokens = new Tokens(text);
+export function* createTableOf(text: string): Steps<CreateTable> {
+  const tokens = yield* Tokens.read(text);
   tokens.expect('CREATE');
   if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
     throw refusal('temporary tables are not implemented: every type is permanent');

@@ -3,6 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { nearestView } from '../../planner/languages/views.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
+import type { Steps } from '../../planner/expressions/documents/json.ts';
 import { Tokens } from './tokens.ts';
 
 export interface Drop {
@@ -52,8 +53,8 @@ export interface Standing {
   readonly isMaterialized: (name: string) => boolean | undefined;
 }
 
-export function dropOf(said: string): Drop {
-  const tokens = new Tokens(said);
+export function* dropOf(said: string): Steps<Drop> {
+  const tokens = yield* Tokens.read(said);
   tokens.expect('DROP');
   const isMaterialized = tokens.skip('MATERIALIZED');
   const what = (Object.keys(kinds) as Droppable[]).find((kind) => tokens.skip(kind));
@@ -61,7 +62,10 @@ export function dropOf(said: string): Drop {
   if (what === 'INDEX') tokens.skip('CONCURRENTLY');
   const ifExists = tokens.skip('IF', 'EXISTS');
   const names = [nameOf(tokens, what)];
-  while (tokens.skip(',')) names.push(nameOf(tokens, what));
+  while (tokens.skip(',')) {
+    yield* tokens.pause();
+    names.push(nameOf(tokens, what));
+  }
   if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
   tokens.expectEnd();
   const tag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${what === 'USER' ? 'ROLE' : what}`;

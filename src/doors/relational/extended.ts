@@ -6,6 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import type { ParameterType } from '../../planner/statement.ts';
 import type { Frontend } from './codec.ts';
+import { inTurns, type Steps } from '../../planner/expressions/documents/json.ts';
 import { type Command, commandOf, isControl, splitStatements } from './commands.ts';
 import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
@@ -44,6 +45,7 @@ const namesMax = 10_000;
 export class Extended {
   readonly #runner: Runner;
   readonly #replies: Replies;
+  readonly #yieldTurn: () => Promise<void>;
   readonly #statements = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
   /** The portal without a name, which every statement of most clients has: a map would be emptied by each. */
@@ -53,9 +55,10 @@ export class Extended {
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
-  constructor(runner: Runner, replies: Replies) {
+  constructor(runner: Runner, replies: Replies, yieldTurn: () => Promise<void>) {
     this.#runner = runner;
     this.#replies = replies;
+    this.#yieldTurn = yieldTurn;
     runner.onDeallocate = (name) => {
       if (name === null) return this.#statements.clear();
       this.#statement(name);
@@ -164,19 +167,24 @@ export class Extended {
     }
   }
 
-  #parse({ name, text, types }: Of<'parse'>): void {
+  #parse(message: Of<'parse'>): Promise<void> | void {
+    const steps = this.#parseSteps(message);
+    if (steps.next().done !== true) return inTurns(steps, this.#yieldTurn);
+  }
+
+  *#parseSteps({ name, text, types }: Of<'parse'>): Steps<void> {
     if (name !== '' && this.#statements.has(name))
       throw new ProtocolRefusal('42P05', 'REL_CONFLICT', `a statement ${JSON.stringify(name)} is prepared already`);
     if (this.#statements.size >= namesMax)
       throw new ServiceError('REL_TOO_LARGE', `a connection prepares at most ${namesMax} statements: close some`);
-    const [statement, more] = splitStatements(text);
+    const [statement, more] = yield* splitStatements(text);
     if (more !== undefined)
       throw new ProtocolRefusal(
         '42601',
         'REL_PARSE',
         'a prepared statement holds one statement: send several by the simple protocol',
       );
-    const command = statement === undefined ? null : commandOf(statement);
+    const command = statement === undefined ? null : yield* commandOf(statement);
     this.#statements.set(name, { text, command, oids: types, types: null });
     this.#replies.bare('1');
   }

@@ -16,6 +16,7 @@ import { Replies } from './replies.ts';
 import { Extended } from './extended.ts';
 import { Runner } from './runner.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
+import { inTurns } from '../../planner/expressions/documents/json.ts';
 import { commandOf, splitStatements } from './commands.ts';
 import { Variables } from './variables.ts';
 
@@ -166,7 +167,7 @@ export class RelationalSession implements Session<Frontend> {
       signal: () => this.#key!.signal(),
       cancel: () => this.#key!.cancel(),
     });
-    this.#extended = new Extended(runner, this.#replies);
+    this.#extended = new Extended(runner, this.#replies, this.#parts.yieldTurn);
     this.#state = { at: 'open', runner };
   }
 
@@ -280,11 +281,11 @@ export class RelationalSession implements Session<Frontend> {
     let placed: string | undefined = text;
     try {
       runner.begins();
-      const statements = splitStatements(text);
+      const statements = await inTurns(splitStatements(text), this.#parts.yieldTurn);
       if (statements.length > 1) placed = undefined;
       if (statements.length === 0) this.#replies.bare('I');
       for (const [i, statement] of statements.entries()) {
-        const command = commandOf(statement);
+        const command = await inTurns(commandOf(statement), this.#parts.yieldTurn);
         const isLast = i === statements.length - 1;
         if (!isLast && ((command.kind === 'ask' && command.mayWrite) || command.kind === 'copy')) runner.beginImplicit();
         await runner.run(command);

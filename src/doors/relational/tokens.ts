@@ -1,5 +1,6 @@
 /** Words of the statements that the door parses itself, CREATE TABLE and COPY: names keep their case, as in queries. */
 import { ServiceError } from '../../errors.ts';
+import type { Steps } from '../../planner/expressions/documents/json.ts';
 
 export interface Token {
   readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';
@@ -13,14 +14,30 @@ export interface Token {
 const pattern =
   /\s+|--[^\n]*|\/\*[^]*?\*\/|(?<name>"(?:[^"]|"")*")|(?<escaped>[eE]'(?:[^'\\]|\\[^]|'')*')|(?<text>'(?:[^']|'')*')|(?<dollar>\$(?<tag>(?:[A-Za-z_]\w*)?)\$[^]*?\$\k<tag>\$)|(?<word>[\p{L}_][\p{L}\p{N}_$]*|\d[\d.]*)|(?<sign>[^])/gu;
 
+/** Tokens that are read, or looked at, in one step. */
+const tokensPerStep = 1_024;
+
 export class Tokens {
   readonly text: string;
   readonly #tokens: readonly Token[];
   #at = 0;
+  #pauses = 0;
 
-  constructor(text: string) {
+  private constructor(text: string, tokens: readonly Token[]) {
     this.text = text;
-    this.#tokens = [...tokensOf(text)];
+    this.#tokens = tokens;
+  }
+
+  /** In steps: a statement has up to a million of them. */
+  static *read(text: string): Steps<Tokens> {
+    const tokens: Token[] = [];
+    for (const token of tokensOf(text)) if (tokens.push(token) % tokensPerStep === 0) yield;
+    return new Tokens(text, tokens);
+  }
+
+  /** Stands in each loop over tokens: ends a step at every so many. */
+  *pause(): Steps<void> {
+    if (++this.#pauses % tokensPerStep === 0) yield;
   }
 
   get next(): Token {

@@ -160,11 +160,15 @@ export function lexStatement(text: string, values: MarkerValues | null = null): 
   }
 }
 
+/** REL_PARSE for a text that is longer than a statement may be. */
+export function checkLength(text: string): void {
+  if (text.length > statementCharactersMax)
+    throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
+}
+
 /** Lexes in bounded steps, so that a text of a megabyte doesn't block other requests. */
 export function* lexing(text: string, values: MarkerValues | null = null): Generator<undefined, LexedStatement, void> {
-  if (text.length > statementCharactersMax) {
-    throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
-  }
+  checkLength(text);
   const tokens: Token[] = [];
   const parameters: Literal[] = [];
   const markers = new Map<number, number>();

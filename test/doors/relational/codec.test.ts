@@ -4,10 +4,13 @@ import { expect, test } from 'vitest';
 import { Inbox } from '../../../src/doors/frame/inbox.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
+import { allAtOnce } from '../../../src/planner/expressions/documents/json.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
 import { formatZonedInstant } from '../../../src/log/values/timestamp.ts';
 import { ScramExchange, scramSecret } from '../../../src/governance/authentication/scram.ts';
 import { seeds } from '../../fuzz/targets/relational-codec.ts';
+
+const command = (text: string) => allAtOnce(commandOf(text));
 
 test('cut anywhere, a stream gives the same messages', () => {
   const bytes = Buffer.from(seeds().at(-1)!);
@@ -57,17 +60,20 @@ test('a length is refused before its bytes are waited for', () => {
 });
 
 test('statements are told apart where no text, name or comment holds the semicolon', () => {
-  expect(splitStatements(`SELECT ';', ";" -- ;\n; ; /* ; */ BEGIN;`)).toEqual([`SELECT ';', ";" -- ;\n`, ' /* ; */ BEGIN']);
-  expect(commandOf('/* a */ -- b\n begin')).toEqual({ kind: 'begin', tag: 'BEGIN', readOnly: null });
-  expect(commandOf(`SET LOCAL annals.purpose TO 'it''s'`)).toEqual({
+  expect(allAtOnce(splitStatements(`SELECT ';', ";" -- ;\n; ; /* ; */ BEGIN;`))).toEqual([
+    `SELECT ';', ";" -- ;\n`,
+    ' /* ; */ BEGIN',
+  ]);
+  expect(command('/* a */ -- b\n begin')).toEqual({ kind: 'begin', tag: 'BEGIN', readOnly: null });
+  expect(command(`SET LOCAL annals.purpose TO 'it''s'`)).toEqual({
     kind: 'set',
     name: 'annals.purpose',
     value: "it's",
     local: true,
   });
-  expect(commandOf('WITH a AS (SELECT 1) SELECT * FROM a')).toMatchObject({ mayWrite: false });
-  expect(commandOf('WITH a AS (SELECT 1) DELETE FROM a')).toMatchObject({ mayWrite: true });
-  expect(commandOf("PURPOSE 'x' UPDATE T SET a = 1")).toMatchObject({ mayWrite: true, verb: 'UPDATE' });
+  expect(command('WITH a AS (SELECT 1) SELECT * FROM a')).toMatchObject({ mayWrite: false });
+  expect(command('WITH a AS (SELECT 1) DELETE FROM a')).toMatchObject({ mayWrite: true });
+  expect(command("PURPOSE 'x' UPDATE T SET a = 1")).toMatchObject({ mayWrite: true, verb: 'UPDATE' });
 });
 
 test.each<[unknown, string | Buffer, number, number]>([

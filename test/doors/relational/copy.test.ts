@@ -6,6 +6,7 @@ import type pg from 'pg';
 import pgvector from 'pgvector/pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CopyReader, type CopyColumn } from '../../../src/doors/relational/copy-reader.ts';
+import { allAtOnce } from '../../../src/planner/expressions/documents/json.ts';
 import { copyOf } from '../../../src/doors/relational/copy-statement.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import { Choices } from '../../planner/generator/random.ts';
@@ -196,7 +197,7 @@ describe('COPY', () => {
       { statement: 'COPY t FROM STDIN', bytes: '\\x4\\0\t\\1018\n\\b\\q\t\\\t\\\\\r\né\t\\\r\n\\.\n' },
     ];
     const read = (statement: string, pieces: readonly Buffer[]): unknown => {
-      const reader = new CopyReader(copyOf(statement), columns);
+      const reader = new CopyReader(allAtOnce(copyOf(statement)), columns);
       const rows: unknown[] = [];
       const take = (isLast: boolean): void => {
         for (let batch = reader.batch(isLast); batch !== null; batch = reader.batch(isLast))
@@ -239,7 +240,7 @@ describe('COPY', () => {
       ['COPY t FROM STDIN', 'x', '\\'],
       ['COPY t FROM STDIN', 'x', '\t'],
     ] as const) {
-      const reader = new CopyReader(copyOf(statement), columns);
+      const reader = new CopyReader(allAtOnce(copyOf(statement)), columns);
       reader.push(Buffer.from(first));
       let taken = 1;
       const refused = (): unknown => {

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
+import { allAtOnce } from '../../../src/planner/expressions/documents/json.ts';
 import { spreadBound, spreadsIn } from '../../../src/doors/relational/arrays.ts';
 
 const text = 'SELECT n FROM T WHERE n = ANY($1)';
@@ -18,16 +20,16 @@ function binary(count: number, elements: number): Buffer {
 
 test('a list as long as one may be is spread', () => {
   const written = Buffer.from(`{${Array.from({ length: 16_384 }, (_, i) => i).join(',')}}`);
-  expect(spreadBound(text, spreadsIn(text), bound(written, 0)).bound.values).toHaveLength(16_384);
-  expect(spreadBound(text, spreadsIn(text), bound(binary(16_384, 16_384), 1)).bound.values).toHaveLength(16_384);
+  expect(spreadBound(text, allAtOnce(spreadsIn(text)), bound(written, 0)).bound.values).toHaveLength(16_384);
+  expect(spreadBound(text, allAtOnce(spreadsIn(text)), bound(binary(16_384, 16_384), 1)).bound.values).toHaveLength(16_384);
 });
 
 test('a list that is too long is refused by what is read of it until then', () => {
   const more = /\$1 has more elements than a list has at most: 16384/;
   // What stands behind the elements that are too many would be malformed.
   const written = Buffer.from(`{${'1,'.repeat(16_385)}{}}`);
-  expect(() => spreadBound(text, spreadsIn(text), bound(written, 0))).toThrow(more);
-  expect(() => spreadBound(text, spreadsIn(text), bound(binary(16_385, 1), 1))).toThrow(more);
+  expect(() => spreadBound(text, allAtOnce(spreadsIn(text)), bound(written, 0))).toThrow(more);
+  expect(() => spreadBound(text, allAtOnce(spreadsIn(text)), bound(binary(16_385, 1), 1))).toThrow(more);
 });
 
 test('an element is as long as a message may be, and ends where its quotes do', () => {
@@ -35,9 +37,48 @@ test('an element is as long as a message may be, and ends where its quotes do', 
     ['x'.repeat(15_000_000), 'x'.repeat(15_000_000)],
     ['\\"'.repeat(7_000_000), '"'.repeat(7_000_000)],
   ] as const) {
-    const { values } = spreadBound(text, spreadsIn(text), bound(Buffer.from(`{ "${written}" ,b}`), 0)).bound;
+    const { values } = spreadBound(text, allAtOnce(spreadsIn(text)), bound(Buffer.from(`{ "${written}" ,b}`), 0)).bound;
     expect(values.map(String).map((one, i) => one === [value, 'b'][i])).toEqual([true, true]);
   }
   for (const never of ['{"a}', '{"a\\"}', '{"a"b}', '{a,"}', '{a"b"}'])
-    expect(() => spreadBound(text, spreadsIn(text), bound(Buffer.from(never), 0))).toThrow("written '{a,b}'");
+    expect(() => spreadBound(text, allAtOnce(spreadsIn(text)), bound(Buffer.from(never), 0))).toThrow("written '{a,b}'");
+});
+
+describe('a statement of a million characters is read in steps, of some hundred characters to some thousand', () => {
+  const most = 1_000_000;
+  const repeated = (before: string, part: string, behind: string): string =>
+    before + part.repeat(Math.floor((most - before.length - behind.length) / part.length)) + behind;
+  test.each([
+    ['COPY', repeated('COPY T (', '"a",', 'b) FROM STDIN')],
+    ['DROP', repeated('DROP TABLE ', 'a,', 'b')],
+    ['TRUNCATE', repeated('TRUNCATE ', 'a,', 'b')],
+    ['CREATE INDEX', repeated('CREATE INDEX i ON T (', 'a,', 'b)')],
+    ['schemas', repeated('SELECT * FROM ', 'public.a,', 'b')],
+    ['a written list', repeated("SELECT a = ANY('{1}')", '+1', '')],
+    ['written lists', repeated('SELECT 1 WHERE ', "a = ANY('{1}') OR ", 'true')],
+    ['a bound list', repeated('SELECT a = ANY($1)', '+1', '')],
+  ])('%s', (_, long) => {
+    let steps = 0;
+    for (const reading = commandOf(long); reading.next().done !== true; ) steps++;
+    expect(steps).toBeGreaterThan(40);
+  });
+
+  test('texts in quotes, as they are split', () => {
+    let steps = 0;
+    for (const reading = splitStatements(repeated('SELECT ', "''", '')); reading.next().done !== true; ) steps++;
+    expect(steps).toBeGreaterThan(40);
+  });
+});
+
+test('a command is no longer than a statement may be', () => {
+  expect(() => allAtOnce(commandOf(`COPY T (${'"a",'.repeat(300_000)}b) FROM STDIN`))).toThrow('longer than 1048576 characters');
+});
+
+test('schemas in front of names become blanks, and nothing else does', () => {
+  const { text: bare } = allAtOnce(
+    commandOf(`SELECT public.a, "public".b, 'public.c', public FROM public . "T" -- public.d`),
+  ) as {
+    text: string;
+  };
+  expect(bare).toBe(`SELECT        a,          b, 'public.c', public FROM          "T" -- public.d`);
 });

@@ -5,6 +5,7 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { Inbox, pause } from '../../../src/doors/frame/inbox.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
+import { allAtOnce } from '../../../src/planner/expressions/documents/json.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
 import { literalForms } from './sql-parser.ts';
@@ -47,7 +48,7 @@ function messagesOf(pieces: readonly Buffer[]): Read {
 function look(message: Frontend): void {
   if (message.kind === 'query' || message.kind === 'parse') {
     attempt(() => {
-      for (const statement of splitStatements(message.text)) attempt(() => commandOf(statement));
+      for (const statement of allAtOnce(splitStatements(message.text))) attempt(() => allAtOnce(commandOf(statement)));
     });
   }
   if (message.kind === 'bind')
