@@ -29,7 +29,7 @@ import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './writing/committer.ts';
 import type { Contention } from './contention.ts';
 import type { KeyedTextSeals } from './erasure/text-seals.ts';
-import type { Reading } from './reading/governed-rows.ts';
+import type { Reading } from './reading/lane-blocks.ts';
 import type { LargeBodiesDependencies } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';

@@ -40,7 +40,7 @@ import type {
 } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { GovernedWrites } from './writing/governed-writes.ts';
-import { grantedSnapshot } from './reading/granted-snapshot.ts';
+import { grantedSnapshot } from './reading/governed-snapshot.ts';
 import { InvocationDesks } from './desks/invocation-desks.ts';
 import { type BodyDesk, LargeBodies } from './writing/large-bodies.ts';
 import { openOf } from './transactions/transaction.ts';

@@ -12,7 +12,7 @@ import { PoliciesInForce, type Stated } from '../../src/governance/authorization
 import { MaskHash } from '../../src/governance/authorization/renderings.ts';
 import { RowBits } from '../../src/governance/authorization/row-bits.ts';
 import { governSnapshot } from '../../src/governance/reading/governed-snapshot.ts';
-import type { Reading } from '../../src/governance/reading/governed-rows.ts';
+import type { Reading } from '../../src/governance/reading/lane-blocks.ts';
 import { ScopeCache } from '../../src/governance/reading/path-scopes.ts';
 import type { AgreementTerms, TypeDefinition } from '../../src/log/entries/entry.ts';
 import { FOREVER } from '../../src/log/values/timestamp.ts';

@@ -15,7 +15,7 @@ import type { PolicyDesk, TenantDesk } from '../desk-contract.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
 import type { BranchView, ExhibitDesk, ProofReader, TokenView } from '../gate-contract.ts';
 import type { Core } from '../gate-core.ts';
-import { grantedSnapshot, pinnedSnapshot } from '../reading/granted-snapshot.ts';
+import { grantedSnapshot, pinnedSnapshot } from '../reading/governed-snapshot.ts';
 import { GovernedProofs } from './proofs.ts';
 import { auditFrom, type Beginning, beginningOf } from '../tenancy/earlier-tenant.ts';
 import { GovernedTenants } from '../tenancy/tenant-desk.ts';

@@ -11,19 +11,25 @@ import type { CellMask, Lane, RowCondition } from '../authorization/grant.ts';
 import { type MaskHash, maskedBy, renderColumn, withoutCells } from '../authorization/renderings.ts';
 import { bitsOf, countBits, hasBit, type RowBits } from '../authorization/row-bits.ts';
 import type { LaneColumn, LaneHistory, LanePlan } from './lane-plan.ts';
-import type { LaneScope } from './path-scopes.ts';
+import type { Scope, ScopeCache } from './path-scopes.ts';
 import { type GovernedBlock, VisibleTexts } from '../search/visible-texts.ts';
+
+/** Caches that reads keep between snapshots. */
+export interface Reading {
+  readonly scopes: ScopeCache;
+  readonly bits: RowBits;
+  readonly hash: MaskHash;
+}
 
 export interface LaneScan {
   readonly plan: LanePlan;
   readonly lanes: readonly Lane[];
-  readonly scope: LaneScope;
-  /** By lane. */
-  readonly history: readonly LaneHistory[];
+  readonly scope: Scope;
+  /** By lane; null: all of it. */
+  readonly history: readonly LaneHistory[] | null;
   /** Rows are asked for by key: one whose key is masked has none. */
   readonly byKey: boolean;
-  readonly bits: RowBits;
-  readonly hash: MaskHash;
+  readonly reading: Reading;
   readonly pathCodes: PathCodes;
 }
 
@@ -47,11 +53,17 @@ export class LaneBlocks implements Iterator<GovernedBlock, void> {
   }
 
   next(): IteratorResult<GovernedBlock, void> {
+    const { plan, scope } = this.#scan;
     for (let hidden = 0; hidden < hiddenInTurn; hidden++) {
       const step = this.#blocks.next();
       if (step.done === true) return step;
       const block = step.value;
-      assert(block.columns.length === this.#scan.plan.columns.length, 'a block carries the path column');
+      assert(block.columns.length === plan.columns.length, 'a block carries the path column');
+      // Without conditions and masks a block leaves as it is.
+      if (plan.open && block.path >= 0 && !block.indexes) {
+        if (scope.groups[block.path] !== 1) continue;
+        return { done: false, value: { ...block, columns: block.columns.slice(0, plan.own.length) } };
+      }
       const judged = block.count === 0 ? null : new JudgedBlock(block, this.#scan);
       const visible = judged ? judged.visible() : this.#nothing();
       if (visible === null) continue;
@@ -123,6 +135,7 @@ class JudgedBlock {
     const group = scope.groups[code] ?? 0;
     if (group === 0) return [];
     const lanes = scope.lanes[group - 1]!;
+    if (history === null) return lanes;
     return lanes.some((lane) => history[lane] === 'nothing') ? lanes.filter((lane) => history[lane] !== 'nothing') : lanes;
   }
 
@@ -131,10 +144,10 @@ class JudgedBlock {
     const codes = this.#pathsOfRows();
     const { groups } = this.#scan.scope;
     const { selection, first, count } = this.#block;
-    for (let k = 0; k < count; k++) {
-      if (groups[codes[selection === null ? first + k : selection[k]!]!] !== group) return false;
-    }
-    return true;
+    let seen = 0;
+    if (selection === null) for (let row = first; row < first + count; row++) seen += groups[codes[row]!] === group ? 1 : 0;
+    else for (let k = 0; k < count; k++) seen += groups[codes[selection[k]!]!] === group ? 1 : 0;
+    return seen === count;
   }
 
   #pathsOfRows(): Int32Array {
@@ -144,8 +157,7 @@ class JudgedBlock {
   }
 
   #throughOne(lane: number): RowBlock | null {
-    const { history } = this.#scan;
-    if (history[lane] === 'nothing') return null;
+    if (this.#scan.history?.[lane] === 'nothing') return null;
     const passing = this.#passingOf(lane);
     const kept = passing === null ? this.#whole(lane) : this.#keep(passing);
     return kept && { ...kept, columns: this.#columns(() => lane, lane) };
@@ -165,7 +177,7 @@ class JudgedBlock {
     const { rows } = lanes[lane]!;
     assert(rows !== 'none', 'a lane without rows is none');
     const tests: Passed[] = rows === null ? [] : [this.#evaluate(rows)];
-    const past = history[lane]!;
+    const past = history === null ? 'all' : history[lane]!;
     assert(past !== 'nothing', 'a lane with nothing to show is not asked');
     if (past !== 'all') tests.push(this.#past(past));
     const key = byKey ? plan.keys[lane]! : null;
@@ -198,7 +210,7 @@ class JudgedBlock {
   }
 
   #ask(condition: RowCondition): Passed {
-    const { bits } = this.#scan;
+    const { bits } = this.#scan.reading;
     const { further, count } = this.#block;
     assert(further !== undefined, 'a block of a scan under lanes has further columns');
     const { cells } = further;
@@ -327,11 +339,11 @@ class JudgedBlock {
       const when = only < 0 ? null : conditions[only]!;
       return withoutCells(vector, rows, when === null ? maskedBy(rows, maskAt) : this.#flagsOf(when));
     }
-    const { hash, pathCodes } = this.#scan;
+    const { pathCodes, reading } = this.#scan;
     const codes = rows.path >= 0 ? null : this.#pathsOfRows();
     const pathAt = (k: number): string | null =>
       pathCodes.path(codes === null ? rows.path : codes[rows.selection === null ? rows.first + k : rows.selection[k]!]!);
-    return renderColumn({ vector, type: column.type, rows, maskAt, pathAt, hash });
+    return renderColumn({ vector, type: column.type, rows, maskAt, pathAt, hash: reading.hash });
   }
 }
 

@@ -1,7 +1,13 @@
-/** The storage request of a scan under lanes, made once for a grant and the columns that a plan reads. */
+/**
+ * The storage request of a scan under lanes, made once for a grant and the columns that a plan reads. Without policies, masks and
+ * agreements there is one lane, which shows every cell of one's own organisation.
+ */
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { pathColumn, shownOf, type TimeBounds, type ZonePredicate } from '../../projections/access-paths.ts';
+import { typesOf } from '../authorization/cedar/compile.ts';
 import type { CellMask, Lane, TypeGrant } from '../authorization/grant.ts';
+import { openGrant } from '../authorization/grants.ts';
 
 /** One column of the reader. */
 export interface LaneColumn {
@@ -19,8 +25,12 @@ export interface LanePlan {
   /** Columns requested from storage; the path is the last of them. */
   readonly columns: readonly string[];
   readonly own: readonly LaneColumn[];
-  /** Some column is read as it is shown. */
-  readonly shown: boolean;
+  /** Every row of one's own organisation, and every cell, in columns as storage is asked for them. */
+  readonly open: boolean;
+  /** Bits of rows may tell what a lane lets through, where no path is of two. */
+  readonly bitwise: boolean;
+  /** Cells of other columns, or the past of a row, decide about it. */
+  readonly further: true | undefined;
   /** Masks of the key by lane. */
   readonly keys: readonly (CellMask | null)[];
 }
@@ -28,15 +38,16 @@ export interface LanePlan {
 const plans = new WeakMap<TypeGrant, WeakMap<readonly string[], LanePlan>>();
 
 /** Scans of one plan name the same columns. */
-export function lanePlan(grant: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+export function lanePlan(grant: TypeGrant, columns: readonly string[], type: TypeDefinition): LanePlan {
   let known = plans.get(grant);
   if (known === undefined) plans.set(grant, (known = new WeakMap()));
   let plan = known.get(columns);
-  if (plan === undefined) known.set(columns, (plan = makePlan(grant, columns, typeOf)));
+  if (plan === undefined) known.set(columns, (plan = makePlan(grant, columns, typesOf(type))));
   return plan;
 }
 
-function makePlan({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+function makePlan(grant: TypeGrant, columns: readonly string[], typeOf: (column: string) => ColumnType): LanePlan {
+  const { lanes } = grant;
   const names = columns.map((column) => shownOf(column) ?? column);
   const sources = [...new Set(names)];
   const own = columns.map((column, i): LaneColumn => {
@@ -45,7 +56,17 @@ function makePlan({ lanes }: TypeGrant, columns: readonly string[], typeOf: (col
     return { name, source: sources.indexOf(name), shown: shownOf(column) !== null, type: typeOf(name), masks };
   });
   const keys = lanes.map((lane) => lane.masks.get('_pk') ?? null);
-  return { columns: [...sources, pathColumn], own, shown: own.some(({ shown }) => shown), keys };
+  const masks = [...own.flatMap((column) => column.masks), ...keys];
+  const whole = lanes.every(isPastWhole);
+  const looks = !whole || lanes.some(({ rows }) => rows !== null) || masks.some((mask) => mask !== null && mask.when !== null);
+  return {
+    columns: [...sources, pathColumn],
+    own,
+    open: grant === openGrant && sources.length === columns.length,
+    bitwise: whole && own.every(({ shown }) => !shown),
+    further: looks ? true : undefined,
+    keys,
+  };
 }
 
 /** How a lane lets a request read its past. */
@@ -57,17 +78,12 @@ export type LaneHistory =
   | { readonly after: bigint }
   | 'open';
 
-const wholes = new WeakMap<TypeGrant, readonly LaneHistory[] | null>();
-
-/** Histories that the lanes of a grant may read. `instant` is that of the snapshot. */
-export function historiesOf(grant: TypeGrant, time: TimeBounds, instant: bigint): readonly LaneHistory[] {
-  let whole = wholes.get(grant);
-  if (whole === undefined) {
-    whole = grant.lanes.every(({ history }) => history === 'full') ? grant.lanes.map(() => 'all' as const) : null;
-    wholes.set(grant, whole);
-  }
-  return whole ?? grant.lanes.map((lane) => historyOf(lane, time, instant));
+/** Histories that the lanes of a grant may read; null: all of them. `instant` is that of the snapshot. */
+export function historiesOf({ lanes }: TypeGrant, time: TimeBounds, instant: bigint): readonly LaneHistory[] | null {
+  return lanes.every(isPastWhole) ? null : lanes.map((lane) => historyOf(lane, time, instant));
 }
+
+const isPastWhole = ({ history }: Lane): boolean => history === 'full';
 
 function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHistory {
   if (history === 'full') return 'all';

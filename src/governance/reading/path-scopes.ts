@@ -3,17 +3,13 @@ import type { PathCodes } from '../../projections/access-paths.ts';
 import type { Lane, TypeGrant } from '../authorization/grant.ts';
 import { sees } from '../caller.ts';
 
-/** Path codes that one caller path may see. */
+/** Path codes that the lanes of one grant cover: with one lane, those that the caller's path may see. */
 export interface Scope {
   readonly codes: readonly number[];
-  /** By code: 1 = allowed. Codes beyond its length came later than the snapshot's scope was made, and are refused. */
-  readonly allowed: Uint8Array;
-}
-
-/** Path codes that the lanes of one grant cover. */
-export interface LaneScope {
-  readonly codes: readonly number[];
-  /** By code: 0 = none, else a number into `groups`, from 1 on. Codes beyond its length are refused. */
+  /**
+   * By code: 0 = none, else a number into `lanes`, from 1 on. Codes beyond its length came later than the scope was made, and are
+   * refused.
+   */
   readonly groups: Uint16Array | Uint8Array;
   /** Numbers of the lanes that cover a path, in the order in which they are asked. */
   readonly lanes: readonly (readonly number[])[];
@@ -24,7 +20,7 @@ export interface LaneScope {
 /** Scopes by caller path, remade when storage has met new paths. Path codes are append-only, so a size tells it all. */
 export class ScopeCache {
   readonly #scopes = new Map<string | null, Scope>();
-  readonly #lanes = new WeakMap<TypeGrant, LaneScope>();
+  readonly #lanes = new WeakMap<TypeGrant, Scope>();
   readonly #entriesMax: number;
 
   constructor(entriesMax = 1024) {
@@ -33,28 +29,27 @@ export class ScopeCache {
 
   scopeOf(callerPath: string | null, pathCodes: PathCodes): Scope {
     const known = this.#scopes.get(callerPath);
-    if (known !== undefined && known.allowed.length === pathCodes.size) return known;
+    if (known !== undefined && known.groups.length === pathCodes.size) return known;
     // Snapshots hold on to the scope they were given: a grown one is a new one, and looks at new codes only.
-    const allowed = new Uint8Array(pathCodes.size);
+    const groups = new Uint8Array(pathCodes.size);
     const codes = known === undefined ? [] : known.codes.slice();
-    if (known !== undefined) allowed.set(known.allowed);
-    for (let code = known?.allowed.length ?? 0; code < pathCodes.size; code++) {
+    if (known !== undefined) groups.set(known.groups);
+    for (let code = known?.groups.length ?? 0; code < pathCodes.size; code++) {
       if (!sees(callerPath, pathCodes.path(code))) continue;
-      allowed[code] = 1;
+      groups[code] = 1;
       codes.push(code);
     }
     if (this.#scopes.size >= this.#entriesMax) this.#scopes.clear();
-    const scope = { codes, allowed };
+    const scope: Scope = { codes, groups, lanes: ownLanes, apart: true };
     this.#scopes.set(callerPath, scope);
     return scope;
   }
 
   /** `own` is the scope of the path that the grant is for: as far as it knows path codes, lanes do. */
-  lanesOf(grant: TypeGrant, own: Scope, pathCodes: PathCodes): LaneScope {
+  lanesOf(grant: TypeGrant, own: Scope, pathCodes: PathCodes): Scope {
     const { lanes } = grant;
-    if (lanes.length === 1 && lanes[0]!.agreement === null)
-      return { codes: own.codes, groups: own.allowed, lanes: ownLanes, apart: true };
-    const size = own.allowed.length;
+    if (lanes.length === 1 && lanes[0]!.agreement === null) return own;
+    const size = own.groups.length;
     const known = this.#lanes.get(grant);
     if (known !== undefined && known.groups.length === size) return known;
     const scope = laneScope(lanes, own, pathCodes);
@@ -65,7 +60,7 @@ export class ScopeCache {
 
 const ownLanes: readonly (readonly number[])[] = [[0]];
 
-function laneScope(lanes: readonly Lane[], { allowed }: Scope, pathCodes: PathCodes): LaneScope {
+function laneScope(lanes: readonly Lane[], { groups: allowed }: Scope, pathCodes: PathCodes): Scope {
   const size = allowed.length;
   const groups = new Uint16Array(size);
   const codes: number[] = [];

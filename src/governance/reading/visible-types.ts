@@ -173,11 +173,10 @@ function visible(sources: readonly RowSource[]): VisibleType | undefined {
 }
 
 /**
- * The sources that a read uses. Shared rows that are guarded, and not opened, are left out when they are read together with the
+ * The sources of several that a read uses. Shared rows that are guarded, and not opened, are left out when they are read together with the
  * caller's own, and a notice says so; so are the caller's own where policies permit none of them.
  */
 export function openSources({ sources }: VisibleType, columns: readonly string[]): readonly RowSource[] {
-  if (sources.length === 1) return sources;
   const permitted = sources.filter(({ grant }) => grant.allowed);
   const open = permitted.filter(({ guards, declared }, i) => i === 0 || !isClosed(guards, declared.name, columns));
   return open.length > 0 ? open : sources.slice(0, 1);

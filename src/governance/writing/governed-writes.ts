@@ -28,7 +28,7 @@ import type { Described } from '../recording/description.ts';
 import type { ExhibitDesk, StatementDetails, SubmitOptions } from '../gate-contract.ts';
 import type { Core, GateSettings } from '../gate-core.ts';
 import type { PolicyDesk } from '../desk-contract.ts';
-import { grantedTypes } from '../reading/granted-snapshot.ts';
+import { grantedTypes } from '../reading/governed-snapshot.ts';
 import type { Caller } from '../caller.ts';
 import { keptNamed } from './named-guards.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';

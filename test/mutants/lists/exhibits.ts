@@ -37,7 +37,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'exhibits: a replay runs under the scope of whoever asks for it',
-    file: 'src/governance/reading/granted-snapshot.ts',
+    file: 'src/governance/reading/governed-snapshot.ts',
     find: 'const caller = { ...deriver, principal, path, branch,',
     replace: 'const caller = { ...deriver, principal, branch,',
     killedBy: exhibits,

@@ -23,6 +23,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/governance/lanes-storage.test.ts'],
   },
   {
+    name: 'lanes: blocks of another’s path leave where nothing is masked',
+    file: blocks,
+    find: 'if (scope.groups[block.path] !== 1) continue;',
+    replace: '',
+    killedBy: ['test/governance/scope.test.ts'],
+  },
+  {
+    name: 'lanes: columns that are asked for twice leave in another order',
+    file: 'src/governance/reading/lane-plan.ts',
+    find: 'open: grant === openGrant && sources.length === columns.length,',
+    replace: 'open: grant === openGrant,',
+    killedBy: ['test/governance/lanes-masks.test.ts'],
+  },
+  {
     name: 'lanes: a masked key is found by its value',
     file: blocks,
     find: 'const key = byKey ? plan.keys[lane]! : null;',
@@ -39,8 +53,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lanes: what no policy permits is read',
     file: rows,
-    find: 'if (found.grant.allowed) return found;',
-    replace: 'return found;',
+    find: 'if (grant.allowed) return;',
+    replace: 'return;',
     killedBy: lanes,
   },
   {
