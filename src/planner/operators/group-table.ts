@@ -41,7 +41,7 @@ export class GroupTable {
 
   constructor(types: readonly ColumnType[]) {
     this.#columns = types.map((type, at) => valueNumbers(type, { fill: fillOf(types.length, at) }));
-    this.#pairs = types.slice(1).map((_, at) => new PairNumbers(types.length - 1, at));
+    this.#pairs = types.slice(1).map((_, at) => new PairNumbers({ tables: types.length - 1, at }));
   }
 
   get bytes(): number {

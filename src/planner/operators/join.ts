@@ -11,11 +11,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';
-import { CheckedRows } from './multi-key-rows.ts';
 import { RowSink } from './column-sink.ts';
-import { CombinedIntegers } from './combined-integers.ts';
-import { DenseIntegers } from './dense-integers.ts';
-import { EveryRow } from './keyless-index.ts';
 import { JoinMatches, type Partners } from './join-matches.ts';
 import type { JoinNarrowing } from './key-filter.ts';
 import { MarkMatches } from './mark-matches.ts';
@@ -170,19 +166,8 @@ export class JoinOperator extends PiecesOperator {
 
   /** Makes the index that suits the keys of the held side. */
   *#index(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<RowIndex> {
-    const types = this.#types;
     const vectors = keys.map((key) => columns[key]!);
-    if (keys.length === 0) return yield* pace(EveryRow.build(rows));
-    if (keys.length > 1) {
-      const checked = yield* pace(CheckedRows.build(types, vectors, rows));
-      if (checked !== null) return checked;
-      const combined = yield* pace(CombinedIntegers.build(vectors, rows));
-      if (combined !== null) return combined;
-    } else if (types[0] !== 'number') {
-      const dense = yield* pace(DenseIntegers.build(vectors[0]!, rows));
-      if (dense !== null) return dense;
-    }
-    return yield* pace(NumberedRows.build(types, vectors, rows));
+    return yield* pace(NumberedRows.build(this.#types, vectors, rows));
   }
 
   #find(index: RowIndex, keys: readonly number[], batch: Batch): Int32Array {

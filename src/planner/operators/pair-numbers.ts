@@ -1,16 +1,19 @@
 /**
- * Pairs of small numbers to numbers again, in order of first appearance: open addressing over typed arrays. A large table
- * grows into one of twice its length a few pairs at a time, while others come: moved all at once, a million of them would keep
- * everybody waiting for tens of milliseconds.
+ * Pairs of small numbers to numbers again, in order of first appearance. The first pair of each left number is found by that
+ * number alone: where one key tells rows apart, as a primary key among the keys of a group does, nothing is hashed. Other pairs
+ * rest in an open-addressed table. A large one grows into one of twice its length a few slots at a time, while others come:
+ * moved all at once, a million of them would keep everybody waiting for tens of milliseconds.
  */
 
 /** Places of the tables that pairs of small numbers need no hashing for. */
 const placesInAll = 1 << 20;
 /** A table that is shorter moves at once. */
 const movesFrom = 1 << 16;
-/** So many move for every few that come: they are through long before there are so many again. */
-const movesAtOnce = 64;
+/** So many slots move for every few pairs that come: they are through long before there are so many again. */
+const slotsAtOnce = 256;
 const comeBetween = 8;
+const rowsAtOnce = 1_024;
+const met = new Int32Array(rowsAtOnce);
 
 /**
  * The share of its full load at which the table `at` grows. Otherwise tables side by side that take the same rows would all grow
@@ -22,13 +25,16 @@ export function fillOf(tables: number, at: number): number {
 
 /** Pairs of numbers to numbers from 0. Also counts distinct values per group. */
 export class PairNumbers {
+  /** By left number, two words: the number + 1 of its first pair, and the right number of that. */
+  #firsts: Int32Array<ArrayBuffer>;
+  /** Numbers + 1 of the other pairs, by hash. */
   #slots = new Int32Array(256);
-  /** The table that pairs move from: it has all below `#movesEnd`, of which those below `#moved` are in `#slots` too. */
+  #hashed = 0;
+  /** The table that pairs move from, and how far they have. */
   #before: Int32Array | null = null;
   #moved = 0;
-  #movesEnd = 0;
-  #left: Int32Array<ArrayBuffer>;
-  #right: Int32Array<ArrayBuffer>;
+  /** Left and right of each pair, one beside the other: both come in one line of the cache. */
+  #pairs: Int32Array<ArrayBuffer>;
   /** Numbers + 1 by left and right side by side, `bits` for the right one; null once there would be too many places. */
   #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
   bits = 0;
@@ -36,17 +42,18 @@ export class PairNumbers {
   readonly #placesMax: number;
   readonly #fill: number;
 
-  /** One of `tables` that are held side by side and share the room for places: the one at `at`. */
-  constructor(tables = 1, at = 0) {
+  /** One of `tables` that are held side by side and share the room for places: the one at `at`. Most left numbers are below `leftSize`. */
+  constructor({ tables = 1, at = 0, leftSize = 128 } = {}) {
     this.#placesMax = Math.floor(placesInAll / tables);
     this.#fill = fillOf(tables, at);
-    this.#left = new Int32Array(Math.ceil(128 * this.#fill));
-    this.#right = new Int32Array(Math.ceil(128 * this.#fill));
+    this.#firsts = new Int32Array(2 * Math.ceil(leftSize * this.#fill));
+    this.#pairs = new Int32Array(2 * Math.ceil(128 * this.#fill));
   }
 
   get bytes(): number {
-    const tables = this.#slots.byteLength + (this.#before?.byteLength ?? 0) + (this.#places?.byteLength ?? 0);
-    return tables + this.#left.byteLength + this.#right.byteLength;
+    const tables =
+      this.#firsts.byteLength + this.#slots.byteLength + (this.#before?.byteLength ?? 0) + (this.#places?.byteLength ?? 0);
+    return tables + this.#pairs.byteLength;
   }
 
   /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
@@ -91,86 +98,127 @@ export class PairNumbers {
 
   numberOf(left: number, right: number): number {
     if (this.#places !== null) this.#hash();
+    const first = 2 * left < this.#firsts.length ? this.#firsts[2 * left]! : 0;
+    if (first === 0) {
+      const index = this.#append(left, right);
+      this.#setFirst(index);
+      return index;
+    }
+    if (this.#firsts[2 * left + 1] === right) return first - 1;
     const slots = this.#slots;
+    const pairs = this.#pairs;
     const mask = slots.length - 1;
     let slot = hashWords(left, right) & mask;
     for (;;) {
-      const index = slots[slot]! - 1;
-      if (index < 0) break;
-      if (this.#left[index] === left && this.#right[index] === right) return index;
+      const number = slots[slot]!;
+      if (number === 0) break;
+      if (pairs[2 * number - 2] === left && pairs[2 * number - 1] === right) return number - 1;
       slot = (slot + 1) & mask;
     }
     if (this.#before !== null) {
-      const index = this.#findIn(this.#before, left, right);
-      if (index >= 0) return index;
+      const number = this.#findBefore(left, right);
+      if (number !== 0) return number - 1;
     }
     const index = this.#append(left, right);
     slots[slot] = index + 1;
+    this.#hashed++;
     if (this.#before !== null) {
-      if (index % comeBetween === 0) this.#move();
-    } else if (this.size * 2 > slots.length * this.#fill) this.#grow();
+      if (this.#hashed % comeBetween === 0) this.#move(this.#before, slotsAtOnce);
+    } else if (this.#hashed * 2 > slots.length * this.#fill) this.#grow();
     return index;
   }
 
-  /** -1 where the pair never came. */
-  find(left: number, right: number): number {
-    const index = this.#findIn(this.#slots, left, right);
-    return index >= 0 || this.#before === null ? index : this.#findIn(this.#before, left, right);
+  /** Replaces left[j] by the number of (left[j], right[j]), + 1; 0 where the pair never came. */
+  find(left: Int32Array, right: Int32Array, count: number): void {
+    if (this.#places !== null) this.#hash();
+    const firsts = this.#firsts;
+    const pairs = this.#pairs;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    const isAllFirst = this.#hashed === 0;
+    const isMoving = this.#before !== null;
+    for (let from = 0; from < count; from += rowsAtOnce) {
+      const end = Math.min(count, from + rowsAtOnce);
+      // Loads that don't wait for each other: comparisons hit the cache.
+      if (!isAllFirst) for (let j = from; j < end; j++) met[j - from] = slots[hashWords(left[j]!, right[j]!) & mask]!;
+      for (let j = from; j < end; j++) {
+        const a = left[j]!;
+        const b = right[j]!;
+        let number = 2 * a < firsts.length ? firsts[2 * a]! : 0;
+        if (number !== 0 && firsts[2 * a + 1] !== b) {
+          number = isAllFirst ? 0 : met[j - from]!;
+          if (number !== 0 && (pairs[2 * number - 2] !== a || pairs[2 * number - 1] !== b)) {
+            let slot = hashWords(a, b) & mask;
+            do {
+              slot = (slot + 1) & mask;
+              number = slots[slot]!;
+            } while (number !== 0 && (pairs[2 * number - 2] !== a || pairs[2 * number - 1] !== b));
+          }
+          if (isMoving && number === 0) number = this.#findBefore(a, b);
+        }
+        left[j] = number;
+      }
+    }
   }
 
-  #findIn(slots: Int32Array, left: number, right: number): number {
+  /** Number + 1 of a pair that has not moved yet; 0 where there is none. */
+  #findBefore(left: number, right: number): number {
+    const slots = this.#before;
+    if (slots === null) return 0;
+    const pairs = this.#pairs;
     const mask = slots.length - 1;
     let slot = hashWords(left, right) & mask;
     for (;;) {
-      const index = slots[slot]! - 1;
-      if (index < 0 || (this.#left[index] === left && this.#right[index] === right)) return index;
+      const number = slots[slot]!;
+      if (number === 0 || (pairs[2 * number - 2] === left && pairs[2 * number - 1] === right)) return number;
       slot = (slot + 1) & mask;
     }
   }
 
-  #grow(): void {
-    const { length } = this.#slots;
-    if (length < movesFrom) {
-      this.#slots = rehash(length * 2, this.size, this.#left, this.#right);
-      return;
-    }
-    this.#before = this.#slots;
-    this.#slots = new Int32Array(length * 2);
-    this.#moved = 0;
-    this.#movesEnd = this.size;
+  #setFirst(index: number): void {
+    const left = this.#pairs[2 * index]!;
+    while (2 * left >= this.#firsts.length) this.#firsts = doubleLength(this.#firsts);
+    this.#firsts[2 * left] = index + 1;
+    this.#firsts[2 * left + 1] = this.#pairs[2 * index + 1]!;
   }
 
-  #move(): void {
+  #grow(): void {
+    const before = this.#slots;
+    this.#slots = new Int32Array(before.length * 2);
+    this.#before = before;
+    this.#moved = 0;
+    if (before.length < movesFrom) this.#move(before, before.length);
+  }
+
+  #move(before: Int32Array, count: number): void {
     const slots = this.#slots;
-    const lefts = this.#left;
-    const rights = this.#right;
+    const pairs = this.#pairs;
     const mask = slots.length - 1;
-    const end = Math.min(this.#movesEnd, this.#moved + movesAtOnce);
-    for (let index = this.#moved; index < end; index++) {
-      let slot = hashWords(lefts[index]!, rights[index]!) & mask;
+    const end = Math.min(before.length, this.#moved + count);
+    for (let at = this.#moved; at < end; at++) {
+      const number = before[at]!;
+      if (number === 0) continue;
+      let slot = hashWords(pairs[2 * number - 2]!, pairs[2 * number - 1]!) & mask;
       while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = index + 1;
+      slots[slot] = number;
     }
     this.#moved = end;
-    if (end === this.#movesEnd) this.#before = null;
+    if (end === before.length) this.#before = null;
   }
 
   lefts(numbers: Int32Array): Int32Array {
-    return pick(this.#left, numbers);
+    return numbers.map((number) => this.#pairs[2 * number]!);
   }
 
   rights(numbers: Int32Array): Int32Array {
-    return pick(this.#right, numbers);
+    return numbers.map((number) => this.#pairs[2 * number + 1]!);
   }
 
   #append(left: number, right: number): number {
     const index = this.size++;
-    if (index === this.#left.length) {
-      this.#left = doubleLength(this.#left);
-      this.#right = doubleLength(this.#right);
-    }
-    this.#left[index] = left;
-    this.#right[index] = right;
+    if (2 * index === this.#pairs.length) this.#pairs = doubleLength(this.#pairs);
+    this.#pairs[2 * index] = left;
+    this.#pairs[2 * index + 1] = right;
     return index;
   }
 
@@ -185,7 +233,8 @@ export class PairNumbers {
     }
     if (bits > this.bits || length > this.#places.length) {
       const places = new Int32Array(Math.min(this.#placesMax, length * 2));
-      for (let index = 0; index < this.size; index++) places[(this.#left[index]! << bits) | this.#right[index]!] = index + 1;
+      for (let index = 0; index < this.size; index++)
+        places[(this.#pairs[2 * index]! << bits) | this.#pairs[2 * index + 1]!] = index + 1;
       this.#places = places;
       this.bits = bits;
     }
@@ -194,9 +243,18 @@ export class PairNumbers {
 
   #hash(): void {
     this.#places = null;
-    let length = this.#slots.length;
-    while (length < this.size * 2) length *= 2;
-    this.#slots = rehash(length, this.size, this.#left, this.#right);
+    for (let index = this.size - 1; index >= 0; index--) this.#setFirst(index);
+    const others = new Int32Array(this.size);
+    for (let index = 0; index < this.size; index++) if (!this.#isFirst(index)) others[this.#hashed++] = index + 1;
+    let { length } = this.#slots;
+    while (length < this.#hashed * 2) length *= 2;
+    this.#slots = new Int32Array(length);
+    this.#moved = 0;
+    this.#move(others, this.#hashed);
+  }
+
+  #isFirst(index: number): boolean {
+    return this.#firsts[2 * this.#pairs[2 * index]!] === index + 1;
   }
 }
 
@@ -210,21 +268,4 @@ export function doubleLength(values: Int32Array<ArrayBuffer>): Int32Array<ArrayB
   const larger = new Int32Array(values.length * 2);
   larger.set(values);
   return larger;
-}
-
-export function rehash(length: number, size: number, left: Int32Array, right: Int32Array): Int32Array<ArrayBuffer> {
-  const slots = new Int32Array(length);
-  const mask = length - 1;
-  for (let index = 0; index < size; index++) {
-    let slot = hashWords(left[index]!, right[index]!) & mask;
-    while (slots[slot] !== 0) slot = (slot + 1) & mask;
-    slots[slot] = index + 1;
-  }
-  return slots;
-}
-
-function pick(values: Int32Array, numbers: Int32Array): Int32Array {
-  const out = new Int32Array(numbers.length);
-  for (let j = 0; j < numbers.length; j++) out[j] = values[numbers[j]!]!;
-  return out;
 }

@@ -14,16 +14,21 @@ export function valueNumbers(type: ColumnType, { exact = false, fill = 1 } = {})
   return type === 'string' || type === 'json' ? new TextNumbers(fill) : new ScalarNumbers(type, exact, fill);
 }
 
-export interface ValueNumbers {
-  /** Distinct values but NULL. */
+/** The numbers by which a key finds rows. */
+export interface KeyNumbers {
+  /** The largest number. */
   readonly size: number;
   readonly bytes: number;
   /** Numbers of the rows of a batch into `out`: 0 for NULL, else from 1. */
   assign(vector: Vector, batch: Batch, out: Int32Array): void;
-  /** Takes in new values, and no more; `scratch` has room for the rows. */
-  meet(vector: Vector, batch: Batch, scratch: Int32Array): void;
   /** Numbers as `assign` gives them without taking in new values: 0 for NULL and for what never came. */
   find(vector: Vector, batch: Batch, out: Int32Array): void;
+}
+
+/** Its size counts distinct values but NULL. */
+export interface ValueNumbers extends KeyNumbers {
+  /** Takes in new values, and no more; `scratch` has room for the rows. */
+  meet(vector: Vector, batch: Batch, scratch: Int32Array): void;
   /** For a column of small numbers without NULL, numbers by value: 0, or beyond the end, where a value has none yet. */
   tableOf(vector: Vector): Int32Array | null;
   vector(numbers: Int32Array): Vector;

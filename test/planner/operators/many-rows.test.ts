@@ -1,8 +1,7 @@
-/** What operators do otherwise where there are many rows: sorting by digits, looking up several integers as one number. */
+/** What operators do otherwise where there are many rows: sorting by digits, finding rows by the numbers of their keys. */
 import { expect, test } from 'vitest';
 import type { Vector } from '../../../src/log/values/columns.ts';
 import type { SortKey } from '../../../src/planner/logical-plan.ts';
-import { CombinedIntegers } from '../../../src/planner/operators/combined-integers.ts';
 import { NumberedRows } from '../../../src/planner/operators/numbered-rows.ts';
 import { sortedRows } from '../../../src/planner/operators/row-sort.ts';
 import { seedBase } from '../../runner/seed.ts';
@@ -64,43 +63,69 @@ test('rows sorted by digits stand where comparing puts them, ties in their order
   }
 });
 
-test('integers that are one number find the rows that they find one by one', () => {
-  let combined = 0;
-  // About one round in eight has columns that fit into one number.
-  for (let round = 0; combined < 8 && round < 2_000; round++) {
+/** Equal cells of all layouts have one key; null where nothing equals the cell. */
+function keyOf({ values, nulls }: Column, row: number): number | null {
+  if (nulls?.[row] === 1) return null;
+  const value = values[row]!;
+  const double = Number(value) + 0;
+  return typeof value === 'bigint' && BigInt(double) !== value ? null : double;
+}
+
+test('rows are found by one number or several, in any layout, as comparing them finds them', () => {
+  const met = { found: 0, shared: 0, unique: 0 };
+  for (let round = 0; round < 100; round++) {
     const choices = new Choices(seedBase, 1_000 + round);
-    const [rows, asked, width] = [choices.between(0, 3_000), 2_000, choices.between(2, 3)];
-    const held = Array.from({ length: width }, () => column(choices, rows, ['i32', 'f64', 'i64']));
-    // Another layout of the same values, or others.
-    const probes = held.map((own) =>
-      rows > 0 && choices.chance(70)
-        ? {
-            kind: 'f64' as const,
-            values: Float64Array.from({ length: asked }, () => Number(own.values[choices.below(rows)]!)),
-            nulls: null,
-          }
-        : column(choices, asked, ['i32', 'f64', 'i64']),
-    );
-    const index = finished(CombinedIntegers.build(held, rows));
-    if (!index) continue;
-    combined++;
-    const other = finished(
-      NumberedRows.build(
-        Array.from({ length: width }, () => 'number' as const),
-        held,
-        rows,
-      ),
-    );
-    const batch = { columns: probes, selection: null, first: 0, count: asked };
-    const [found, expected] = [new Int32Array(asked), new Int32Array(asked)];
-    index.find(probes, batch, found);
-    other.find(probes, batch, expected);
-    expect(found, `round ${round}`).toEqual(expected);
-    expect([...index.following].filter((next) => next !== 0).length > 0).toBe(!index.unique);
-    for (const head of new Set(found)) {
-      for (let one = head, two = head; one !== 0; one = index.following[one - 1]!, two = other.following[two - 1]!)
-        expect(one).toBe(two);
+    const [rows, asked, width] = [choices.between(0, 3_000), 2_000, choices.between(0, 3)];
+    const held = Array.from({ length: width }, () => column(choices, rows, ['i32', 'f64', 'i64', 'rising']));
+    // Another layout of rows that are there, or others.
+    const known = rows > 0 && choices.chance(70) ? Int32Array.from({ length: asked }, () => choices.below(rows)) : null;
+    const probes = held.map((own): Column => {
+      if (known === null) return column(choices, asked, ['i32', 'f64', 'i64']);
+      const values = Float64Array.from(known, (row) => (choices.chance(10) ? choices.below(9) / 2 : Number(own.values[row]!)));
+      return { kind: 'f64', values, nulls: null };
+    });
+    const types = held.map(() => 'number' as const);
+    const index = finished(NumberedRows.build(types, held, rows));
+    const lists = new Map<string, number[]>();
+    const nameOf = (columns: readonly Column[], row: number): string | null => {
+      const keys = columns.map((each) => keyOf(each, row));
+      return keys.includes(null) ? null : keys.join(' ');
+    };
+    for (let row = 0; row < rows; row++) {
+      const name = nameOf(held, row);
+      if (name === null) continue;
+      const list = lists.get(name);
+      if (list) list.push(row + 1);
+      else lists.set(name, [row + 1]);
     }
+    const found = new Int32Array(asked);
+    index.find(probes, { columns: probes, selection: null, first: 0, count: asked }, found);
+    for (let j = 0; j < asked; j++) {
+      const name = nameOf(probes, j);
+      const expected = name === null ? undefined : lists.get(name);
+      let at = 0;
+      // Without keys each row asks for all the others: the first few will do.
+      for (let row = found[j]!; row !== 0 && at <= 20; row = index.following[row - 1]!, at++)
+        if (row !== expected?.[at]) expect(row, `round ${round}, row ${j}`).toBe(expected?.[at]);
+      if (at <= 20 && at !== (expected?.length ?? 0)) expect(at, `round ${round}, row ${j}`).toBe(expected?.length ?? 0);
+      if (at > 0) met.found++;
+    }
+    const isShared = [...lists.values()].some((list) => list.length > 1);
+    expect(index.unique, `round ${round}`).toBe(!isShared);
+    met[isShared ? 'shared' : 'unique']++;
   }
-  expect(combined).toBe(8);
+  for (const count of Object.values(met)) expect(count).toBeGreaterThan(5);
+});
+
+test('as many rows as the range of an integer key has numbers are found in any order', () => {
+  const rowsFound = (values: readonly number[]): readonly number[] => {
+    const key: Column = { kind: 'i32', values: Int32Array.from(values), nulls: null };
+    const index = finished(NumberedRows.build(['integer'], [key], values.length));
+    const found = new Int32Array(3);
+    const asked: Column = { kind: 'i32', values: Int32Array.of(5, 6, 7), nulls: null };
+    index.find([asked], { columns: [asked], selection: null, first: 0, count: 3 }, found);
+    return [...found];
+  };
+  expect(rowsFound([7, 5, 6])).toEqual([2, 3, 1]);
+  expect(rowsFound([5, 5, 7])).toEqual([1, 0, 3]);
 });
