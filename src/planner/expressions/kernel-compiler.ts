@@ -10,10 +10,11 @@
  * - A predicate over one dictionary column is a table lookup: the text is judged once per code.
  */
 import type { Vector } from '../../log/values/columns.ts';
-import { type Bound, childrenOf, columnsIn, isConstantSet } from './bound-expression.ts';
+import { type Bound, childrenOf, columnsIn, isConstantSet, partsOf } from './bound-expression.ts';
 import { KernelCode } from './kernel-code.ts';
 import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
+import { work } from './work.ts';
 
 /** Writes numbers of the rows kept to `out`, returns how many. */
 export type FilterKernel = (
@@ -58,6 +59,9 @@ const layoutLetters: Record<Vector['kind'], string> = {
   null: '0',
 };
 
+/** Nanoseconds of a part. */
+const compileCost = 1_000;
+
 /** Kernels of one expression by signature; lives as long as its plan. */
 export class KernelCache<K> {
   readonly #bound: Bound;
@@ -82,7 +86,11 @@ export class KernelCache<K> {
     }
     for (const index of this.#parameters) signature += shape.context.parameters[index]!.letter;
     let kernel = this.#kernels.get(signature);
-    if (!kernel) this.#kernels.set(signature, (kernel = this.#compile(this.#bound, shape)));
+    if (!kernel) {
+      this.#kernels.set(signature, (kernel = this.#compile(this.#bound, shape)));
+      // A kernel of many parts runs in the next turn.
+      work.done += compileCost * partsOf(this.#bound);
+    }
     return kernel;
   }
 }

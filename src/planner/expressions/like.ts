@@ -17,9 +17,9 @@ const anyCharacter = -1;
 interface Segment {
   /** Bytes of the segment, `anyCharacter` for `_`. */
   readonly codes: Int16Array;
-  /** Tables for a search without `_`; null where the segment has one. */
+  /** Tables for a search without `_`; null where the segment has one, or is not searched. */
   readonly steps: Steps | null;
-  /** Masks for a search with `_`. */
+  /** Masks for a search with `_`; null where there is none, or the segment is too long for them. */
   readonly places: CodePointMasks | null;
 }
 
@@ -27,8 +27,8 @@ interface Segment {
 interface Steps {
   /** Longest border of each prefix. */
   readonly borders: Int32Array;
-  /** By the byte at the end of the window: the shift of the search. */
-  readonly skips: Int32Array;
+  /** By the byte at the end of the window: the shift of the search, 255 at most. */
+  readonly skips: Uint8Array;
 }
 
 /** At which code points of a segment a code point may stand: bit i of 64, in two words. */
@@ -50,7 +50,9 @@ export class LikePattern {
 
   constructor(pattern: string, escapes = false) {
     work.done += patternCost.call + pattern.length * patternCost.character;
-    this.#segments = piecesOf(pattern, escapes).map(segmentOf);
+    const pieces = piecesOf(pattern, escapes);
+    // What is bound to an end of the text is not searched.
+    this.#segments = pieces.map((piece, i) => segmentOf(piece, i > 0 && i < pieces.length - 1));
     for (const { codes, steps } of this.#segments.slice(1, -1)) {
       if (steps !== null || codes.length <= wildSegmentMax) continue;
       throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildSegmentMax} bytes between two %`);
@@ -113,7 +115,7 @@ function piecesOf(pattern: string, escapes: boolean): Piece[] {
   return pieces;
 }
 
-function segmentOf(piece: Piece): Segment {
+function segmentOf(piece: Piece, isSearched: boolean): Segment {
   const wild = piece.includes(null);
   const codes = new Int16Array(encoder.encode(piece.map((each) => each ?? '_').join('')));
   if (wild) {
@@ -125,8 +127,8 @@ function segmentOf(piece: Piece): Segment {
   }
   return {
     codes,
-    steps: wild ? null : { borders: bordersOf(codes), skips: skipsOf(codes) },
-    places: wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
+    steps: isSearched && !wild ? { borders: bordersOf(codes), skips: skipsOf(codes) } : null,
+    places: isSearched && wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
   };
 }
 
@@ -163,9 +165,10 @@ function bordersOf(codes: Int16Array): Int32Array {
   return borders;
 }
 
-function skipsOf(codes: Int16Array): Int32Array {
-  const skips = new Int32Array(256).fill(Math.max(1, codes.length));
-  for (let i = 0; i < codes.length - 1; i++) skips[codes[i]!] = codes.length - 1 - i;
+function skipsOf(codes: Int16Array): Uint8Array {
+  const { length } = codes;
+  const skips = new Uint8Array(256).fill(Math.min(Math.max(1, length), 255));
+  for (let i = Math.max(0, length - 256); i < length - 1; i++) skips[codes[i]!] = length - 1 - i;
   return skips;
 }
 

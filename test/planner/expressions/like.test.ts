@@ -33,6 +33,9 @@ describe('LIKE', () => {
     ['%abab%c', 'xababc', true],
     ['a\\%', 'a\\b', true],
     ['%_b_', 'xxbb', true],
+    // Longer than a search shifts by.
+    [`%${'abc'.repeat(100)}x%`, `${'abc'.repeat(150)}x${'c'.repeat(300)}`, true],
+    [`%x${'abc'.repeat(100)}%`, `${'abc'.repeat(300)}x${'abc'.repeat(99)}`, false],
     // So much is compared in vain that the search goes on byte by byte, and an occurrence begins within a failed one.
     ['%abaabaaa%', `${'a'.repeat(200)}abaabaabaaa`, true],
     ['%abaabaaa%', `${'a'.repeat(200)}abaabaabaab`, false],
