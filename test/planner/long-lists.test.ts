@@ -60,6 +60,16 @@ describe.each(['spec', 'wide'] as const)('a list of two thousand values says wha
   });
 });
 
+test('a hundred thousand NULLs are one, and are told once', async () => {
+  store.dialect = 'wide';
+  for (const list of ['NULL,'.repeat(100_000), `'t1',${'NULL,'.repeat(50_000)}'t3',NULL,`]) {
+    const { notices } = await store.answer(`SELECT id FROM T WHERE s IN (${list}'t2')`);
+    expect(notices).toHaveLength(1);
+    expect(await keys(`s NOT IN (${list}'t2')`)).toEqual([]);
+    expect(await keys(`s IN (${list}'t2')`)).toEqual(list.includes('t1') ? ['k1', 'k2', 'k3'] : ['k2']);
+  }
+});
+
 test('one plan serves lists of one length', async () => {
   store.dialect = 'wide';
   const [first, second] = [lists['s']!.slice(0, 1_800), lists['s']!.slice(200)];

@@ -51,10 +51,11 @@ function replaceSource<T>(tree: T, from: Source, around: Around): T {
     return items.every((item, i) => item === tree[i]) ? tree : (items as T);
   }
   const node = tree as { readonly kind?: unknown };
-  if (node.kind === 'select' || 'body' in node) return tree;
+  if (node.kind === 'literal' || node.kind === 'select' || 'body' in node) return tree;
   const own = wholeRow(node as Expression, from, around) ?? node;
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(own)) {
+    if (name === 'place') continue;
     const other: unknown = replaceSource(value, from, around);
     if (other !== value) (copy ??= { ...own })[name] = other;
   }

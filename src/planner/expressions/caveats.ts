@@ -7,21 +7,31 @@ import type { Literal, Location } from '../statement.ts';
  */
 export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 
-/** A sentence for each caveat that applies to the literals of a run. */
+/** A list may have a hundred thousand: nobody reads more than these. */
+const toldMax = 100;
+
+/** A sentence for each caveat that applies to the literals of a run, as far as they are told. */
 export function caveatsOf(
   caveats: readonly Caveat[],
   literals: readonly Literal[],
   placeOf: (slot: number) => Location,
 ): string[] {
-  return caveats.flatMap((caveat) => {
-    const { kind } = caveat;
-    if (kind === 'typed-edges') return ['only relationships of the types that the pattern names are gone along'];
-    const { slot } = caveat;
-    const { line, column } = placeOf(slot);
-    if (kind === 'null') return [`${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`];
-    if (!isQuoted(literals[slot])) return [];
-    return [`${line}:${column}: json is compared by its value; write the text without its double quotes`];
-  });
+  const told: string[] = [];
+  for (const caveat of caveats) {
+    if (told.length === toldMax) break;
+    const sentence = sentenceOf(caveat, literals, placeOf);
+    if (sentence !== null) told.push(sentence);
+  }
+  return told;
+}
+
+function sentenceOf(caveat: Caveat, literals: readonly Literal[], placeOf: (slot: number) => Location): string | null {
+  if (caveat.kind === 'typed-edges') return 'only relationships of the types that the pattern names are gone along';
+  const { kind, slot } = caveat;
+  if (kind === 'quoted' && !isQuoted(literals[slot])) return null;
+  const { line, column } = placeOf(slot);
+  if (kind === 'null') return `${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`;
+  return `${line}:${column}: json is compared by its value; write the text without its double quotes`;
 }
 
 function isQuoted(literal: Literal | undefined): boolean {

@@ -23,9 +23,12 @@ import { hasFrames, isWindowed, readAggregate, readWindowed, windowFunctions } f
 import { combinedRow, countListed, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';
 import { readLike, readSimilar } from './sql-patterns.ts';
 import type { Token } from './sql-lexer.ts';
-import type { TokenCursor } from './token-cursor.ts';
+import { itemsMax, type TokenCursor } from './token-cursor.ts';
 
 export function readExpression(cursor: TokenCursor): Expression {
+  // One of a list, of which there may be a hundred thousand.
+  const after = cursor.token.kind === 'literal' ? cursor.key(1) : '';
+  if (after === ',' || after === ')') return readOperand(cursor);
   return cursor.nest(() => readChain(cursor, 'or'));
 }
 
@@ -64,6 +67,7 @@ export function readArguments(cursor: TokenCursor, equalsNames = false): Functio
       cursor.key() === '*' ? 'no-such-function' : 'not-of-this-call',
     );
   do {
+    if (list.length === itemsMax) throw cursor.error(`a call has at most ${itemsMax} arguments`);
     // Before => stands a name and nothing else: FROM => 'a'.
     const arrow = cursor.token.kind === 'word' && cursor.key(1) === '=>';
     const named = arrow || (cursor.isName() && (cursor.key(1) === '=>' || (equalsNames && cursor.key(1) === '=')));
@@ -293,11 +297,16 @@ function readIn(cursor: TokenCursor, operand: Expression, negated: boolean, plac
     return { kind: 'in-query', operand, query, negated, place };
   }
   const items: Expression[] = [];
+  let nulls = 0;
   if (cursor.accept(')')) return { kind: 'in-list', operand, items, negated, place };
   do {
-    const { count } = cursor.token;
+    const { count, text } = cursor.token;
     if (count === undefined) {
-      items.push(readExpression(cursor));
+      const isNull = cursor.token.kind === 'literal' && text === 'null';
+      const item = readExpression(cursor);
+      // One NULL says what a hundred thousand say.
+      if (isNull && item.kind === 'literal' && nulls++ > 0 && !isRow(operand)) continue;
+      items.push(item);
       if (isRow(operand)) countListed(cursor, operand);
       continue;
     }

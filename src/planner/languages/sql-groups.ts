@@ -1,7 +1,7 @@
 /** GROUP BY: expressions, a window, and in the wide dialect ROLLUP, CUBE and GROUPING SETS, which say several groupings at once. */
 import type { Expression, GroupWindow, Location, Select } from '../statement.ts';
 import { readColumn, readExpression, readInterval } from './sql-expressions.ts';
-import type { TokenCursor } from './token-cursor.ts';
+import { itemsMax, type TokenCursor } from './token-cursor.ts';
 
 export type Groups = Pick<Select, 'groupBy' | 'window' | 'groupingSets'>;
 
@@ -33,10 +33,13 @@ class GroupReader {
   read(distinct: boolean): Groups {
     const cursor = this.#cursor;
     const { place } = cursor;
-    let sets: GroupingSet[] = [[]];
+    let sets: number[][] = [[]];
     do {
       if (this.#readWindow()) continue;
-      sets = multiplySets(sets, this.#item(), place, cursor);
+      const item = this.#item();
+      // There may be thousands of plain expressions.
+      if (item.length === 1) for (const set of sets) set.push(...item[0]!);
+      else sets = multiplySets(sets, item, place, cursor);
     } while (cursor.accept(','));
     const groups = { groupBy: this.#expressions, window: this.#window };
     if (!this.#hasSets) return groups;
@@ -64,8 +67,9 @@ class GroupReader {
       cursor.next();
       this.#hasSets = true;
       const parts = this.#list(() => this.#expression());
+      if (word === 'ROLLUP' && parts.length >= setsMax) throw tooMany(cursor, place);
       if (word === 'ROLLUP') return [...parts.keys(), parts.length].reverse().map((count) => parts.slice(0, count).flat());
-      return parts.reduce<GroupingSet[]>((sets, part) => multiplySets(sets, [part, []], place, cursor), [[]]);
+      return parts.reduce<number[][]>((sets, part) => multiplySets(sets, [part, []], place, cursor), [[]]);
     }
     return [this.#expression()];
   }
@@ -87,6 +91,8 @@ class GroupReader {
     const { place } = this.#cursor;
     const expression = readExpression(this.#cursor);
     const items = expression.kind === 'row' && this.#cursor.dialect === 'wide' ? expression.items : [expression];
+    if (this.#expressions.length + items.length > itemsMax)
+      throw this.#cursor.error(`GROUP BY has at most ${itemsMax} expressions`, place);
     return items.map((item) => this.#expressions.push(notConstant(this.#cursor, item, place)) - 1);
   }
 
@@ -101,8 +107,17 @@ class GroupReader {
   }
 }
 
-function multiplySets(sets: GroupingSet[], by: readonly GroupingSet[], place: Location, cursor: TokenCursor): GroupingSet[] {
-  if (sets.length * by.length > setsMax) throw cursor.error(`GROUP BY says at most ${setsMax} groupings`, place);
+function tooMany(cursor: TokenCursor, place: Location): Error {
+  return cursor.error(`GROUP BY says at most ${setsMax} groupings`, place);
+}
+
+function multiplySets(
+  sets: readonly GroupingSet[],
+  by: readonly GroupingSet[],
+  place: Location,
+  cursor: TokenCursor,
+): number[][] {
+  if (sets.length * by.length > setsMax) throw tooMany(cursor, place);
   return sets.flatMap((set) => by.map((more) => [...set, ...more]));
 }
 

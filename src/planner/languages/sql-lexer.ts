@@ -55,7 +55,10 @@ export interface Token {
 
 export const statementCharactersMax = 1 << 20;
 const tokensMax = 250_000;
-/** Names and operators of one statement. Values are not counted: a list of them is bound and tested as one set. */
+/**
+ * Names and operators of one statement, and values of it. Values in lists of IN and rows of VALUES are not counted: a list of them
+ * is bound and tested as one set, and rows are rows.
+ */
 const namesMax = 16_384;
 const tokensPerStep = 2_048;
 const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
@@ -71,6 +74,8 @@ export class LexedStatement {
   #tokens: readonly Token[] | null;
   #settled: Map<number, 's' | 'i'> | null = null;
   #lineStarts: number[] | null = null;
+  /** Where the literal of each slot begins. */
+  #starts: Uint32Array | null = null;
 
   /** Without tokens: they are looked for when they are asked for, which takes a text without markers. */
   constructor(
@@ -131,9 +136,14 @@ export class LexedStatement {
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
   placeOf(slot: number): Location {
-    const token = this.tokens.find((each) => each.slot <= slot && slot < each.slot + (each.count ?? 1));
-    return this.placeAt(token?.start ?? 0);
+    return this.placeAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
   }
+}
+
+function startsOf(tokens: readonly Token[], slots: number): Uint32Array {
+  const starts = new Uint32Array(slots);
+  for (const { slot, count = 1, start } of tokens) if (slot >= 0) starts.fill(start, slot, slot + count);
+  return starts;
 }
 
 export function parseError(place: Location, message: string, reason?: ErrorReason): ServiceError {
@@ -181,6 +191,11 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   let nextBackslash = -1;
   let at = 0;
   let words = 0;
+  // Values outside of lists.
+  let lone = 0;
+  // Brackets that are open here, and that were where VALUES began; -1 outside of VALUES.
+  let depth = 0;
+  let rowsAt = -1;
   // Values behind `IN (` that nothing but commas parts; -1 elsewhere.
   let listed = -1;
   // Tokens that became part of another one.
@@ -305,12 +320,19 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   if (template.endsWith(';')) template = template.slice(0, -1);
   return new LexedStatement(text, template, parameters, tokens, markers);
 
+  function countValue(start: number): void {
+    if (listed >= 0 || (rowsAt >= 0 && depth === rowsAt + 1) || ++lone <= namesMax) return;
+    fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
+  }
+
   function countWord(start: number): void {
+    if (depth <= rowsAt) rowsAt = -1;
     if (++words > namesMax) fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
   }
 
   function pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
     countWord(start);
+    if (key === 'VALUES') rowsAt = depth;
     tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
     template += apart ? ' ' + shown : shown;
     apart = true;
@@ -318,6 +340,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   }
 
   function pushLiteral(type: string, value: Literal, start: number): void {
+    countValue(start);
     const shown = type === 'null' ? 'NULL' : '?' + type;
     const typed = type === 'u' ? ({ typed: 'unknown' } as const) : {};
     tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: parameters.length, start, ...typed });
@@ -463,6 +486,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   }
 
   function pushTyped({ type, value }: TypedValue, start: number): void {
+    countValue(start);
     letterOf(value, (message) => fail(start, message));
     const isNull = value === null;
     const slot = parameters.length;
@@ -567,6 +591,8 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     if (symbol === '') fail(start, `unexpected character ${printable(text, start)}`);
     at += symbol.length;
     if (symbol !== ',' && symbol !== '(' && symbol !== ')') countWord(start);
+    if (symbol === '(') depth++;
+    else if (symbol === ')') depth--;
     if (symbol === '(') listed = tokens.at(-1)?.key === 'IN' ? 0 : -1;
     else if (symbol === ',' && listed >= 0) countListed();
     tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });

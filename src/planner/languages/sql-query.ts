@@ -23,7 +23,7 @@ import { isTableFunction } from '../functions/all.ts';
 import { readWindows } from './sql-over.ts';
 import { readArguments, readColumn, readExpression, readIntervalExpression } from './sql-expressions.ts';
 import { noGroups, notConstant, readGroups } from './sql-groups.ts';
-import { describeToken, type TokenCursor } from './token-cursor.ts';
+import { describeToken, itemsMax, type TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
 
@@ -613,6 +613,7 @@ export function readOrder(cursor: TokenCursor): OrderItem[] {
     // Rows are ordered by their first values, then by the next ones.
     const keys = expression.kind === 'row' && cursor.dialect === 'wide' ? expression.items : [expression];
     for (const key of keys) items.push({ expression: key, descending, collate, nullsFirst });
+    if (items.length > itemsMax) throw cursor.error(`ORDER BY has at most ${itemsMax} expressions`, place);
   } while (cursor.accept(','));
   return items;
 }

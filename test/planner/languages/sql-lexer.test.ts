@@ -147,6 +147,19 @@ describe('refused with line and column', () => {
     expect(template(' '.repeat(statementCharactersMax))).toBe('');
   });
 
+  test('more values than a tree could hold, but for those of lists and rows', () => {
+    const values = Array.from({ length: 20_000 }, (_, i) => String(i)).join(',');
+    for (const list of [`CONCAT(${values})`, `ARRAY[${values}]`, `(1) GROUP BY ${values}`, `(VALUES (CONCAT(${values})))`])
+      expect(refusal(`SELECT ${list}`)).toMatch(/^1:\d+: the statement has more than 16384 values outside of IN/);
+    expect(refusal(`SELECT 1 FROM (VALUES (1), (2)) t(a) ORDER BY ${values}`)).toMatch(/16384 values/);
+    for (const list of [
+      `a IN (${values})`,
+      `(VALUES (${values}))`,
+      `(VALUES (${values.replaceAll(',', '), (')})) t(a) WHERE a = 1`,
+    ])
+      expect(lexStatement(`SELECT ${list}`).parameters.length).toBeGreaterThanOrEqual(20_000);
+  });
+
   test('more tokens than a plan could use', () => expect(refusal('('.repeat(300_000))).toMatch(/^1:250001: .*tokens/));
 });
 

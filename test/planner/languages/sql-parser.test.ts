@@ -61,6 +61,15 @@ describe('statement shape', () => {
     ["SELECT * FROM T WHERE a LIKE 'secret' 'secret2'", '1:39: expected the end of the statement, found a string'],
   ])('refused with its place: %j', (text, message) => expect(refused(text)).toContain(message));
 
+  test.each([
+    ['a call has at most 4096 arguments', (list: string) => `SELECT GREATEST(${list}) FROM T`],
+    ['GROUP BY has at most 4096 expressions', (list: string) => `SELECT a FROM T GROUP BY ${list}`],
+    ['ORDER BY has at most 4096 expressions', (list: string) => `SELECT a FROM T ORDER BY ${list}`],
+  ])('%s', (message, statement) => {
+    expect(() => query(statement('1, '.repeat(4_095) + '1'))).not.toThrow();
+    expect(refused(statement('1, '.repeat(4_096) + '1'))).toContain(message);
+  });
+
   test('errors never show the value of a literal', () => {
     expect(refused("SELECT * FROM T WHERE a = 'top' 'secret'")).not.toContain('secret');
     expect(refused("SELECT * FROM T LIMIT 'secret'")).not.toContain('secret');
