@@ -38,25 +38,26 @@ export interface SearchRequest {
 export function bindSearch({ select, orderBy, scope, source, scored: ranked }: SearchRequest): BoundSearch | undefined {
   const [table, ...others] = scope.tables;
   if (source.kind !== 'scan' || others.length > 0 || !table || table.type === null) return undefined;
-  const calls: Call[] = [];
+  /** By number: there may be thousands, and every expression asks whether it is one. */
+  const calls = new Map<Call, number>();
   let scored = ranked;
   const ranks = select.rankBy.length > 0 || scope.has(scoreName);
   const isMatch = (expression: Expression): boolean =>
     expression.kind === 'column' && expression.table === null && expression.name === matchName && !scope.has(matchName);
   const read = (expression: Expression): void => {
-    if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
+    if (isMatchCall(expression) && !calls.has(expression)) calls.set(expression, calls.size);
     if (isBm25(expression) || isMatch(expression)) scored = true;
     if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
     for (const part of operandsOf(expression)) if (part.kind !== 'literal') read(part);
   };
   if (select.where) read(select.where);
-  if (calls.length === 0) return undefined;
+  if (calls.size === 0) return undefined;
   for (const item of select.projection) if (item.kind === 'expression') read(item.expression);
   for (const { expression } of select.compute) read(expression);
   for (const expression of select.rankBy) read(expression);
   for (const { expression } of orderBy) read(expression);
   const width = source.columns.length;
-  const matches = calls.map((call) => matchOf(call, scope));
+  const matches = [...calls.keys()].map((call) => matchOf(call, scope));
   const columns: PlanColumn[] = [
     ...source.columns,
     ...matches.map((_, i): PlanColumn => ({ name: `#match ${i + 1}`, type: 'boolean' })),
@@ -76,10 +77,14 @@ export function bindSearch({ select, orderBy, scope, source, scored: ranked }: S
     column: (expression) => {
       if (isScore(expression)) return score!;
       if (isBm25(expression) || isMatch(expression)) return score ?? undefined;
-      const number = expression.kind === 'call' ? calls.indexOf(expression) : -1;
-      return number < 0 ? undefined : columnAt(width + number);
+      const number = isMatchCall(expression) ? calls.get(expression) : undefined;
+      return number === undefined ? undefined : columnAt(width + number);
     },
   };
+}
+
+function isMatchCall(expression: Expression): expression is Call {
+  return expression.kind === 'call' && expression.name === 'MATCH';
 }
 
 function isBm25(expression: Expression): boolean {

@@ -405,19 +405,13 @@ class SourceBinder {
     });
     const columns: OutputType[] = [];
     for (let c = 0; c < width; c++) {
-      const cells = bound.map((row) => row[c]!);
-      const fitted = asIntervals(cells, environment.catalogue);
-      if (fitted !== cells) bound.forEach((row, r) => (row[c] = fitted[r]!));
-      const { type, fit } = commonResult(
-        'a column of VALUES',
-        bound.map((row) => row[c]!),
-        place,
-      );
-      const wire = commonWire(
+      const cells = asIntervals(
         bound.map((row) => row[c]!),
         environment.catalogue,
       );
-      for (const row of bound) row[c] = fit(row[c]!);
+      const { type, fit } = commonResult('a column of VALUES', cells, place);
+      const wire = commonWire(cells, environment.catalogue);
+      for (const [r, row] of bound.entries()) row[c] = fit(cells[r]!);
       columns.push({ name: `column${c + 1}`, type, wire, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
     }
     const tables: ScopeTable[] = width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
