@@ -77,7 +77,7 @@ export class AggregateOperator implements Operator {
 
   /** Takes a batch by generated code, which reads any layout. */
   *#take(batch: Batch): Generator<undefined, void, void> {
-    const source = this.#source(batch);
+    const source = yield* this.#source(batch);
     const size = this.#groups.size;
     this.#rows.reserve(size);
     const fragments: Fragment[] = [];
@@ -100,13 +100,13 @@ export class AggregateOperator implements Operator {
   }
 
   /** Functions that go over the rows by themselves need the groups by place. */
-  #source(batch: Batch): GroupSource {
-    if (this.#byPlace) return { kind: 'groups', groups: this.#groups.assign(batch) };
+  *#source(batch: Batch): Generator<undefined, GroupSource, void> {
+    if (this.#byPlace) return { kind: 'groups', groups: yield* this.#groups.assigning(batch) };
     if (this.#groupCount === 0) return { kind: 'single' };
     const codes = this.#groups.codes(batch);
     if (codes) return { kind: 'codes', ...codes };
     const pairs = this.#groups.codePairs(batch);
-    return pairs ? { kind: 'pairs', ...pairs } : { kind: 'groups', groups: this.#groups.assign(batch) };
+    return pairs ? { kind: 'pairs', ...pairs } : { kind: 'groups', groups: yield* this.#groups.assigning(batch) };
   }
 
   #deliver(order: Int32Array): Batch | null {

@@ -31,6 +31,8 @@ export interface KeyTables {
   readonly bits: number;
 }
 
+const keysPerStep = 256;
+
 export class GroupTable {
   readonly #columns: readonly ValueNumbers[];
   readonly #pairs: readonly PairNumbers[];
@@ -59,6 +61,15 @@ export class GroupTable {
 
   /** Group numbers of the rows of a batch, by place in it; key columns are the first ones. Valid until the next call. */
   assign(batch: Batch): Int32Array {
+    const steps = this.assigning(batch);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+    }
+  }
+
+  /** The same a few hundred keys at a time. */
+  *assigning(batch: Batch): Generator<undefined, Int32Array, void> {
     if (this.#groups.length < batch.count) {
       this.#groups = new Int32Array(batch.count);
       this.#values = new Int32Array(batch.count);
@@ -76,6 +87,7 @@ export class GroupTable {
     }
     let size = first.size + 1;
     for (let c = 1; c < this.#columns.length; c++) {
+      if (c % keysPerStep === 0) yield;
       const column = this.#columns[c]!;
       column.assign(batch.columns[c]!, batch, this.#values);
       this.#pairs[c - 1]!.assign(groups, this.#values, batch.count, size, column.size + 1);

@@ -18,6 +18,8 @@ export class SetOperationOperator implements Operator {
   #marks: Int32Array = new Int32Array(1024);
   #kept = new Int32Array(0);
   #held = 0;
+  /** The block that another such operation has just given. */
+  #waiting: Batch | null = null;
   #stage: 'left' | 'right' | 'ended';
 
   constructor(left: Operator, right: Operator, node: SetOperationNode, execution: Execution) {
@@ -32,7 +34,8 @@ export class SetOperationOperator implements Operator {
 
   next(): Batch | null {
     if (this.#stage === 'ended') return null;
-    const batch = (this.#stage === 'left' ? this.#left : this.#right).next();
+    const input = this.#stage === 'left' ? this.#left : this.#right;
+    const batch = this.#waiting ?? input.next();
     if (batch === null) {
       this.#stage =
         this.#stage === (this.#readsRightFirst ? 'left' : 'right') ? 'ended' : this.#stage === 'left' ? 'right' : 'left';
@@ -40,6 +43,12 @@ export class SetOperationOperator implements Operator {
     }
     if (batch.count === 0) return emptyBatch;
     if (this.#op === 'union all') return batch;
+    // There may be hundreds of them, one on top of the other: a block goes up by one in a call.
+    if (this.#waiting === null && input instanceof SetOperationOperator) {
+      this.#waiting = batch;
+      return emptyBatch;
+    }
+    this.#waiting = null;
     if (this.#stage === 'right' && this.#readsRightFirst) {
       this.#mark(batch);
       return emptyBatch;

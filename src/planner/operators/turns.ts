@@ -8,7 +8,7 @@ import type { Batch } from './operator.ts';
 
 /** Rows that cost no more are few nanoseconds apart: their blocks stay whole. */
 const quickRow = 1_600;
-const rowsMin = 32;
+const rowsMin = 4;
 /** The cost of a new distinct value. All tables of values grow at about the same row. */
 export const keyCost: Cost = { call: 200, character: 3 };
 

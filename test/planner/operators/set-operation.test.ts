@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import type { SetOperationNode } from '../../../src/planner/logical-plan.ts';
 import { SetOperationOperator } from '../../../src/planner/operators/set-operation.ts';
+import type { Operator } from '../../../src/planner/operators/operator.ts';
 import { ArraySource, arrayExecution, type CellRow, drain, type Layout } from '../executor/array-source.ts';
 
 const cells = {
@@ -67,6 +68,16 @@ describe.each(operations)('%s', (op) => {
     if (op === 'union all') expect(run().rows.length).toBe(40_000);
     else expect(run).toThrow('bytes of memory');
   });
+});
+
+test('a block goes up by one of many such operations in a call', () => {
+  const node = { kind: 'set-operation', op: 'union', columns: [{ name: 'n', type: 'integer' }] } as unknown as SetOperationNode;
+  const rows: CellRow[] = [[1n], [2n]];
+  let top: Operator = new ArraySource(['integer'], rows);
+  for (let i = 0; i < 50; i++) top = new SetOperationOperator(top, new ArraySource(['integer'], rows), node, arrayExecution());
+  let calls = 1;
+  for (; top.next()?.count === 0; calls++);
+  expect(calls).toBe(50);
 });
 
 test('a value is one value however many came between', () => {
