@@ -88,16 +88,20 @@ export class LiteralDigest {
   /** The same over long literals, without a copy of all of them. */
   #innerInPieces(literals: readonly string[]): string {
     const inner = createHash('sha256').update(this.#inner.subarray(0, blockBytes));
+    let text = '';
     for (const literal of literals) {
-      inner.update(`${literal.length}:`);
+      text += `${literal.length}:`;
       for (let at = 0, end: number; at < literal.length; at = end) {
         end = Math.min(at + piece, literal.length);
         // Both halves of a character stay together, or each would be hashed as U+FFFD.
         while (end < literal.length && (literal.charCodeAt(end - 1) & 0xfc00) === 0xd800) end++;
-        inner.update(literal.slice(at, end), 'utf8');
+        text += literal.slice(at, end);
+        if (text.length < piece) continue;
+        inner.update(text, 'utf8');
+        text = '';
       }
     }
-    return inner.digest('binary');
+    return inner.update(text, 'utf8').digest('binary');
   }
 
   #reserve(bytes: number): void {
