@@ -246,6 +246,41 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
       sql: `SELECT COUNT(*) AS c FROM Big WHERE ${times(3_000, (i) => `s LIKE '%q${i}%'`, ' OR ')}`,
       ends: [...answered, ...bounded],
     },
+    {
+      name: '2,000 pairs of texts, by OR',
+      sql: `SELECT COUNT(*) AS c FROM Big WHERE ${times(2_000, (i) => `(s = 's${i}' AND n = ${i})`, ' OR ')}`,
+      ends: [...answered, ...bounded],
+    },
+    {
+      name: 'IN list of 100,000 NULLs',
+      sql: `SELECT COUNT(*) AS c FROM Middle WHERE n IN (${times(100_000, () => 'NULL', ',')})`,
+      ends: answered,
+      first: { c: 0 },
+    },
+    { name: '16,000 places in GROUP BY', sql: `SELECT n FROM Small GROUP BY ${times(16_000, () => '1', ', ')}`, ends: refused },
+    {
+      name: '4,000 places in GROUP BY',
+      sql: `SELECT n FROM Small GROUP BY ${times(4_000, () => '1', ', ')}`,
+      ends: [...answered, ...bounded],
+    },
+    { name: '16,000 places in ORDER BY', sql: `SELECT n FROM Small ORDER BY ${times(16_000, () => '1', ', ')}`, ends: refused },
+    { name: '4,000 places in ORDER BY', sql: `SELECT n FROM Small ORDER BY ${times(4_000, () => '1', ', ')}`, ends: answered },
+    { name: 'a call of 100,000 values', sql: `SELECT GREATEST(${times(100_000, String, ', ')}) AS x FROM Small`, ends: refused },
+    {
+      name: 'a call of 4,000 values',
+      sql: `SELECT GREATEST(${times(4_000, String, ', ')}, n) AS x FROM Small`,
+      ends: answered,
+    },
+    {
+      name: 'a list of 16,000 in a pattern of the graph',
+      sql: `MATCH (a:Spot) WHERE a.id IN [${times(16_000, (i) => `'v${i}'`, ',')}] RETURN count(*) AS n`,
+      ends: answered,
+    },
+    {
+      name: '450 arms of UNION',
+      sql: times(450, (i) => `SELECT n FROM Small WHERE n = ${i}`, ' UNION '),
+      ends: answered,
+    },
     { name: 'a sum of 100,000 terms', sql: `SELECT n + ${times(100_000, () => '1', '+')} AS x FROM Small`, ends: refused },
     {
       name: '1,000 arms of UNION ALL',
