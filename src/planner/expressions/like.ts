@@ -51,7 +51,7 @@ export class LikePattern {
   constructor(pattern: string, escapes = false) {
     work.done += patternCost.call + pattern.length * patternCost.character;
     const pieces = piecesOf(pattern, escapes);
-    // What is bound to an end of the text is not searched.
+    // The first and the last are bound to the ends of the text: no search, no tables.
     this.#segments = pieces.map((piece, i) => segmentOf(piece, i > 0 && i < pieces.length - 1));
     for (const { codes, steps } of this.#segments.slice(1, -1)) {
       if (steps !== null || codes.length <= wildSegmentMax) continue;
