@@ -72,7 +72,7 @@ export interface DistinctCells {
 export interface Dictionary {
   readonly size: number;
   text(code: number): string;
-  /** -1 when absent. */
+  /** One of its codes: a text that was made of others, such as a mask, may have several. -1 when absent. */
   codeOf(text: string): number;
   /** UTF-8 of a code where it lies, for readers that need no string: never to be written to, and valid until a text is added. */
   bytesOf?(code: number): Uint8Array;

@@ -427,14 +427,21 @@ class TextExtreme extends RowByRow {
   }
 
   result(groups: Int32Array): Vector {
-    const texts = Array.from(groups, (group) => this.#best[group]);
+    const codes = new Map<string, number>();
+    const texts: string[] = [];
+    const nulls = new Uint8Array(groups.length);
+    const values = Int32Array.from(groups, (group, i) => {
+      const text = this.#best[group];
+      if (text === undefined) nulls[i] = 1;
+      const code = codes.get(text ?? '');
+      return code ?? (codes.set(text ?? '', texts.length), texts.push(text ?? '') - 1);
+    });
     const dictionary: Dictionary = {
       size: texts.length,
-      text: (code) => texts[code] ?? '',
-      codeOf: (text) => texts.indexOf(text),
+      text: (code) => texts[code]!,
+      codeOf: (text) => codes.get(text) ?? -1,
     };
-    const nulls = Uint8Array.from(texts, (text) => (text === undefined ? 1 : 0));
-    return { kind: 'dict', values: Int32Array.from(texts.keys()), dictionary, nulls: nulls.includes(1) ? nulls : null };
+    return { kind: 'dict', values, dictionary, nulls: nulls.includes(1) ? nulls : null };
   }
 
   /** `#codes` holds, + 1, the code whose text is the best of a group, in the dictionary met last. */
