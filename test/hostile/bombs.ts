@@ -259,16 +259,20 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
     },
     { name: '16,000 places in GROUP BY', sql: `SELECT n FROM Small GROUP BY ${times(16_000, () => '1', ', ')}`, ends: refused },
     {
-      name: '4,000 places in GROUP BY',
-      sql: `SELECT n FROM Small GROUP BY ${times(4_000, () => '1', ', ')}`,
+      name: 'a thousand places in GROUP BY',
+      sql: `SELECT n FROM Small GROUP BY ${times(1_000, () => '1', ', ')}`,
       ends: [...answered, ...bounded],
     },
     { name: '16,000 places in ORDER BY', sql: `SELECT n FROM Small ORDER BY ${times(16_000, () => '1', ', ')}`, ends: refused },
-    { name: '4,000 places in ORDER BY', sql: `SELECT n FROM Small ORDER BY ${times(4_000, () => '1', ', ')}`, ends: answered },
+    {
+      name: 'a thousand places in ORDER BY',
+      sql: `SELECT n FROM Small ORDER BY ${times(1_000, () => '1', ', ')}`,
+      ends: answered,
+    },
     { name: 'a call of 100,000 values', sql: `SELECT GREATEST(${times(100_000, String, ', ')}) AS x FROM Small`, ends: refused },
     {
-      name: 'a call of 4,000 values',
-      sql: `SELECT GREATEST(${times(4_000, String, ', ')}, n) AS x FROM Small`,
+      name: 'a call of 1,000 values',
+      sql: `SELECT GREATEST(${times(1_000, String, ', ')}, n) AS x FROM Small`,
       ends: answered,
     },
     {

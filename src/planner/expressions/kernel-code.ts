@@ -35,6 +35,10 @@ import { cosine, distance, vectorCell } from './kernel-vectors.ts';
 import { KernelWriter } from './kernel-writer.ts';
 import { isCounted } from './functions/scalar-function.ts';
 
+/** Parts of a condition that stand in one function, and groups of them that one function calls. */
+const functionParts = 256;
+const functionCalls = 64;
+
 export class KernelCode extends KernelWriter {
   #interner = '';
 
@@ -57,6 +61,30 @@ export class KernelCode extends KernelWriter {
     return this.rails(bound).isTrue;
   }
 
+  /** Operands of a long condition are put together in functions of their own. */
+  #fewOperands({ kind, operands }: Extract<Bound, { readonly kind: 'and' | 'or' }>): readonly Rails[] {
+    const sizes = operands.map(partsOf);
+    const most = Math.max(functionParts, sizes.reduce((sum, size) => sum + size, 0) / functionCalls);
+    const groups: Bound[][] = [];
+    let parts = most;
+    for (const [i, operand] of operands.entries()) {
+      if (parts >= most) {
+        groups.push([]);
+        parts = 0;
+      }
+      groups.at(-1)!.push(operand);
+      parts += sizes[i]!;
+    }
+    if (groups.length === 1) return operands.map((operand) => this.rails(operand));
+    return groups.map((group) => {
+      const both = this.apart(() => {
+        const { isTrue, isFalse } = this.rails({ kind, type: 'boolean', operands: group });
+        return `(${isTrue}) | ((${isFalse}) << 1)`;
+      });
+      return { isTrue: `(${both} & 1)`, isFalse: `(${both} >> 1)` };
+    });
+  }
+
   /** Both rails at once: each operand is computed one time, however deep conditions nest. */
   rails(bound: Bound): Rails {
     const dictionaryColumn = this.#tableColumn(bound);
@@ -68,7 +96,7 @@ export class KernelCode extends KernelWriter {
       }
       case 'and':
       case 'or': {
-        const operands = bound.operands.map((operand) => this.rails(operand));
+        const operands = this.#fewOperands(bound);
         const [whenTrue, whenFalse] = bound.kind === 'and' ? [' & ', ' | '] : [' | ', ' & '];
         return {
           isTrue: `(${operands.map(({ isTrue }) => isTrue).join(whenTrue)})`,

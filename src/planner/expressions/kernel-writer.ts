@@ -27,10 +27,12 @@ const quickRow = 100;
 export class KernelWriter {
   readonly shape: Shape;
   readonly #prologue: string[] = [];
-  readonly #body: string[] = [];
+  #body: string[] = [];
   readonly #sites: unknown[] = [];
   readonly #known = new Map<string, string>();
   #names = 0;
+  /** Characters of the functions that are called for each row. */
+  #apart = 0;
   #isDear = false;
 
   constructor(shape: Shape) {
@@ -46,13 +48,26 @@ export class KernelWriter {
     this.#isDear = true;
   }
 
+  /** Code in a function of its own, by its result: one of thousands of parts takes V8 gigabytes and minutes to optimise. */
+  apart(write: () => string): string {
+    const body = this.#body;
+    this.#body = [];
+    this.emit(`return ${write()};`);
+    const code = this.#body.join('\n');
+    this.#body = body;
+    this.#apart += code.length;
+    const name = this.name();
+    this.#prologue.push(`const ${name} = (i) => {\n${code}\n};`);
+    return this.temporary(`${name}(i)`);
+  }
+
   finish<K>(parameters: string, last: string): K {
     const counting = parameters.endsWith('out');
     const loop = this.shape.dense
       ? 'for (let i = first, end = first + count; i < end; i++) {'
       : 'for (let j = 0; j < count; j++) { const i = selection[j];';
     // A row of very many parts is work in itself, whatever the parts are.
-    const rowCost = this.#body.reduce((sum, { length }) => sum + length, last.length) * characterCost;
+    const rowCost = this.#body.reduce((sum, { length }) => sum + length, last.length + this.#apart) * characterCost;
     const isLong = rowCost > quickRow;
     const stops = this.#isDear || isLong;
     const source = [

@@ -10,7 +10,7 @@ const nestingMax = 200;
 const linksMax = 500;
 const subqueriesMax = 40;
 /** Arguments of a call, expressions in GROUP BY or in ORDER BY: each is code, or a table, of its own. */
-export const itemsMax = 4_096;
+export const itemsMax = 1_024;
 
 /** Readers of wholes, for expressions that hold one. */
 export interface Readers {
