@@ -325,3 +325,14 @@ export function sameExpression(a: Bound, b: Bound, literals: readonly Literal[],
 export function partsOf(bound: Bound): number {
   return childrenOf(bound).reduce((sum, child) => sum + partsOf(child), 1);
 }
+
+/** Nodes that are code of a kernel: constants that values are sought among are one set. */
+export function codeParts(bound: Bound): number {
+  if (bound.kind === 'in' && isConstantSet(bound)) return 1 + codeParts(bound.operand);
+  return childrenOf(bound).reduce((sum, child) => sum + codeParts(child), 1);
+}
+
+const wholeParts = 1_024;
+
+/** Longer than a condition that is tested as a whole: it is tested in pieces, each with a kernel of its own. */
+export const isLong = (bound: Bound): boolean => codeParts(bound) > wholeParts;

@@ -1,6 +1,6 @@
 /** The parts of a plan that kernels run: `by kernel` in EXPLAIN, and the operators that the executor builds. */
 import type { ColumnType } from '../../log/values/value.ts';
-import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
+import { type Bound, childrenOf, isLong } from '../expressions/bound-expression.ts';
 import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
 import { splitPredicate } from './column-tests.ts';
 
@@ -10,7 +10,7 @@ const partsMax = 32;
 /** A condition on rows as they are scanned, of which kernels can judge at least a part. */
 export function filtersByKernel({ input, predicate }: FilterNode): boolean {
   if (input.kind !== 'scan' || input.keys !== null) return false;
-  if (predicate.kind === 'and' && predicate.operands.length > partsMax) return false;
+  if ((predicate.kind === 'and' && predicate.operands.length > partsMax) || isLong(predicate)) return false;
   return splitPredicate(predicate).tests.length > 0;
 }
 

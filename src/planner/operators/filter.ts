@@ -2,35 +2,58 @@
  * Keeps the rows for which a condition is true: neither false nor NULL. A condition of very many parts is tested in pieces,
  * each with a kernel of its own, so that no compilation keeps others waiting for long.
  */
-import { type Bound, mayRaise } from '../expressions/bound-expression.ts';
+import { type Bound, codeParts, isLong, mayRaise } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { turnMost, work } from '../expressions/work.ts';
 import type { FilterNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Predicate } from './predicate.ts';
 
-/** Kernels of one filter node; kept with the plan. A row must pass each of them, or any. */
+/** Kernels of a condition or of a part of it, kept with the plan. A row must pass each of the pieces, or any. */
 export interface FilterKernels {
   readonly pieces: readonly KernelCache<FilterKernel>[];
   readonly any: boolean;
 }
 
-const partsPerPiece = 256;
+/** Parts of a piece. */
+const pieceParts = 256;
 
-export function filterKernels({ predicate }: FilterNode): FilterKernels {
-  const any = predicate.kind === 'or';
-  const many = (any || predicate.kind === 'and') && predicate.operands.length > partsPerPiece;
-  const pieces = many ? piecesOf(predicate.operands, predicate.kind) : [predicate];
-  return { pieces: pieces.map((piece) => new KernelCache(piece, compileFilter)), any: many && any };
+/** Kernels of one filter node: a row must pass each of them. Alternatives of very many parts are tested in pieces, too, behind the rest. */
+export function filterKernels({ predicate }: FilterNode): readonly FilterKernels[] {
+  if (!isLong(predicate)) return [kernelsOf([predicate], false)];
+  if (predicate.kind === 'or') return [kernelsOf(piecesOf(predicate.operands, 'or'), true)];
+  if (predicate.kind !== 'and') return [kernelsOf([predicate], false)];
+  const hasPieces = (bound: Bound): bound is Extract<Bound, { readonly kind: 'and' | 'or' }> =>
+    bound.kind === 'or' && isLong(bound);
+  // Conditions that can fail come last: they are tested only on the rows that the others leave.
+  return [false, true].flatMap((raises) => {
+    const operands = predicate.operands.filter((each) => mayRaise(each) === raises);
+    const few = operands.filter((each) => !hasPieces(each));
+    const long = operands.filter(hasPieces).map((each) => kernelsOf(piecesOf(each.operands, 'or'), true));
+    return few.length === 0 ? long : [kernelsOf(piecesOf(few, 'and'), false), ...long];
+  });
 }
 
-/** Conditions that can fail come last: they are tested only on the rows that the others leave. */
+function kernelsOf(pieces: readonly Bound[], any: boolean): FilterKernels {
+  return { pieces: pieces.map((piece) => new KernelCache(piece, compileFilter)), any };
+}
+
 function piecesOf(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
   const ordered = [...operands.filter((each) => !mayRaise(each)), ...operands.filter(mayRaise)];
   const pieces: Bound[] = [];
-  for (let first = 0; first < ordered.length; first += partsPerPiece) {
-    pieces.push({ kind, operands: ordered.slice(first, first + partsPerPiece), type: 'boolean' });
+  let held: Bound[] = [];
+  let parts = 0;
+  for (const operand of ordered) {
+    const size = codeParts(operand);
+    if (parts + size > pieceParts && held.length > 0) {
+      pieces.push({ kind, operands: held, type: 'boolean' });
+      held = [];
+      parts = 0;
+    }
+    held.push(operand);
+    parts += size;
   }
+  pieces.push({ kind, operands: held, type: 'boolean' });
   return pieces;
 }
 

@@ -84,7 +84,7 @@ const outputRows = 8_192;
 const lookMs = 100;
 const countingBlockRows = 8_192;
 
-type NodeKernels = FilterKernels | KernelFilterKernels | KernelCache<FilterKernel> | ProjectKernels | null;
+type NodeKernels = readonly FilterKernels[] | KernelFilterKernels | KernelCache<FilterKernel> | ProjectKernels | null;
 
 /** Kernels by node: compiled once, kept with the plan. */
 export type PlanKernels = Map<PlanNode, NodeKernels>;
@@ -438,10 +438,9 @@ function operatorOf(
           new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings), own, execution),
         );
       }
-      return new FilterOperator(
+      return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
+        (input, kernelsOfPart) => new FilterOperator(input, kernelsOfPart, execution),
         build(node.input),
-        kernelsOf(kernels, node, () => filterKernels(node)),
-        execution,
       );
     case 'project':
       return new ProjectOperator(

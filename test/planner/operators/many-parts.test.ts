@@ -68,5 +68,5 @@ test.each([
   };
   await turnsOf(condition);
   // A second time, when all is compiled.
-  expect(await turnsOf(condition)).toBeGreaterThan(2 * (await turnsOf('n = 1')));
+  expect(await turnsOf(condition)).toBeGreaterThan(10 + (await turnsOf('n = 1')));
 });
