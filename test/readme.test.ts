@@ -5,10 +5,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { freePort } from './clients/free-port.ts';
 
 interface Block {
   readonly page: string;
@@ -194,13 +194,4 @@ async function startServer(env: NodeJS.ProcessEnv): Promise<void> {
 
 async function gone(): Promise<void> {
   if (server!.exitCode === null && server!.signalCode === null) await new Promise((resolve) => server!.once('exit', resolve));
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }

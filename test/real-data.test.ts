@@ -5,12 +5,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { beginStore } from './harness.ts';
+import { freePort } from './clients/free-port.ts';
 
 const root = join(import.meta.dirname, '..');
 const data = process.env['ANNALS_DATA_DIR'] ?? join(root, '../shared/data');
@@ -278,14 +278,4 @@ async function post(path: string, body: string | Uint8Array<ArrayBuffer>, conten
 
 async function query(sql: string): Promise<{ rows: Record<string, unknown>[] }> {
   return (await post('/query', JSON.stringify({ sql }), 'application/json')) as { rows: Record<string, unknown>[] };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }

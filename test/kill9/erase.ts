@@ -15,7 +15,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Seeded } from '../simulation/seeded.ts';
-import { freePort, sleep, stop } from './processes.ts';
+import { freePort } from '../clients/free-port.ts';
+import { sleep, stop } from './processes.ts';
 import { beginStore } from '../harness.ts';
 
 interface Verifier {

@@ -21,7 +21,8 @@ import { parseArgs } from 'node:util';
 import { Alerts } from './alerts.ts';
 import { Backups, type Copying, type Killed, Restores } from './copies.ts';
 import { Seeded } from '../simulation/seeded.ts';
-import { freePort, sleep, stop } from './processes.ts';
+import { freePort } from '../clients/free-port.ts';
+import { sleep, stop } from './processes.ts';
 import { beginStore } from '../harness.ts';
 
 const { values: options } = parseArgs({
