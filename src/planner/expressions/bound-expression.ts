@@ -332,6 +332,21 @@ export function codeParts(bound: Bound): number {
   return childrenOf(bound).reduce((sum, child) => sum + codeParts(child), 1);
 }
 
+/** The same operands in the same order, in groups of at most so many parts; one that has more stands alone. */
+export function groupsOf(operands: readonly Bound[], partsMost: number): Bound[][] {
+  const groups: Bound[][] = [];
+  let parts = Number.POSITIVE_INFINITY;
+  for (const operand of operands) {
+    const size = codeParts(operand);
+    if ((parts += size) > partsMost) {
+      groups.push([]);
+      parts = size;
+    }
+    groups.at(-1)!.push(operand);
+  }
+  return groups;
+}
+
 const wholeParts = 1_024;
 
 /** Longer than a condition that is tested as a whole: it is tested in pieces, each with a kernel of its own. */

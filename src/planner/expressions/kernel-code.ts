@@ -6,8 +6,10 @@ import { AssertionError } from '../../errors.ts';
 import {
   type Bound,
   type BoundColumn,
+  codeParts,
   columnsIn,
   type CompareOp,
+  groupsOf,
   isConstantSet,
   mayRaise,
   partsOf,
@@ -35,7 +37,7 @@ import { cosine, distance, vectorCell } from './kernel-vectors.ts';
 import { KernelWriter } from './kernel-writer.ts';
 import { isCounted } from './functions/scalar-function.ts';
 
-/** Parts of a condition that stand in one function, and groups of them that one function calls. */
+/** Parts of a condition in one function, and about how many functions one calls. */
 const functionParts = 256;
 const functionCalls = 64;
 
@@ -63,18 +65,8 @@ export class KernelCode extends KernelWriter {
 
   /** Operands of a long condition are put together in functions of their own. */
   #fewOperands({ kind, operands }: Extract<Bound, { readonly kind: 'and' | 'or' }>): readonly Rails[] {
-    const sizes = operands.map(partsOf);
-    const most = Math.max(functionParts, sizes.reduce((sum, size) => sum + size, 0) / functionCalls);
-    const groups: Bound[][] = [];
-    let parts = most;
-    for (const [i, operand] of operands.entries()) {
-      if (parts >= most) {
-        groups.push([]);
-        parts = 0;
-      }
-      groups.at(-1)!.push(operand);
-      parts += sizes[i]!;
-    }
+    const parts = operands.reduce((sum, each) => sum + codeParts(each), 0);
+    const groups = groupsOf(operands, Math.max(functionParts, parts / functionCalls));
     if (groups.length === 1) return operands.map((operand) => this.rails(operand));
     return groups.map((group) => {
       const both = this.apart(() => {

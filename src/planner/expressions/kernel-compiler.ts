@@ -10,7 +10,7 @@
  * - A predicate over one dictionary column is a table lookup: the text is judged once per code.
  */
 import type { Vector } from '../../log/values/columns.ts';
-import { type Bound, childrenOf, columnsIn, isConstantSet, partsOf } from './bound-expression.ts';
+import { type Bound, childrenOf, codeParts, columnsIn, isConstantSet } from './bound-expression.ts';
 import { KernelCode } from './kernel-code.ts';
 import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
@@ -89,7 +89,7 @@ export class KernelCache<K> {
     if (!kernel) {
       this.#kernels.set(signature, (kernel = this.#compile(this.#bound, shape)));
       // A kernel of many parts runs in the next turn.
-      work.done += compileCost * partsOf(this.#bound);
+      work.done += compileCost * codeParts(this.#bound);
     }
     return kernel;
   }

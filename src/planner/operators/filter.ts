@@ -2,7 +2,7 @@
  * Keeps the rows for which a condition is true: neither false nor NULL. A condition of very many parts is tested in pieces,
  * each with a kernel of its own, so that no compilation keeps others waiting for long.
  */
-import { type Bound, codeParts, isLong, mayRaise } from '../expressions/bound-expression.ts';
+import { type Bound, groupsOf, isLong, mayRaise } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { turnMost, work } from '../expressions/work.ts';
 import type { FilterNode } from '../logical-plan.ts';
@@ -40,21 +40,7 @@ function kernelsOf(pieces: readonly Bound[], any: boolean): FilterKernels {
 
 function piecesOf(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
   const ordered = [...operands.filter((each) => !mayRaise(each)), ...operands.filter(mayRaise)];
-  const pieces: Bound[] = [];
-  let held: Bound[] = [];
-  let parts = 0;
-  for (const operand of ordered) {
-    const size = codeParts(operand);
-    if (parts + size > pieceParts && held.length > 0) {
-      pieces.push({ kind, operands: held, type: 'boolean' });
-      held = [];
-      parts = 0;
-    }
-    held.push(operand);
-    parts += size;
-  }
-  pieces.push({ kind, operands: held, type: 'boolean' });
-  return pieces;
+  return groupsOf(ordered, pieceParts).map((group): Bound => ({ kind, operands: group, type: 'boolean' }));
 }
 
 export class FilterOperator implements Operator {
