@@ -6,7 +6,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { smallAnswer } from '../../planner/run/answers.ts';
-import { inTurns } from '../../planner/expressions/documents/json.ts';
+import { inTurns } from '../../planner/expressions/steps.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';

@@ -4,7 +4,8 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { Decimal128 } from 'bson';
-import { allAtOnce, Pace, type Steps } from '../../planner/expressions/documents/json.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
+import { Pace } from '../../planner/expressions/documents/json.ts';
 import { doubleValue, isInt32 } from '../../planner/expressions/documents/numbers.ts';
 import {
   asSpecial,

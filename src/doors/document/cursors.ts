@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { inTurns } from '../../planner/expressions/documents/json.ts';
+import { inTurns } from '../../planner/expressions/steps.ts';
 import type { StoredObject } from '../../planner/expressions/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Terms } from '../frame/session-terms.ts';

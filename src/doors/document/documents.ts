@@ -5,7 +5,8 @@ import type { NamedColumn } from '../../log/values/columns.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { compileFilter, type Filter, isOperators } from '../../planner/expressions/documents/filter.ts';
-import { inTurns, readSteps, readText, textOf } from '../../planner/expressions/documents/json.ts';
+import { inTurns } from '../../planner/expressions/steps.ts';
+import { readSteps, readText, textOf } from '../../planner/expressions/documents/json.ts';
 import { eachInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
 import {
   compareNumbers,

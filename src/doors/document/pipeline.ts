@@ -1,7 +1,8 @@
 /** Stages over found documents: sort, skip, limit, project, group. Pure. */
 import { compileFilter } from '../../planner/expressions/documents/filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
+import type { Steps } from '../../planner/expressions/steps.ts';
+import { Pace } from '../../planner/expressions/documents/json.ts';
 import { eachInSteps, eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
 import {
   compare,

@@ -1,7 +1,8 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
 import { compileFilter } from '../../planner/expressions/documents/filter.ts';
 import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import { inTurns, Pace } from '../../planner/expressions/documents/json.ts';
+import { inTurns } from '../../planner/expressions/steps.ts';
+import { Pace } from '../../planner/expressions/documents/json.ts';
 import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
 import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/expressions/documents/values.ts';
 import { spend } from '../../planner/expressions/work.ts';

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
-import { inTurns, type Steps } from '../../planner/expressions/documents/json.ts';
+import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
 import {
   asSpecial,
   isObject,

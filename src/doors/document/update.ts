@@ -2,7 +2,8 @@
 import { compareText } from '../../log/values/value.ts';
 import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/numbers.ts';
 import { isOperators } from '../../planner/expressions/documents/filter.ts';
-import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
+import type { Steps } from '../../planner/expressions/steps.ts';
+import { Pace } from '../../planner/expressions/documents/json.ts';
 import {
   compare,
   depthMax,

@@ -1,6 +1,7 @@
 /** Commands that write: insert, update, delete, findAndModify. A document changed meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
-import { inTurns, type Steps, textOf, textSteps } from '../../planner/expressions/documents/json.ts';
+import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
+import { textOf, textSteps } from '../../planner/expressions/documents/json.ts';
 import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
 import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
 import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/expressions/documents/values.ts';

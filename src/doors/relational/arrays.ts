@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { endOfQuoted } from '../../log/values/quoted.ts';
-import { allAtOnce, type Steps } from '../../planner/expressions/documents/json.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
 import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
 import { utf8 } from '../frame/utf8.ts';
 import type { Bound } from './parameters.ts';

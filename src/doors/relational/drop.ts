@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { nearestView } from '../../planner/languages/views.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
-import type { Steps } from '../../planner/expressions/documents/json.ts';
+import type { Steps } from '../../planner/expressions/steps.ts';
 import { Tokens } from './tokens.ts';
 
 export interface Drop {

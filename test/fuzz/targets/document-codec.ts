@@ -8,7 +8,8 @@ import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
 import { seedOf, updateOf } from '../../../src/doors/document/update.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
-import { allAtOnce, readText, textOf } from '../../../src/planner/expressions/documents/json.ts';
+import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { readText, textOf } from '../../../src/planner/expressions/documents/json.ts';
 import {
   compare,
   identityOf,

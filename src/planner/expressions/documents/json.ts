@@ -4,27 +4,11 @@
  * their digits. Reading and writing are steps, since a document may be long.
  */
 import { ServiceError } from '../../../errors.ts';
+import { allAtOnce, type Steps } from '../steps.ts';
 import { doubleValue, isInt32 } from './numbers.ts';
 import { asSpecial, Decimal, Double, isList, isObject, Special, type Stored, type StoredObject } from './values.ts';
 
-/** Each `next` does so much of the work as a turn may. */
-export type Steps<T> = Generator<undefined, T, undefined>;
 const valuesPerStep = 4_000;
-
-export function allAtOnce<T>(steps: Steps<T>): T {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
-}
-
-export async function inTurns<T>(steps: Steps<T>, yieldTurn: () => Promise<void>): Promise<T> {
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-    await yieldTurn();
-  }
-}
 
 const invalid = (): ServiceError => new ServiceError('REL_INVALID', 'this is no JSON');
 

@@ -1,6 +1,6 @@
 /** Goes through many documents in turns, so that other requests run between them. */
 import { turnMost, work } from '../work.ts';
-import type { Steps } from './json.ts';
+import type { Steps } from '../steps.ts';
 
 export type YieldTurn = () => Promise<void>;
 

@@ -1,4 +1,5 @@
 /** Finds the matches of rules among the new versions of a change set. */
+import { inTurns } from '../../expressions/steps.ts';
 import type { Caller } from '../../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { Cell } from '../../../log/values/value.ts';
@@ -97,14 +98,6 @@ export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
       return found;
     },
   };
-}
-
-/** Work in steps, to its result. */
-export async function inTurns<T>(steps: Generator<undefined, T, void>, turn: () => Promise<void>): Promise<T> {
-  for (let step = steps.next(); ; step = steps.next()) {
-    if (step.done === true) return step.value;
-    await turn();
-  }
 }
 
 /** Rows of a `RowCondition`'s statement. */

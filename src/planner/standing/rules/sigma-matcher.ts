@@ -22,7 +22,8 @@ import type { SigmaDocument, SigmaRule } from '../sigma/rule.ts';
 import { snapshotInvocation } from '../snapshot-invocation.ts';
 import type { Match } from './alerts.ts';
 import { learnColumns, quoteName } from './condition.ts';
-import { inTurns, isInForce, type RowMatcher, type RuleMatches } from './matcher.ts';
+import { inTurns } from '../../expressions/steps.ts';
+import { isInForce, type RowMatcher, type RuleMatches } from './matcher.ts';
 
 export interface SigmaParts {
   readonly planner: PlannerContract;

@@ -1,0 +1,17 @@
+/** Each `next` does so much of the work as a turn may. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+export function allAtOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+export async function inTurns<T>(steps: Steps<T>, yieldTurn: () => Promise<void>): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    await yieldTurn();
+  }
+}
