@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseExactJson } from '../src/doors/frame/read-exact-json.ts';
+import { parseExactJson } from '../src/doors/shared/read-exact-json.ts';
 import { Progress, type ProgressTarget } from '../src/cli/progress.ts';
 import { renderTable } from '../src/cli/table.ts';
 

@@ -232,7 +232,7 @@ describe('a tree that breaks a rule is noticed', () => {
   });
 
   test('a door that reads JSON by itself', () => {
-    const files = { 'src/doors/verbs/a.ts': 'JSON.parse(text)', 'src/doors/frame/read-exact-json.ts': 'JSON.parse(text)' };
+    const files = { 'src/doors/verbs/a.ts': 'JSON.parse(text)', 'src/doors/shared/read-exact-json.ts': 'JSON.parse(text)' };
     expect(bannedCalls(tree(files))).toEqual([expect.stringContaining('src/doors/verbs/a.ts:1')]);
   });
 

@@ -2,7 +2,7 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
-import { exactJson } from '../doors/http/exact-json.ts';
+import { exactJson } from '../doors/shared/write-exact-json.ts';
 import { exitCode } from './exit.ts';
 import { Progress, type ProgressTarget } from './progress.ts';
 import { type Remote, remoteOf, type RemoteOptions, request } from './remote.ts';

@@ -4,8 +4,8 @@
  */
 import { createInterface } from 'node:readline';
 import { ConfigError } from '../errors.ts';
-import { exactJson } from '../doors/http/exact-json.ts';
-import { parseExactJson } from '../doors/frame/read-exact-json.ts';
+import { exactJson } from '../doors/shared/write-exact-json.ts';
+import { parseExactJson } from '../doors/shared/read-exact-json.ts';
 import { exitCode } from './exit.ts';
 import { type Remote, type RemoteOptions, remoteOf, request } from './remote.ts';
 

@@ -11,7 +11,7 @@ import type { Invocation } from '../governance/gate-contract.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Service } from '../service.ts';
-import { parseExactJson } from '../doors/frame/read-exact-json.ts';
+import { parseExactJson } from '../doors/shared/read-exact-json.ts';
 import { exitCode } from './exit.ts';
 import { type DirectoryOptions, operator, withService } from './local.ts';
 import { type Remote, remoteOf, type RemoteOptions, request } from './remote.ts';

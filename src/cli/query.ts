@@ -1,9 +1,9 @@
 /** `annals query`: one statement against a running server or a data directory, its rows as a table, as JSON or as a file. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { exactJson } from '../doors/http/exact-json.ts';
+import { exactJson } from '../doors/shared/write-exact-json.ts';
 import { isOutputFormat, outputFormats } from '../planner/formats/output-format.ts';
-import { parseExactJson } from '../doors/frame/read-exact-json.ts';
+import { parseExactJson } from '../doors/shared/read-exact-json.ts';
 import { exitCode } from './exit.ts';
 import type { ExportOptions } from './export.ts';
 import { remoteOf, request } from './remote.ts';

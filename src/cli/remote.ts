@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.ts';
 import type { IncomingMessage } from 'node:http';
 import { type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { parseExactJson } from '../doors/frame/read-exact-json.ts';
+import { parseExactJson } from '../doors/shared/read-exact-json.ts';
 import { RemoteError } from './exit.ts';
 import { withoutTrailing } from '../log/values/trailing.ts';
 

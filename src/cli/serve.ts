@@ -5,8 +5,8 @@ import { loadSettings, readSettingFile, redactedSettings, type Settings } from '
 import { documentReader } from '../document-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
-import { strangersPerSecond, wireBounds } from '../doors/frame/door-dependencies.ts';
-import { checkFree } from '../doors/frame/listen.ts';
+import { strangersPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
+import { checkFree } from '../doors/shared/listening-ports.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { packageRoot } from '../package-root.ts';

@@ -6,7 +6,7 @@ import type { Invocation } from '../governance/gate-contract.ts';
 import type { PlannerDoor } from '../planner/planner-contract.ts';
 import { record } from './schema-check.ts';
 import { splitDocuments } from '../planner/standing/sigma/parse.ts';
-import { exactJson } from './http/exact-json.ts';
+import { exactJson } from './shared/write-exact-json.ts';
 
 import type { DetectionDefinition, RuleRecord } from '../projections/rules/rule.ts';
 

@@ -1,6 +1,6 @@
 /** Bytes of a connection, whole and in pieces: the same messages come out of both, or the same refusal at the same place. */
-import type { Codec } from '../../src/doors/frame/codec.ts';
-import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
+import type { Codec } from '../../src/doors/shared/codec.ts';
+import { Inbox, pause } from '../../src/doors/shared/received-bytes.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 
 /** The messages that the bytes begin with. */

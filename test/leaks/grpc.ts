@@ -4,7 +4,7 @@ import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { ServiceError } from '../../src/errors.ts';
-import { recordRefusal } from '../../src/doors/frame/door-dependencies.ts';
+import { recordRefusal } from '../../src/doors/shared/door-dependencies.ts';
 import { annalsService, doorName } from '../../src/doors/rpc/annals-service.ts';
 import { addressOf, admitCaller } from '../../src/doors/rpc/call.ts';
 import { statusOf } from '../../src/doors/rpc/status.ts';

@@ -7,8 +7,8 @@
  * connection, since their end can't be found without reading them.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Codec, Decoded } from '../frame/codec.ts';
-import { utf8 } from '../frame/utf8.ts';
+import type { Codec, Decoded } from '../shared/codec.ts';
+import { utf8 } from '../shared/utf8.ts';
 import { unframe } from './frames.ts';
 
 export type NativeMessage =

@@ -1,6 +1,6 @@
 /** The columnar door for clients of ClickHouse's native protocol. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { nativeCodec } from './native-codec.ts';
 import { doorName, NativeSession } from './native-session.ts';
 import { RunningQueries } from './running-queries.ts';

@@ -1,6 +1,6 @@
 /** Settings of a question, by the query's parameters, by SETTINGS, or by SET in a session. Unlisted settings are refused. */
 import { ServiceError } from '../../errors.ts';
-import { noTerms, type Terms, withTerm } from '../frame/session-terms.ts';
+import { noTerms, type Terms, withTerm } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
 
 interface Setting {

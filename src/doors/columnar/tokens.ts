@@ -1,6 +1,6 @@
 /** Words of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
 import { ServiceError } from '../../errors.ts';
-import { utf8 } from '../frame/utf8.ts';
+import { utf8 } from '../shared/utf8.ts';
 
 export interface Token {
   /** `name`: in quotes; `parameter`: `{name:Type}`; `mark`: anything else, one character, or two that belong together. */

@@ -10,7 +10,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
 import { Pace } from '../../planner/expressions/documents/json.ts';
 import type { Stored, StoredObject } from '../../planner/expressions/documents/values.ts';
-import type { Codec, Decoded } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../shared/codec.ts';
 import { documentEnd, readSteps, type WritableObject, writeDocument } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 

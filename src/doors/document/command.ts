@@ -5,10 +5,10 @@ import { isList, isObject, type Stored, type StoredObject } from '../../planner/
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Command } from '../../projections/command.ts';
-import type { AskerRequest, Asker } from '../frame/asker.ts';
-import type { CommandCost } from '../frame/codec.ts';
-import { onItsCondition } from '../frame/conditions.ts';
-import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import type { AskerRequest, Asker } from '../shared/connection-caller.ts';
+import type { CommandCost } from '../shared/codec.ts';
+import { onItsCondition } from '../shared/stale-conflicts.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
 import { entryType, type Namespace, type Reading, refuseFirst, typesDatabase } from './documents.ts';

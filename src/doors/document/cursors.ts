@@ -7,7 +7,7 @@ import type { Caller } from '../../governance/caller.ts';
 import { inTurns } from '../../planner/expressions/steps.ts';
 import type { StoredObject } from '../../planner/expressions/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { Terms } from '../frame/session-terms.ts';
+import type { Terms } from '../shared/session-terms.ts';
 import { Encoded, writeSteps } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 

@@ -30,7 +30,7 @@ import { work } from '../../planner/expressions/work.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
-import type { Terms } from '../frame/session-terms.ts';
+import type { Terms } from '../shared/session-terms.ts';
 import { quote } from '../verbs/rows.ts';
 import { DocumentRefusal } from './errors.ts';
 

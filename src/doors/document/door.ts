@@ -1,6 +1,6 @@
 /** The document door: the MongoDB wire protocol. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { wireCodec } from './codec.ts';
 import { doorName } from './command.ts';
 import { OpenCursors } from './cursors.ts';

@@ -14,11 +14,11 @@ import {
   type Stored,
   type StoredObject,
 } from '../../planner/expressions/documents/values.ts';
-import { Asker } from '../frame/asker.ts';
-import type { Connection, Session } from '../frame/connection.ts';
-import { checkOrganization, organizationOf } from '../frame/credentials.ts';
-import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
+import { Asker } from '../shared/connection-caller.ts';
+import type { Connection, Session } from '../shared/socket-connection.ts';
+import { checkOrganization, organizationOf } from '../shared/credentials.ts';
+import { shuttingDown } from '../shared/drain.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { answers, collections, helloReply } from './admin.ts';
 import type { WritableObject } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';

@@ -7,7 +7,7 @@ import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
 import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/expressions/documents/values.ts';
 import { work } from '../../planner/expressions/work.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
-import { longBytes } from '../frame/codec.ts';
+import { longBytes } from '../shared/codec.ts';
 import type { WritableObject } from './bson.ts';
 import { encodeAll } from './cursors.ts';
 import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf, ofDocuments } from './command.ts';

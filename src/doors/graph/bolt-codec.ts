@@ -3,7 +3,7 @@
  * nothing. Source: neo4j.com/docs/bolt/current/bolt/handshake and /message.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Codec, Decoded } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../shared/codec.ts';
 
 export type BoltFrame =
   | { readonly kind: 'handshake'; readonly version: Version | null }

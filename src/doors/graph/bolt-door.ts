@@ -1,6 +1,6 @@
 /** The graph door for drivers of Bolt, as Neo4j speaks it. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { boltCodec } from './bolt-codec.ts';
 import { BoltSession, doorName } from './bolt-session.ts';
 

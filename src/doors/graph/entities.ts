@@ -4,7 +4,7 @@
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import type { EntityShape, OutputEntity } from '../../planner/statement.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 
 export interface Property {
   readonly name: string;

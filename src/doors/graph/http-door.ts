@@ -1,6 +1,6 @@
 /** The graph door over HTTP, as Neo4j speaks it. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createHttpListener } from '../frame/http/listener.ts';
+import { createHttpListener } from '../shared/http-listener.ts';
 import { bodyBytesMax, doorName, type GraphHttpOptions, GraphRequest } from './http-request.ts';
 
 export function createGraphHttpDoor(options: GraphHttpOptions): Door {

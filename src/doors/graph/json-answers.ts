@@ -4,7 +4,7 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { shortFloat } from '../../planner/formats/byte-writer.ts';
 import type { Answer, OutputColumn } from '../../planner/planner-contract.ts';
-import { exactJson } from '../http/exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 import { type EntityForms, type NodeValue, type PathValue, type Property, readEntities } from './entities.ts';
 import { isInstant } from './values.ts';
 

@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
-import { utf8 } from '../frame/utf8.ts';
+import { utf8 } from '../shared/utf8.ts';
 
 /** Lists, maps and structures stand in each other at most so deep. */
 export const depthMax = 64;

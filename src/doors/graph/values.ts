@@ -6,7 +6,7 @@ import { checkText, systemColumns } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import {
   type EntityForms,
   type NodeValue,

@@ -1,7 +1,7 @@
 /** Answers of the framework's routes that are sent while they are made. */
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
-import { AnswerBody } from '../frame/http/answer-body.ts';
-import type { Overtaken } from '../frame/lease.ts';
+import { AnswerBody } from '../shared/http-answer-body.ts';
+import type { Overtaken } from '../shared/stream-lease.ts';
 import { callerOf } from './invoke.ts';
 
 /** Takes the response over from the framework; null when the client is gone. */

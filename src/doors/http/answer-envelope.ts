@@ -1,6 +1,6 @@
 /** An answer's envelope: the members of a reply beside its rows. Source: specification, "Result envelopes". */
 import type { Answer, Facets, OperatorFigures } from '../../planner/planner-contract.ts';
-import { exactJson } from './exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 
 /** Metadata of an answer for formats that can carry it: its basis and size, and the envelope that /query gives. */
 export function envelopeFacts(answer: Answer): ReadonlyMap<string, string> {

@@ -1,6 +1,6 @@
 /** Reads bodies: whole, compressed or not, up to the body limit or that of their route, or as a stream. */
 import type { IncomingMessage } from 'node:http';
-import { encodingOf, unfoldedWhole } from '../frame/http/content-encoding.ts';
+import { encodingOf, unfoldedWhole } from '../shared/content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from './context.ts';
 import { inTurns } from '../../planner/expressions/steps.ts';
 import { parseJsonBody, parseJsonSteps } from './json-body.ts';

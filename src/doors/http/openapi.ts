@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger';
 import type { RouteOptions } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import type { App, HttpContext, RouteAccess } from './context.ts';
-import { exactJson } from './exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 
 interface Document {
   readonly paths: object;

@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import { tenantlessCaller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import type { HttpContext, GateRequest, RouteAccess } from './context.ts';
-import { exactJson } from './exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 import { problemOf, toServiceError } from './problem.ts';
 
 /** The route of the request; without `access` it met none. */

@@ -17,7 +17,7 @@ import type {
 } from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, OutputColumn } from '../../planner/planner-contract.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import type { HttpContext } from './context.ts';
 
 /** Rows that are compared of one answer. */

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
-import { exactJson } from './exact-json.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import { refusalOf } from './refusal.ts';
 import { problem } from './schemas.ts';
 

@@ -2,9 +2,9 @@
 import type { Answer } from '../../planner/planner-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Asker } from '../frame/asker.ts';
-import { rowAsJson } from '../frame/any-row.ts';
-import { type Terms, withTerm } from '../frame/session-terms.ts';
+import type { Asker } from '../shared/connection-caller.ts';
+import { rowAsJson } from '../shared/row-by-key.ts';
+import { type Terms, withTerm } from '../shared/session-terms.ts';
 import { type CommandContext, type CommandRow, ofKeys } from './command.ts';
 import { entryType, keyOf } from './entries.ts';
 import { refusals } from './errors.ts';

@@ -5,7 +5,7 @@
  *   word "quoted \x41" 'quoted'\r\n
  */
 import { ServiceError } from '../../errors.ts';
-import type { Codec, Decoded } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../shared/codec.ts';
 
 /** Name of the command first; empty for an empty line. */
 export type Words = readonly Buffer[];

@@ -3,10 +3,10 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
-import type { Asker, Asking } from '../frame/asker.ts';
-import { onItsCondition } from '../frame/conditions.ts';
-import { type CommandCost, longBytes } from '../frame/codec.ts';
-import type { Terms } from '../frame/session-terms.ts';
+import type { Asker, Asking } from '../shared/connection-caller.ts';
+import { onItsCondition } from '../shared/stale-conflicts.ts';
+import { type CommandCost, longBytes } from '../shared/codec.ts';
+import type { Terms } from '../shared/session-terms.ts';
 import {
   type Entry,
   entryType,

@@ -1,6 +1,6 @@
 /** The key-value door: RESP, as Redis speaks it. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { respCodec } from './codec.ts';
 import { doorName } from './command.ts';
 import { Cursors } from './cursors.ts';

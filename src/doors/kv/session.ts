@@ -4,12 +4,12 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { Asker } from '../frame/asker.ts';
-import type { Connection, Session } from '../frame/connection.ts';
-import { checkOrganization, organizationOf } from '../frame/credentials.ts';
-import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
-import { noTerms, type Terms, timeOfTerms } from '../frame/session-terms.ts';
+import { Asker } from '../shared/connection-caller.ts';
+import type { Connection, Session } from '../shared/socket-connection.ts';
+import { checkOrganization, organizationOf } from '../shared/credentials.ts';
+import { shuttingDown } from '../shared/drain.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
+import { noTerms, type Terms, timeOfTerms } from '../shared/session-terms.ts';
 import { annals, readAsOf } from './annals.ts';
 import { client, command, config, info } from './client-commands.ts';
 import type { Words } from './codec.ts';

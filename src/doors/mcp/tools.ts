@@ -1,6 +1,6 @@
 /** Tools for models, made from the list of verbs: their names and inputs, and one call of one. */
 import { didYouMean, ServiceError } from '../../errors.ts';
-import { admitAddress } from '../frame/door-dependencies.ts';
+import { admitAddress } from '../shared/door-dependencies.ts';
 import { callVerb, type Called } from '../verbs/call.ts';
 import { verbs } from '../verbs/all.ts';
 import { inputSchema, type Verb } from '../verbs/verb.ts';

@@ -1,7 +1,7 @@
 /** The object door: S3's protocol over HTTP/1.1. Source: specification, "Compatibility doors" and "Door details". */
 import { onceAMinute } from '../../governance/jobs/minute-rounds.ts';
 import type { Door } from '../door.ts';
-import { createHttpListener } from '../frame/http/listener.ts';
+import { createHttpListener } from '../shared/http-listener.ts';
 import { BucketTraffic } from './bucket-traffic.ts';
 import type { ObjectDoorOptions, ObjectDependencies } from './exchange.ts';
 import { doorName, HttpExchange } from './http-exchange.ts';

@@ -5,8 +5,8 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import type { DoorDependencies } from '../frame/door-dependencies.ts';
-import type { HttpRoom } from '../frame/http/listener.ts';
+import type { DoorDependencies } from '../shared/door-dependencies.ts';
+import type { HttpRoom } from '../shared/http-listener.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
 import type { ObjectRequest } from './request.ts';

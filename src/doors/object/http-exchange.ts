@@ -10,7 +10,7 @@ import { signatureOf, verifySignature } from '../../governance/authentication/si
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import { HttpCall } from '../frame/http/call.ts';
+import { HttpCall } from '../shared/http-call.ts';
 import { timeOf } from '../instants.ts';
 import type { Exchange, ObjectDependencies } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';

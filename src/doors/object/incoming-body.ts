@@ -2,7 +2,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import { ChunkSignatures, type Signature, unsignedPayload } from '../../governance/authentication/sigv4.ts';
-import type { Bodies } from '../frame/http/bodies.ts';
+import type { Bodies } from '../shared/http-request-bodies.ts';
 import { ChunkedDecoder } from './chunked-decoder.ts';
 import {
   type Checksum,

@@ -1,6 +1,6 @@
 /** Answers on their way to a client: whole, or as fast as it takes them, for as long as its next request would be let in. */
 import { once } from 'node:events';
-import { checkCaller, checkErased, stalledMs, watchStream } from '../frame/lease.ts';
+import { checkCaller, checkErased, stalledMs, watchStream } from '../shared/stream-lease.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface Reply {

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
-import { exactJson } from '../http/exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 import { quote, type Row } from '../verbs/rows.ts';
 import { contentRange, isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';

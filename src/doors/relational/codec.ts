@@ -4,8 +4,8 @@
  *   type [1] · length of what follows, itself included [4] · body
  */
 import { ServiceError } from '../../errors.ts';
-import type { Codec, Decoded } from '../frame/codec.ts';
-import { utf8 } from '../frame/utf8.ts';
+import type { Codec, Decoded } from '../shared/codec.ts';
+import { utf8 } from '../shared/utf8.ts';
 
 export type Frontend =
   | { readonly kind: 'ssl-request' }

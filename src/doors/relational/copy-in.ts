@@ -9,10 +9,10 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { lease } from '../frame/lease.ts';
+import { lease } from '../shared/stream-lease.ts';
 import { type CopyColumn, CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
-import type { DoorDependencies } from '../frame/door-dependencies.ts';
+import type { DoorDependencies } from '../shared/door-dependencies.ts';
 
 export interface CopyInSetup extends Pick<DoorDependencies, 'authenticator' | 'gate' | 'clock' | 'yieldTurn'> {
   readonly caller: Caller;

@@ -1,6 +1,6 @@
 /** The relational door: the Postgres wire protocol. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
-import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { AdvisoryLocks } from './advisory-locks.ts';
 import { CancelDesk } from './cancel-desk.ts';
 import { relationalCodec } from './codec.ts';

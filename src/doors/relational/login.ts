@@ -7,8 +7,8 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Random } from '../../clock.ts';
-import { checkOrganization, organizationOf } from '../frame/credentials.ts';
-import { utf8 } from '../frame/utf8.ts';
+import { checkOrganization, organizationOf } from '../shared/credentials.ts';
+import { utf8 } from '../shared/utf8.ts';
 import type { Replies } from './replies.ts';
 
 export const doorName = 'relational';

@@ -5,9 +5,9 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Connection, Session } from '../frame/connection.ts';
-import { shuttingDown } from '../frame/drain.ts';
-import { admitAddress, type DoorDependencies, recordRefusal } from '../frame/door-dependencies.ts';
+import type { Connection, Session } from '../shared/socket-connection.ts';
+import { shuttingDown } from '../shared/drain.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
 import type { CancelDesk, CancelKey } from './cancel-desk.ts';
 import type { Frontend } from './codec.ts';

@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import { pace } from '../frame/http/bodies.ts';
-import type { BeginTurns } from '../frame/strangers.ts';
+import { pace } from '../shared/http-request-bodies.ts';
+import type { BeginTurns } from '../shared/unauthenticated-connections.ts';
 
 interface ArrivalDependencies {
   readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;

@@ -7,15 +7,15 @@ import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { assert, ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
-import { Asker, type AskerRequest, type Asking } from '../frame/asker.ts';
-import { basicCredential } from '../frame/credentials.ts';
-import { recordRefusal, type DoorDependencies } from '../frame/door-dependencies.ts';
-import { shuttingDown } from '../frame/drain.ts';
-import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
-import type { BeginTurns } from '../frame/strangers.ts';
+import { Asker, type AskerRequest, type Asking } from '../shared/connection-caller.ts';
+import { basicCredential } from '../shared/credentials.ts';
+import { recordRefusal, type DoorDependencies } from '../shared/door-dependencies.ts';
+import { shuttingDown } from '../shared/drain.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../shared/stream-lease.ts';
+import type { BeginTurns } from '../shared/unauthenticated-connections.ts';
 import type { Outboxes } from './outboxes.ts';
 import type { SentMessage } from './values.ts';
-import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 
 export interface RpcDependencies extends DoorDependencies {
   readonly isDraining: () => boolean;

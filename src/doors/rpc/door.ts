@@ -1,9 +1,9 @@
 /** The gRPC door, and that of Arrow Flight, which is gRPC too. Their packages are loaded when they start. Source: specification, "Compatibility doors". */
 import type { Settings } from '../../config.ts';
 import type { Door } from '../door.ts';
-import type { DoorDependencies } from '../frame/door-dependencies.ts';
-import { Drain } from '../frame/drain.ts';
-import { listenOn } from '../frame/listen.ts';
+import type { DoorDependencies } from '../shared/door-dependencies.ts';
+import { Drain } from '../shared/drain.ts';
+import { listenOn } from '../shared/listening-ports.ts';
 import type { RpcDependencies } from './call.ts';
 import { Outboxes } from './outboxes.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';

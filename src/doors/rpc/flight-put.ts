@@ -11,7 +11,7 @@ import { arrowColumns, readArrowMessages } from '../../planner/formats/arrow-rea
 import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import type { Parameters } from '../../planner/planner-contract.ts';
 import { TypedValue } from '../../planner/statement.ts';
-import { lease } from '../frame/lease.ts';
+import { lease } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
 import { registrations } from '../type-body.ts';
 import { arrivals } from './arrivals.ts';

@@ -11,7 +11,7 @@ import { writeArrowPieces } from '../../planner/formats/arrow-rows.ts';
 import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
-import type { Terms } from '../frame/session-terms.ts';
+import type { Terms } from '../shared/session-terms.ts';
 import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
 import {

@@ -6,10 +6,10 @@ import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@
 import type { Socket } from 'node:net';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { checkOrganization } from '../frame/credentials.ts';
-import { recordRefusal } from '../frame/door-dependencies.ts';
+import { checkOrganization } from '../shared/credentials.ts';
+import { recordRefusal } from '../shared/door-dependencies.ts';
 import type { Clock } from '../../clock.ts';
-import { BeginTurns, Strangers } from '../frame/strangers.ts';
+import { BeginTurns, Strangers } from '../shared/unauthenticated-connections.ts';
 import { addressOf, admitCaller, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { statusOf } from './status.ts';
 

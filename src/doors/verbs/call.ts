@@ -9,7 +9,7 @@ import type { GateContract, InvocationRequest } from '../../governance/gate-cont
 import { check, type Issue } from '../schema-check.ts';
 import { membersOf } from '../member-spelling.ts';
 import { VerbSession, type VerbDependencies } from './session.ts';
-import { exactJson } from '../http/exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 import type { Verb } from './verb.ts';
 
 export interface VerbCall {

@@ -1,7 +1,7 @@
 /** Tools about the store itself: its health, figures, jobs, audit trail, and erasure. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import { rowsOf } from './rows.ts';
 import { verb } from './verb.ts';
 

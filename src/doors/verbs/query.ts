@@ -8,7 +8,7 @@ import { literalOf } from '../../planner/languages/search-json.ts';
 import type { Literal } from '../../planner/statement.ts';
 import { record } from '../schema-check.ts';
 import { scalar } from '../exact-values.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import { quote, type Row, rowsOf, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';

@@ -8,8 +8,8 @@ import { BodyReader } from '../../planner/formats/ingest-reader.ts';
 import { readSmallBody } from '../../planner/formats/small-body.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { exactJson } from '../http/exact-json.ts';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 
 export type Row = Readonly<Record<string, Cell>>;
 

@@ -1,6 +1,6 @@
 /** AgentSession records with the calls of each. Source: specification, "Tool protocol (MCP)", GET /mcp/sessions. */
 import { z } from 'zod';
-import { parseExactJson } from '../frame/read-exact-json.ts';
+import { parseExactJson } from '../shared/read-exact-json.ts';
 import { groupBy, textOf } from './rows.ts';
 import { verb } from './verb.ts';
 

@@ -3,7 +3,7 @@
  * they are parameters, so that no value is ever read as a statement.
  */
 import { ServiceError } from '../../errors.ts';
-import { exactJson } from '../http/exact-json.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import type { Literal } from '../../planner/statement.ts';
 

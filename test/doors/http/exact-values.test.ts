@@ -1,7 +1,7 @@
 /** Integers beyond 2^53 and instants: what is sent is what is sought and stored, and what a reply gives can be sent back. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { adminRoutes, dataRoutes } from '../../../src/doors/http/routes/all.ts';
-import { parseExactJson } from '../../../src/doors/frame/read-exact-json.ts';
+import { parseExactJson } from '../../../src/doors/shared/read-exact-json.ts';
 import { every } from './every-route.ts';
 import { StoreWorld } from './store-world.ts';
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import { exactJson } from '../../../src/doors/http/exact-json.ts';
+import { exactJson } from '../../../src/doors/shared/write-exact-json.ts';
 import { replyText } from '../../../src/doors/http/routes/ingest.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../../src/projections/command.ts';

@@ -1,7 +1,7 @@
 /** Bytes of the relational door, without a socket: messages however they are cut, values of parameters, the exchange of a login. */
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { Inbox } from '../../../src/doors/frame/inbox.ts';
+import { Inbox } from '../../../src/doors/shared/received-bytes.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { allAtOnce } from '../../../src/planner/expressions/steps.ts';

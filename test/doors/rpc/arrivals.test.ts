@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BeginTurns } from '../../../src/doors/frame/strangers.ts';
+import { BeginTurns } from '../../../src/doors/shared/unauthenticated-connections.ts';
 import { arrivals } from '../../../src/doors/rpc/arrivals.ts';
 import { endingsAtOnce } from '../../../src/doors/rpc/strangers.ts';
 import { TestClock } from '../../harness.ts';

@@ -4,7 +4,7 @@
  * ingest body gives the same batches however it is cut into chunks and whether rows are taken one by one or many at once, every row of it is accepted or rejected once, and what was accepted can be written as JSON again.
  */
 import { isUtf8 } from 'node:buffer';
-import { exactJson } from '../../../src/doors/http/exact-json.ts';
+import { exactJson } from '../../../src/doors/shared/write-exact-json.ts';
 import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import type { IngestBatch } from '../../../src/planner/formats/ingest-batch.ts';

@@ -15,7 +15,7 @@ import { checksumStated, copiedRange, namedParts } from '../../../src/doors/obje
 import { operationOf } from '../../../src/doors/object/operations.ts';
 import { sourceOf } from '../../../src/doors/object/put-object.ts';
 import { requestOf } from '../../../src/doors/object/request.ts';
-import type { Bodies } from '../../../src/doors/frame/http/bodies.ts';
+import type { Bodies } from '../../../src/doors/shared/http-request-bodies.ts';
 import { xmlMembers } from '../../../src/doors/object/xml.ts';
 import { ChunkSignatures, type Signature, signatureOf, verifySignature } from '../../../src/governance/authentication/sigv4.ts';
 

@@ -3,7 +3,7 @@
  * the same refusal at the same place; and what a message asks for is told apart without anything but a ServiceError.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { Inbox, pause } from '../../../src/doors/frame/inbox.ts';
+import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';

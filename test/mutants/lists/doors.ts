@@ -22,7 +22,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'texts that are taken for long integers',
-    file: 'src/doors/frame/read-exact-json.ts',
+    file: 'src/doors/shared/read-exact-json.ts',
     find: 'if (escapes % 2 === 0) return end + 1;',
     replace: 'return end + 1;',
     killedBy: test('exact-values'),

@@ -9,7 +9,7 @@ import type { ProofReader } from '../../../governance/gate-contract.ts';
 import type { AuditEntry } from '../../../projections/access-paths.ts';
 import { openBody } from '../answer-body.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { exactJson } from '../exact-json.ts';
+import { exactJson } from '../../shared/write-exact-json.ts';
 import { callerOf, invoke } from '../invoke.ts';
 import { route, type Route } from '../route.ts';
 import { auditFilter, auditFilters, shownAuditEntry } from './audit.ts';

@@ -8,10 +8,10 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { entityTag, statedCondition } from '../conditions.ts';
-import { encodingOf, decodeInTurns } from '../../frame/http/content-encoding.ts';
+import { encodingOf, decodeInTurns } from '../../shared/content-encoding.ts';
 import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
-import { checkCaller } from '../../frame/lease.ts';
+import { checkCaller } from '../../shared/stream-lease.ts';
 import { nanoseconds } from '../schemas.ts';
 import { definitionOf } from '../../type-body.ts';
 

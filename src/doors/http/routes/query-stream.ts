@@ -12,14 +12,14 @@
 import { z } from 'zod';
 import { writeRowGroups } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import type { AnswerBody } from '../../frame/http/answer-body.ts';
+import type { AnswerBody } from '../../shared/http-answer-body.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { exactJson } from '../exact-json.ts';
+import { exactJson } from '../../shared/write-exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { callerOf } from '../invoke.ts';
-import { checkCaller, type Overtaken } from '../../frame/lease.ts';
+import { checkCaller, type Overtaken } from '../../shared/stream-lease.ts';
 import { ask, questionBody, questionBytesMax } from '../question.ts';
 import { route, type Route } from '../route.ts';
 

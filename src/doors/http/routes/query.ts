@@ -5,7 +5,7 @@ import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
 import type { HttpContext, GateRequest } from '../context.ts';
-import type { Overtaken } from '../../frame/lease.ts';
+import type { Overtaken } from '../../shared/stream-lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { ReplyBytes } from '../reply-bytes.ts';

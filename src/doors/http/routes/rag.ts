@@ -9,7 +9,7 @@ import { VerbSession } from '../../verbs/session.ts';
 import type { FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedOpener } from '../headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
-import { checkCaller } from '../../frame/lease.ts';
+import { checkCaller } from '../../shared/stream-lease.ts';
 import { reply, route, type Route } from '../route.ts';
 import { reasons } from '../../request-terms.ts';
 

@@ -6,7 +6,7 @@ import { verbs } from '../../verbs/all.ts';
 import { snakeCase } from '../../member-spelling.ts';
 import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';
 import type { FastifyRequest } from '../context.ts';
-import { exactJson } from '../exact-json.ts';
+import { exactJson } from '../../shared/write-exact-json.ts';
 import { statedBy } from '../invoke.ts';
 import { route, type Route, type RouteExample } from '../route.ts';
 import { refuseInEnvelope, textContent, toolProblem } from '../tool-envelope.ts';

@@ -22,7 +22,7 @@ import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { eventText, retryLine } from '../event-text.ts';
 import { headerText, statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
-import { watchStream } from '../../frame/lease.ts';
+import { watchStream } from '../../shared/stream-lease.ts';
 import { route, type Route } from '../route.ts';
 
 const streamQuery = z.object({

@@ -7,7 +7,7 @@ import { putting, type Row, textOf } from '../rows.ts';
 import { carrySubject } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { parseExactJson } from '../../frame/read-exact-json.ts';
+import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './items.ts';
 import { storing } from './remember.ts';
 

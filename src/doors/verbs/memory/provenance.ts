@@ -10,7 +10,7 @@
 import { ServiceError } from '../../../errors.ts';
 import { listOf, quote, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
-import { parseExactJson } from '../../frame/read-exact-json.ts';
+import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { memoryItem } from './items.ts';
 
 export interface Link {

@@ -8,7 +8,7 @@ import { type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { tokenCounter, tokenizerName } from '../tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { parseExactJson } from '../../frame/read-exact-json.ts';
+import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { keyOf, quarantinedKeys } from './recall-candidates.ts';
 import {
   contentOf,

@@ -10,7 +10,7 @@ import type { Literal } from '../../../planner/statement.ts';
 import { groupBy, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbSession } from '../session.ts';
-import { parseExactJson } from '../../frame/read-exact-json.ts';
+import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { sessionId } from './items.ts';
 import { keyOf, quarantinedKeys } from './recall-candidates.ts';
 import { rank, recallInput } from './recall-ranking.ts';

@@ -8,8 +8,8 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Codec, longBytes } from './codec.ts';
 import { type Drain, shuttingDown } from './drain.ts';
-import { Inbox, pause } from './inbox.ts';
-import type { Strangers } from './strangers.ts';
+import { Inbox, pause } from './received-bytes.ts';
+import type { Strangers } from './unauthenticated-connections.ts';
 import type { Holding, WireMemory } from './wire-memory.ts';
 
 /** Time limits for a client to authenticate, and to take any of the bytes sent. */

@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../../../clock.ts';
-import { ServiceError } from '../../../errors.ts';
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
 
 /** The lag that a sender may have behind the pace; sending faster makes up for an earlier lag, not for a later one. */
 export const pace = { graceMs: 30_000, bytesPerSecond: 2_048 } as const;

@@ -5,13 +5,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../../clock.ts';
-import type { SettingName } from '../../../config.ts';
-import type { Door } from '../../door.ts';
-import { Drain } from '../drain.ts';
-import { listenOn } from '../listen.ts';
-import { HttpStrangers } from '../strangers.ts';
-import { Bodies, isShort } from './bodies.ts';
+import type { Clock } from '../../clock.ts';
+import type { SettingName } from '../../config.ts';
+import type { Door } from '../door.ts';
+import { Drain } from './drain.ts';
+import { listenOn } from './listening-ports.ts';
+import { HttpStrangers } from './unauthenticated-connections.ts';
+import { Bodies, isShort } from './http-request-bodies.ts';
 
 /** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
 export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;

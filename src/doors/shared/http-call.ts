@@ -4,14 +4,14 @@
  *   rate limit -> credential -> gate -> answer
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ServiceError } from '../../../errors.ts';
-import { refundOf, type RateLimiter } from '../../../governance/admission/rate-limit.ts';
-import type { Caller } from '../../../governance/caller.ts';
-import type { Act, Action, Invocation, Transaction } from '../../../governance/gate-contract.ts';
-import { admitAddress, type DoorDependencies, recordRefusal } from '../door-dependencies.ts';
-import { shuttingDown } from '../drain.ts';
-import type { Terms } from '../session-terms.ts';
-import type { HttpRoom } from './listener.ts';
+import { ServiceError } from '../../errors.ts';
+import { refundOf, type RateLimiter } from '../../governance/admission/rate-limit.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Act, Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
+import { admitAddress, type DoorDependencies, recordRefusal } from './door-dependencies.ts';
+import { shuttingDown } from './drain.ts';
+import type { Terms } from './session-terms.ts';
+import type { HttpRoom } from './http-listener.ts';
 
 export type HttpCallDependencies = HttpRoom &
   Pick<DoorDependencies, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'reportFailure'> & {

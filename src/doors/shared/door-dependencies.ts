@@ -7,7 +7,7 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import { type Caller, tenantlessCaller } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
-import { Strangers } from './strangers.ts';
+import { Strangers } from './unauthenticated-connections.ts';
 import { WireMemory } from './wire-memory.ts';
 
 /** Bounds that all doors over plain sockets share. */

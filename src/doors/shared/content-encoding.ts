@@ -6,8 +6,8 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, createInflate, gunzip, inflate } from 'node:zlib';
-import { ServiceError } from '../../../errors.ts';
-import type { Bodies } from './bodies.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Bodies } from './http-request-bodies.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
 

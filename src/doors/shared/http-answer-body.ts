@@ -5,9 +5,9 @@
  * the whole.
  */
 import type { ServerResponse } from 'node:http';
-import type { Caller } from '../../../governance/caller.ts';
-import type { DoorDependencies } from '../door-dependencies.ts';
-import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from '../lease.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { DoorDependencies } from './door-dependencies.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from './stream-lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;

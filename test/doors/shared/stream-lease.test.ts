@@ -1,6 +1,6 @@
 /** Bodies that stream in go on for as long as their sender would be let in again. */
 import { expect, test } from 'vitest';
-import { lease } from '../../../src/doors/frame/lease.ts';
+import { lease } from '../../../src/doors/shared/stream-lease.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { analyst } from '../../harness.ts';

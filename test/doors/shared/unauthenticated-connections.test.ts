@@ -4,17 +4,17 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.ts';
-import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
-import { BeginTurns, HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
-import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
-import { respCodec } from '../../src/doors/kv/codec.ts';
-import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from './graph/bolt-client.ts';
-import { helloBytes } from './columnar/native-client.ts';
-import { send } from './http/door-world.ts';
-import { StoreWorld } from './http/store-world.ts';
-import { kvSecret } from './kv/kv-client.ts';
-import { startup } from './relational/frames.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
+import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
+import { BeginTurns, HttpStrangers, Strangers } from '../../../src/doors/shared/unauthenticated-connections.ts';
+import { WireMemory } from '../../../src/doors/shared/wire-memory.ts';
+import { respCodec } from '../../../src/doors/kv/codec.ts';
+import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from '../graph/bolt-client.ts';
+import { helloBytes } from '../columnar/native-client.ts';
+import { send } from '../http/door-world.ts';
+import { StoreWorld } from '../http/store-world.ts';
+import { kvSecret } from '../kv/kv-client.ts';
+import { startup } from '../relational/frames.ts';
 
 let world: StoreWorld;
 beforeAll(async () => {

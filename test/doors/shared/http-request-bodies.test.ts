@@ -1,11 +1,11 @@
 /** Specification, "Limits": what a buffered body may be, and how slowly a body may come. */
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../../../../src/clock.ts';
-import { Bodies } from '../../../../src/doors/frame/http/bodies.ts';
-import { parseJsonBody } from '../../../../src/doors/http/json-body.ts';
-import { ServiceError } from '../../../../src/errors.ts';
-import { DoorWorld, goodToken, openType, sendRaw } from '../../http/door-world.ts';
+import type { Clock } from '../../../src/clock.ts';
+import { Bodies } from '../../../src/doors/shared/http-request-bodies.ts';
+import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import { DoorWorld, goodToken, openType, sendRaw } from '../http/door-world.ts';
 
 let world: DoorWorld;
 beforeAll(async () => {

@@ -7,8 +7,8 @@ import { ServiceError } from '../../errors.ts';
 import type { Door } from '../door.ts';
 import type { DoorDependencies, WireBounds } from './door-dependencies.ts';
 import { Drain } from './drain.ts';
-import { listenOn } from './listen.ts';
-import { type ConnectionDependencies, type Protocol, SocketConnection } from './connection.ts';
+import { listenOn } from './listening-ports.ts';
+import { type ConnectionDependencies, type Protocol, SocketConnection } from './socket-connection.ts';
 
 export interface SocketDoorOptions<S, M> {
   readonly name: string;

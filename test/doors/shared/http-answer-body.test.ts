@@ -1,9 +1,9 @@
 /** Answers that wait for their client: how long, and what ends them before it has taken all. */
 import { Writable } from 'node:stream';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AnswerBody } from '../../../src/doors/frame/http/answer-body.ts';
+import { AnswerBody } from '../../../src/doors/shared/http-answer-body.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
-import { watchWhole } from '../../../src/doors/frame/lease.ts';
+import { watchWhole } from '../../../src/doors/shared/stream-lease.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { analyst } from '../../harness.ts';

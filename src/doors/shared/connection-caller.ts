@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Act, Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { checkErased } from './lease.ts';
+import { checkErased } from './stream-lease.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from './door-dependencies.ts';
 import type { Terms } from './session-terms.ts';
 
