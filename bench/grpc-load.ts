@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { bytesField, message } from '../src/doors/rpc/protobuf.ts';
+import { bytesField, message } from '../src/doors/grpc/protobuf.ts';
 import { callBegun, frame, messageSent, preface } from '../test/hostile/frames.ts';
 
 const types = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7 } as const;

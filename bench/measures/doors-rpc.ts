@@ -3,8 +3,8 @@
  * ingest of JSON lines, by the time that each takes.
  */
 import { Agent, request } from 'node:http';
-import { commandDescriptor, FlightClient, typeDescriptor } from '../../test/doors/rpc/flight-client.ts';
-import type { GrpcClient } from '../../test/doors/rpc/grpc-client.ts';
+import { commandDescriptor, FlightClient, typeDescriptor } from '../../test/doors/grpc/flight-client.ts';
+import type { GrpcClient } from '../../test/doors/grpc/grpc-client.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import { boltLoad } from '../bolt-load.ts';
 import { doGet, grpcLoad } from '../grpc-load.ts';

@@ -254,8 +254,8 @@ const creators = {
   document: async () => (await import('../doors/document/door.ts')).createDocumentDoor,
   'graph-binary': async () => (await import('../doors/graph/bolt-door.ts')).createBoltDoor,
   'columnar-http': async () => (await import('../doors/columnar/http-door.ts')).createColumnarHttpDoor,
-  grpc: async () => (await import('../doors/rpc/door.ts')).createGrpcDoor,
-  flight: async () => (await import('../doors/rpc/door.ts')).createFlightDoor,
+  grpc: async () => (await import('../doors/grpc/door.ts')).createGrpcDoor,
+  flight: async () => (await import('../doors/grpc/door.ts')).createFlightDoor,
   'graph-http': async () => (await import('../doors/graph/http-door.ts')).createGraphHttpDoor,
 } as const;
 

@@ -13,8 +13,8 @@ import { StoreWorld } from './http/store-world.ts';
 import { kvConnected } from './kv/kv-client.ts';
 import { bearer } from './object/object-client.ts';
 import { connected } from './relational/relational-client.ts';
-import { commandDescriptor, FlightClient } from './rpc/flight-client.ts';
-import { type Channel, GrpcClient } from './rpc/grpc-client.ts';
+import { commandDescriptor, FlightClient } from './grpc/flight-client.ts';
+import { type Channel, GrpcClient } from './grpc/grpc-client.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../fixtures/keys/${name}`, import.meta.url));
 const caFile = path('localhost.cert.pem');

@@ -35,7 +35,7 @@ const makers: Readonly<Record<string, readonly [number, ...(keyof typeof ways)[]
   'doors/object/delete-objects.ts': [2, 'ends'],
   'doors/object/put-object.ts': [1, 'sent'],
   'doors/relational/copy-in.ts': [1, 'sent'],
-  'doors/rpc/annals-service.ts': [2, 'sent', 'ends'],
+  'doors/grpc/annals-service.ts': [2, 'sent', 'ends'],
   'doors/verbs/case-notes.ts': [1, 'own'],
   'doors/verbs/documents/store.ts': [3, 'handed', 'ends'],
   'doors/verbs/memory/associate.ts': [1, 'own'],

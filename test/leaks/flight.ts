@@ -1,10 +1,10 @@
 /** What the Flight door says: its methods, called as the server calls them. Tickets and handles are noise: what they open is heard. */
-import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
-import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
+import { Outboxes } from '../../src/doors/grpc/unsent-messages.ts';
+import { RpcConnections } from '../../src/doors/grpc/connections.ts';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
-import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/rpc/flight-messages.ts';
-import { flightService } from '../../src/doors/rpc/flight-service.ts';
-import { bytesField, Message, message, textField, varintField } from '../../src/doors/rpc/protobuf.ts';
+import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/grpc/flight-messages.ts';
+import { flightService } from '../../src/doors/grpc/flight-service.ts';
+import { bytesField, Message, message, textField, varintField } from '../../src/doors/grpc/protobuf.ts';
 import { type Conversation, talk } from './conversations.ts';
 import { Call, letIn } from './grpc.ts';
 import { settled } from './lab.ts';

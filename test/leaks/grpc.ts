@@ -1,13 +1,13 @@
 /** What the gRPC door says: its methods, called as the server calls them, about rows, types and branches of others. */
-import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
-import { RpcConnections } from '../../src/doors/rpc/strangers.ts';
+import { Outboxes } from '../../src/doors/grpc/unsent-messages.ts';
+import { RpcConnections } from '../../src/doors/grpc/connections.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { ServiceError } from '../../src/errors.ts';
 import { recordRefusal } from '../../src/doors/shared/door-dependencies.ts';
-import { annalsService, doorName } from '../../src/doors/rpc/annals-service.ts';
-import { addressOf, admitCaller } from '../../src/doors/rpc/call.ts';
-import { statusOf } from '../../src/doors/rpc/status.ts';
+import { annalsService, doorName } from '../../src/doors/grpc/annals-service.ts';
+import { addressOf, admitCaller } from '../../src/doors/grpc/call.ts';
+import { statusOf } from '../../src/doors/grpc/errors.ts';
 import { outputForms } from '../../src/planner/formats/output-format.ts';
 import { type Conversation, talk } from './conversations.ts';
 import { settled } from './lab.ts';

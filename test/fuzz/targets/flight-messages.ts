@@ -10,9 +10,9 @@ import {
   flightInfo,
   pack,
   pathDescriptor,
-} from '../../../src/doors/rpc/flight-messages.ts';
-import { Tickets } from '../../../src/doors/rpc/flight-tickets.ts';
-import { bytesField, message, textField, varintField } from '../../../src/doors/rpc/protobuf.ts';
+} from '../../../src/doors/grpc/flight-messages.ts';
+import { Tickets } from '../../../src/doors/grpc/flight-tickets.ts';
+import { bytesField, message, textField, varintField } from '../../../src/doors/grpc/protobuf.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { arrowColumns } from '../../../src/planner/formats/arrow-reader.ts';

@@ -1,6 +1,6 @@
 /** Every route there is, by listener: registration, /openapi.json, leak probes and the suites of routes read these lists. */
-import { flatToolRoutes } from '../../mcp/flat.ts';
-import { rpcRoutes } from '../../mcp/rpc.ts';
+import { flatToolRoutes } from '../../mcp/http-routes.ts';
+import { rpcRoutes } from '../../mcp/json-rpc.ts';
 import type { Route } from '../route.ts';
 import { adminAuditRoutes, auditRoutes } from './audit.ts';
 import { adminAuditExportRoutes, auditExportRoutes } from './audit-export.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BeginTurns } from '../../../src/doors/shared/unauthenticated-connections.ts';
-import { arrivals } from '../../../src/doors/rpc/arrivals.ts';
-import { endingsAtOnce } from '../../../src/doors/rpc/strangers.ts';
+import { arrivals } from '../../../src/doors/grpc/client-stream.ts';
+import { endingsAtOnce } from '../../../src/doors/grpc/connections.ts';
 import { TestClock } from '../../harness.ts';
 
 /** A clock whose sleeps end at once where so much time passes until the next message. */

@@ -11,8 +11,8 @@ import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { reflectable } from './reflected.ts';
-import type { RpcConnections } from './strangers.ts';
+import { reflectable } from './reflection.ts';
+import type { RpcConnections } from './connections.ts';
 
 const streamsMax = 100;
 const messageBytesMax = 16 << 20;

@@ -3,10 +3,10 @@ import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { RpcCall, type RpcDependencies } from '../../../src/doors/rpc/call.ts';
-import { Outboxes } from '../../../src/doors/rpc/outboxes.ts';
-import { RpcConnections } from '../../../src/doors/rpc/strangers.ts';
-import type { SentMessage } from '../../../src/doors/rpc/values.ts';
+import { RpcCall, type RpcDependencies } from '../../../src/doors/grpc/call.ts';
+import { Outboxes } from '../../../src/doors/grpc/unsent-messages.ts';
+import { RpcConnections } from '../../../src/doors/grpc/connections.ts';
+import type { SentMessage } from '../../../src/doors/grpc/values.ts';
 
 const bytes = 600_000;
 

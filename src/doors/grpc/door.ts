@@ -5,9 +5,9 @@ import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import { Drain } from '../shared/drain.ts';
 import { listenOn } from '../shared/listening-ports.ts';
 import type { RpcDependencies } from './call.ts';
-import { Outboxes } from './outboxes.ts';
+import { Outboxes } from './unsent-messages.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';
-import type { RpcConnections } from './strangers.ts';
+import type { RpcConnections } from './connections.ts';
 import type { WatchDependencies } from './watch.ts';
 
 interface RpcOptions extends DoorDependencies {
@@ -43,7 +43,7 @@ export function createGrpcDoor(options: GrpcOptions): Door {
     const [{ loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
       import('./server.ts'),
       import('./annals-service.ts'),
-      import('./strangers.ts'),
+      import('./connections.ts'),
     ]);
     const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB << 20;
     const parts = { ...options, ...frame, bodyLimitBytes };
@@ -63,7 +63,7 @@ export function createFlightDoor(options: FlightOptions): Door {
   return rpcDoor(options, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (frame, connections) => {
     const [{ flightService, serviceName }, { credentialsFirst }] = await Promise.all([
       import('./flight-service.ts'),
-      import('./strangers.ts'),
+      import('./connections.ts'),
     ]);
     const parts = { ...options, ...frame };
     return {
@@ -107,7 +107,7 @@ function rpcDoor(
     async start() {
       const [{ RpcServer: Server }, { RpcConnections: Connections }] = await Promise.all([
         import('./server.ts'),
-        import('./strangers.ts'),
+        import('./connections.ts'),
       ]);
       const connections = new Connections(clock);
       const { endings, sending } = connections;

@@ -8,7 +8,7 @@ import {
   Metadata,
   type ServiceError as RpcError,
 } from '@grpc/grpc-js';
-import { loadProto } from '../../../src/doors/rpc/server.ts';
+import { loadProto } from '../../../src/doors/grpc/server.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
 const protoFolder = new URL('../../../src/doors/rpc/', import.meta.url);

@@ -11,7 +11,7 @@ import { recordRefusal } from '../shared/door-dependencies.ts';
 import type { Clock } from '../../clock.ts';
 import { BeginTurns, Strangers } from '../shared/unauthenticated-connections.ts';
 import { addressOf, admitCaller, type RpcDependencies, secretOf, textOf } from './call.ts';
-import { statusOf } from './status.ts';
+import { statusOf } from './errors.ts';
 
 /** Credentials that one connection may have refused before it ends. */
 const refusalsMax = 5;

@@ -15,7 +15,7 @@ import { parseJsonBody } from '../http/json-body.ts';
 import { toServiceError } from '../http/problem.ts';
 import { textContent } from '../http/tool-envelope.ts';
 import { route, type Route } from '../http/route.ts';
-import { howToAsk } from './how-to-ask.ts';
+import { howToAsk } from './instructions.ts';
 import { callTool, toolList } from './tools.ts';
 
 const scheme = 'annals://types/';

@@ -10,7 +10,7 @@ import { parseExactJson } from '../shared/read-exact-json.ts';
 import { check } from '../schema-check.ts';
 import { lease } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
-import { arrivals } from './arrivals.ts';
+import { arrivals } from './client-stream.ts';
 import { registrations, describeType, typeBody } from '../type-body.ts';
 import type { RpcCall, RpcDependencies } from './call.ts';
 import { Handlers } from './handlers.ts';

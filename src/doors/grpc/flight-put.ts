@@ -14,7 +14,7 @@ import { TypedValue } from '../../planner/statement.ts';
 import { lease } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
 import { registrations } from '../type-body.ts';
-import { arrivals } from './arrivals.ts';
+import { arrivals } from './client-stream.ts';
 import type { RpcCall } from './call.ts';
 import { commandOf, type FlightData, flightDataOf } from './flight-messages.ts';
 import { bytesField, varintField } from './protobuf.ts';

@@ -20,8 +20,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { flightDataFrom } from '../../../src/doors/rpc/flight-messages.ts';
-import { Tickets } from '../../../src/doors/rpc/flight-tickets.ts';
+import { flightDataFrom } from '../../../src/doors/grpc/flight-messages.ts';
+import { Tickets } from '../../../src/doors/grpc/flight-tickets.ts';
 import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {

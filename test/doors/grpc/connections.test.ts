@@ -5,8 +5,8 @@ import { connect, type ClientHttp2Session } from 'node:http2';
 import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { RpcDependencies } from '../../../src/doors/rpc/call.ts';
-import { credentialsFirst, RpcConnections } from '../../../src/doors/rpc/strangers.ts';
+import type { RpcDependencies } from '../../../src/doors/grpc/call.ts';
+import { credentialsFirst, RpcConnections } from '../../../src/doors/grpc/connections.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { GrpcClient, grpcSecret } from './grpc-client.ts';
 

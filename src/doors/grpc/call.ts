@@ -13,7 +13,7 @@ import { recordRefusal, type DoorDependencies } from '../shared/door-dependencie
 import { shuttingDown } from '../shared/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../shared/stream-lease.ts';
 import type { BeginTurns } from '../shared/unauthenticated-connections.ts';
-import type { Outboxes } from './outboxes.ts';
+import type { Outboxes } from './unsent-messages.ts';
 import type { SentMessage } from './values.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 

@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module';
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
 import { type Table, tableFromIPC, tableToIPC } from 'apache-arrow';
-import { flightDataFrom } from '../../../src/doors/rpc/flight-messages.ts';
-import { Message } from '../../../src/doors/rpc/protobuf.ts';
+import { flightDataFrom } from '../../../src/doors/grpc/flight-messages.ts';
+import { Message } from '../../../src/doors/grpc/protobuf.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 import type { Channel } from './grpc-client.ts';
 

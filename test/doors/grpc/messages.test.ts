@@ -1,10 +1,10 @@
 /** What a gRPC door makes of an answer, and how much of it waits for a client that does not read. */
 import { expect, test } from 'vitest';
-import { Outboxes } from '../../../src/doors/rpc/outboxes.ts';
-import { Message } from '../../../src/doors/rpc/protobuf.ts';
-import { reflectable } from '../../../src/doors/rpc/reflected.ts';
-import { loadProto } from '../../../src/doors/rpc/server.ts';
-import { rowMessages } from '../../../src/doors/rpc/values.ts';
+import { Outboxes } from '../../../src/doors/grpc/unsent-messages.ts';
+import { Message } from '../../../src/doors/grpc/protobuf.ts';
+import { reflectable } from '../../../src/doors/grpc/reflection.ts';
+import { loadProto } from '../../../src/doors/grpc/server.ts';
+import { rowMessages } from '../../../src/doors/grpc/values.ts';
 import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 

@@ -11,7 +11,7 @@ import type {
 } from '@grpc/grpc-js';
 import type { Action } from '../../governance/gate-contract.ts';
 import { RpcCall, type RpcDependencies } from './call.ts';
-import { statusOf } from './status.ts';
+import { statusOf } from './errors.ts';
 
 export class Handlers {
   readonly #parts: RpcDependencies;
