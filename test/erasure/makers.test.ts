@@ -27,7 +27,7 @@ const makers: Readonly<Record<string, readonly [number, ...(keyof typeof ways)[]
   'doors/document/writes.ts': [1, 'ends'],
   'doors/http/routes/patch-row.ts': [1, 'sent'],
   'doors/http/routes/schema.ts': [1, 'ends'],
-  'doors/ingest-stream.ts': [1, 'sent'],
+  'doors/ingest/ingest-stream.ts': [1, 'sent'],
   'doors/kv/command.ts': [3, 'ends'],
   'doors/kv/entries.ts': [1, 'sent'],
   'doors/kv/subscriptions.ts': [1, 'sent'],

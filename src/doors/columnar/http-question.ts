@@ -22,7 +22,7 @@ import type { HttpRoom } from '../shared/http-listener.ts';
 import { inTime } from '../shared/time-limit.ts';
 import { lease } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
-import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
+import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
 import { answerTo, branchOf, type Question, timeGiven } from './columnar-question.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';

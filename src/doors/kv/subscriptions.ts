@@ -12,7 +12,7 @@ import type { PutRows } from '../../projections/command.ts';
 import type { Asker } from '../shared/connection-caller.ts';
 import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
-import { toInstant } from '../instants.ts';
+import { toInstant } from '../schemas/instants.ts';
 import type { CommandContext } from './command.ts';
 import { keyOf, refuseFirst } from './entries.ts';
 import { globOf } from './glob.ts';

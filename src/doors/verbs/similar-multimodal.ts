@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { float } from '../exact-values.ts';
+import { float } from '../schemas/exact-numbers.ts';
 import { hiddenItems, hiddenKey } from './quarantine.ts';
 import { answerMembers, knownType, queryReply, shownRows } from './query.ts';
 import { quote } from './rows.ts';

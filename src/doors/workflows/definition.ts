@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { severities } from '../../projections/rules/rule.ts';
-import { check } from '../schema-check.ts';
+import { check } from '../schemas/schema-check.ts';
 import { templatesIn } from './templates.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);

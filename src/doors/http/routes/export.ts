@@ -14,7 +14,7 @@ import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { preferredType } from '../headers.ts';
 import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { route, type Route } from '../route.ts';
-import { reasons } from '../../request-terms.ts';
+import { reasons } from '../../schemas/request-terms.ts';
 
 const exportQuery = z.object({
   sql: z.string().optional().describe('one question'),

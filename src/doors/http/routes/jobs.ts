@@ -12,7 +12,7 @@ import {
   listJobViews,
   scheduledReply,
   scheduleJob,
-} from '../../jobs.ts';
+} from '../../schemas/job-views.ts';
 import { reply, route, type Route } from '../route.ts';
 
 const tags = ['system'];

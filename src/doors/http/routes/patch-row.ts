@@ -13,7 +13,7 @@ import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { checkCaller } from '../../shared/stream-lease.ts';
 import { nanoseconds } from '../schemas.ts';
-import { definitionOf } from '../../type-body.ts';
+import { definitionOf } from '../../schemas/type-body.ts';
 
 const rowReply = z.object({
   type: z.string(),

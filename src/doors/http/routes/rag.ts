@@ -1,8 +1,8 @@
 /** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
 import { z } from 'zod';
-import { eitherSpelling } from '../../member-spelling.ts';
-import type { IngestReply } from '../../ingest-stream.ts';
-import type { IngestTasks } from '../../ingest-tasks.ts';
+import { eitherSpelling } from '../../schemas/member-spelling.ts';
+import type { IngestReply } from '../../ingest/ingest-stream.ts';
+import type { IngestTasks } from '../../ingest/ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/documents.ts';
 import type { stored } from '../../verbs/documents/store.ts';
 import { VerbSession } from '../../verbs/session.ts';
@@ -11,7 +11,7 @@ import { headerText, statedOpener } from '../headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
 import { checkCaller } from '../../shared/stream-lease.ts';
 import { reply, route, type Route } from '../route.ts';
-import { reasons } from '../../request-terms.ts';
+import { reasons } from '../../schemas/request-terms.ts';
 
 const url = '/rag/ingest';
 const config = { access: 'token', bucket: 'write' } as const;

@@ -19,7 +19,7 @@ import {
   typeBody,
   type TypeBody,
   typeReply,
-} from '../../type-body.ts';
+} from '../../schemas/type-body.ts';
 import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';

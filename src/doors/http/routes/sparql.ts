@@ -13,7 +13,7 @@ import { preferredType } from '../headers.ts';
 import { askParsed } from '../parsed-question.ts';
 import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
-import { stated } from '../../request-terms.ts';
+import { stated } from '../../schemas/request-terms.ts';
 
 const config = { access: 'token', action: 'query', bucket: 'read' } as const;
 const bytesMax = 1 << 18;

@@ -5,10 +5,10 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
-import { record } from '../../schema-check.ts';
+import { record } from '../../schemas/schema-check.ts';
 import { chunksMax } from '../../rich-text/rich-text.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
-import { float } from '../../exact-values.ts';
+import { float } from '../../schemas/exact-numbers.ts';
 import { putting, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut } from '../verb.ts';

@@ -2,7 +2,7 @@
  * A proof as files: JSON with everything that is proven, and a C2SP tlog-proof (c2sp.org/tlog-proof) of the entry alone.
  * `verify/annals-verify.mjs` reads both. Bytes and hashes are standard base64.
  */
-import type { EntryProof, PrefixProof, ProofReader } from '../governance/gate-contract.ts';
+import type { EntryProof, PrefixProof, ProofReader } from '../../governance/gate-contract.ts';
 
 /** Media type of the tlog-proof text. */
 export const tlogProofType = 'text/plain; charset=utf-8; profile=c2sp.org/tlog-proof@v1';

@@ -2,10 +2,10 @@
  * Ingests that reply before they are done. A task enters the gate when it is accepted and waits for its turn in there, so a drain
  * waits for every task that was promised. Replies are kept in memory: a restart forgets them, never their rows, nor that a task ended.
  */
-import { ServiceError } from '../errors.ts';
-import { sees, type Caller } from '../governance/caller.ts';
-import type { GateContract, Invocation } from '../governance/gate-contract.ts';
-import type { JobLane, JobRunner, JobView, JobWork } from '../governance/jobs/job-runner.ts';
+import { ServiceError } from '../../errors.ts';
+import { sees, type Caller } from '../../governance/caller.ts';
+import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
+import type { JobLane, JobRunner, JobView, JobWork } from '../../governance/jobs/job-runner.ts';
 import type { Ingest, IngestReply } from './ingest-stream.ts';
 
 /** Shared by all doors. */

@@ -1,14 +1,14 @@
 /** Imports Sigma rules, on a route and as a tool: good ones stay, whatever is wrong with the others. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
-import type { PlannerDoor } from '../planner/planner-contract.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import { record } from './schema-check.ts';
-import { splitDocuments } from '../planner/standing/sigma/parse.ts';
-import { exactJson } from './shared/write-exact-json.ts';
+import { splitDocuments } from '../../planner/standing/sigma/parse.ts';
+import { exactJson } from '../shared/write-exact-json.ts';
 
-import type { DetectionDefinition, RuleRecord } from '../projections/rules/rule.ts';
+import type { DetectionDefinition, RuleRecord } from '../../projections/rules/rule.ts';
 
 /** Documents of one import. */
 export const documentsMax = 10_000;

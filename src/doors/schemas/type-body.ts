@@ -1,10 +1,10 @@
 /** Types as callers write and read them. Definitions are checked strictly: a misspelt attribute would be ignored silently. */
 import { z } from 'zod';
-import { didYouMean, ServiceError } from '../errors.ts';
-import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { PropertyDefinition, TypeDefinition } from '../log/entries/entry.ts';
-import { columnTypes, limits } from '../log/values/value.ts';
-import type { EvolveType, GivenMeaning, RegisterType } from '../projections/command.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
+import { columnTypes, limits } from '../../log/values/value.ts';
+import type { EvolveType, GivenMeaning, RegisterType } from '../../projections/command.ts';
 import { record } from './schema-check.ts';
 
 const typeName = z.enum(columnTypes as readonly [string, ...string[]]);

@@ -1,9 +1,9 @@
 /** Retention of a type as callers set and read it. */
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
-import type { JobDesk } from '../governance/jobs/job-desk.ts';
-import { type JobDefinition, type JobRecord, retentionKey, type TypeRetention } from '../projections/jobs/job.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { JobDesk } from '../../governance/jobs/job-desk.ts';
+import { type JobDefinition, type JobRecord, retentionKey, type TypeRetention } from '../../projections/jobs/job.ts';
 import { definitionOf } from './type-body.ts';
 
 const daysMax = 36_500;

@@ -1,17 +1,17 @@
 /** Jobs as callers write and read them, on routes and as tools: scheduled ones, and long work that was asked for once. */
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import type { Caller } from '../governance/caller.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
-import type { JobDesk } from '../governance/jobs/job-desk.ts';
-import type { JobRunner, JobView } from '../governance/jobs/job-runner.ts';
-import type { WorkflowDesk } from '../governance/jobs/workflow-desk.ts';
-import type { Json } from '../log/values/canonical-json.ts';
-import { learnColumns } from '../planner/standing/rules/condition.ts';
-import { questionOf } from '../planner/standing/jobs/perform.ts';
-import type { PlannerContract } from '../planner/planner-contract.ts';
-import { plainJson } from './workflows/definition.ts';
-import type { JobDefinition, JobRecord } from '../projections/jobs/job.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { JobDesk } from '../../governance/jobs/job-desk.ts';
+import type { JobRunner, JobView } from '../../governance/jobs/job-runner.ts';
+import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import { learnColumns } from '../../planner/standing/rules/condition.ts';
+import { questionOf } from '../../planner/standing/jobs/perform.ts';
+import type { PlannerContract } from '../../planner/planner-contract.ts';
+import { plainJson } from '../workflows/definition.ts';
+import type { JobDefinition, JobRecord } from '../../projections/jobs/job.ts';
 
 const instant = z.bigint().or(z.int());
 

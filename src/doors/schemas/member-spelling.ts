@@ -1,6 +1,6 @@
 /** Members that are written in snake case, as the specification has them, or in camel case. */
 import { z } from 'zod';
-import { didYouMean, ServiceError } from '../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 
 /** An object of these members and no others. Its output has them in snake case. */
 export function eitherSpelling<Shape extends z.ZodRawShape>(shape: Shape) {

@@ -4,11 +4,11 @@
  * an error on the way says what had been accepted. Under an idempotency key every batch has a receipt, and the reply is made of
  * receipts alone, so that it is the same whenever it is given.
  */
-import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
-import type { Provenance, TypeDefinition } from '../log/entries/entry.ts';
-import type { IngestBatch } from '../planner/formats/ingest-batch.ts';
-import type { BatchReceipt, Outcome, PutRows, RowRejection, WriteCondition } from '../projections/command.ts';
+import { assert, didYouMean, type ErrorCode, ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
+import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
+import type { BatchReceipt, Outcome, PutRows, RowRejection, WriteCondition } from '../../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */

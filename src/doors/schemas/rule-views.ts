@@ -1,10 +1,10 @@
 /** Rules as callers write and read them, on routes and as tools. */
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import type { Invocation } from '../governance/gate-contract.ts';
-import { checkDefinition, type RuleDefinition, type RuleRecord, severities } from '../projections/rules/rule.ts';
-import { checkCondition } from '../planner/standing/rules/condition.ts';
-import type { PlannerContract } from '../planner/planner-contract.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { checkDefinition, type RuleDefinition, type RuleRecord, severities } from '../../projections/rules/rule.ts';
+import { checkCondition } from '../../planner/standing/rules/condition.ts';
+import type { PlannerContract } from '../../planner/planner-contract.ts';
 
 export const ruleInput = {
   name: z.string().describe('unique within the organisation path'),

@@ -3,17 +3,17 @@
  * "Search". Members are in snake case or in camel case.
  */
 import { z } from 'zod';
-import { ServiceError } from '../errors.ts';
-import { type MatchMode, type TypoTolerance, typoPresets } from '../governance/search/text-query.ts';
+import { ServiceError } from '../../errors.ts';
+import { type MatchMode, type TypoTolerance, typoPresets } from '../../governance/search/text-query.ts';
 import {
   filterOps,
   type SearchCondition,
   type SearchQuery,
   type SearchRanking,
   type SearchRequest,
-} from '../planner/languages/search-request.ts';
+} from '../../planner/languages/search-request.ts';
 import { record } from './schema-check.ts';
-import { float, scalar } from './exact-values.ts';
+import { float, scalar } from './exact-numbers.ts';
 import { type StatedInstants, toInstant } from './instants.ts';
 import { eitherSpelling } from './member-spelling.ts';
 import { stated } from './request-terms.ts';

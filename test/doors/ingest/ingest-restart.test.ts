@@ -1,14 +1,14 @@
 /** A request under an idempotency key that is cut off, and sent again to a store that was closed and opened since. */
 import { expect, test } from 'vitest';
-import { loadSettings } from '../../src/config.ts';
-import { BodyDigest } from '../../src/doors/body-digest.ts';
-import { Ingest, type IngestReply } from '../../src/doors/ingest-stream.ts';
-import { tenantlessCaller } from '../../src/governance/caller.ts';
-import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
-import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
-import { keptNanoseconds } from '../../src/projections/receipts/projection.ts';
-import { Service } from '../../src/service.ts';
-import { rowsOf, TestClock, TestRandom } from '../harness.ts';
+import { loadSettings } from '../../../src/config.ts';
+import { BodyDigest } from '../../../src/doors/ingest/body-digest.ts';
+import { Ingest, type IngestReply } from '../../../src/doors/ingest/ingest-stream.ts';
+import { tenantlessCaller } from '../../../src/governance/caller.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
+import { keptNanoseconds } from '../../../src/projections/receipts/projection.ts';
+import { Service } from '../../../src/service.ts';
+import { rowsOf, TestClock, TestRandom } from '../../harness.ts';
 
 const clock = new TestClock('2024-01-01');
 const disk = new MemoryDisk();
