@@ -4,7 +4,7 @@
  */
 import { describe, expect, it, test } from 'vitest';
 import type { BackgroundDigest } from '../src/upkeep/backups.ts';
-import type { RestoreReport } from '../src/doors/http/system-desk.ts';
+import type { RestoreReport } from '../src/doors/http/system-contract.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup/backup-artefact.ts';
 import type { Disk } from '../src/log/disk/disk.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';

@@ -1,7 +1,7 @@
 /** A store is backed up, and stores are made of its backups. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listBackups } from '../src/upkeep/backups.ts';
-import type { RestoreReport } from '../src/doors/http/system-desk.ts';
+import type { RestoreReport } from '../src/doors/http/system-contract.ts';
 import { ServiceError } from '../src/errors.ts';
 import type { Artefact } from '../src/log/backup/backup-artefact.ts';
 import { formatArtefact } from '../src/log/backup/backup-artefact.ts';

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { backupDirectory, listBackups } from '../upkeep/backups.ts';
 import { Ids, systemClock, systemRandom } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { RestoreReport } from '../doors/http/system-desk.ts';
+import type { RestoreReport } from '../doors/http/system-contract.ts';
 import { ConfigError, ServiceError } from '../errors.ts';
 import { ARTEFACT_NAME } from '../log/backup/backup-artefact.ts';
 import { readEscrow } from '../log/keys/escrow.ts';

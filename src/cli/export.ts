@@ -4,7 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ConfigError } from '../errors.ts';
-import { envelopeFacts } from '../doors/http/answer-envelope.ts';
+import { envelopeFacts } from '../doors/http/result-envelope.ts';
 import { type OutputFormat, outputForms, refuseLoss } from '../planner/formats/output-format.ts';
 import type { DirectoryOptions } from './local.ts';
 import { download, remoteOf, type RemoteOptions } from './remote.ts';

@@ -58,7 +58,7 @@ async function askDirectory(sql: string, options: QueryOptions, version: string)
   const [{ operator, withService }, { writeNdjson }, { envelopeMembers }] = await Promise.all([
     import('./local.ts'),
     import('../planner/formats/json-rows.ts'),
-    import('../doors/http/answer-envelope.ts'),
+    import('../doors/http/result-envelope.ts'),
   ]);
   return await withService(options, version, async (service) => {
     const caller = operator(options.organization ?? null, options.branch);

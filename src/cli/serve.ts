@@ -7,7 +7,7 @@ import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { strangersPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
 import { checkFree } from '../doors/shared/listening-ports.ts';
-import type { SystemDesk } from '../doors/http/system-desk.ts';
+import type { SystemDesk } from '../doors/http/system-contract.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { packageRoot } from '../package-root.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';

@@ -9,7 +9,7 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Clock, Ids, Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { BackupDesk, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-desk.ts';
+import type { BackupDesk, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-contract.ts';
 import { ServiceError } from '../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from '../log/backup/backup-artefact.ts';
 import { type CopiedLog, copyLog, type CopyRequest, type OnCopied } from '../log/backup/backup-copy.ts';

@@ -4,7 +4,7 @@
  */
 import { type Clock, Ids, type Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { RestoreReport } from '../doors/http/system-desk.ts';
+import type { RestoreReport } from '../doors/http/system-contract.ts';
 import { assert, ServiceError } from '../errors.ts';
 import { type Artefact, bytesOf, digestedAt } from '../log/backup/backup-artefact.ts';
 import type { Disk } from '../log/disk/disk.ts';

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../src/errors.ts';
 import { loadSettings } from '../../src/config.ts';
 import { ColumnMemory } from '../../src/log/values/column-memory.ts';
-import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
+import type { RestoreReport } from '../../src/doors/http/system-contract.ts';
 import { ErasureChores } from '../../src/governance/erasure/erasure-chores.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../src/governance/gate-contract.ts';

@@ -3,7 +3,7 @@
  * alone, and nothing of a hidden cell, row or key leaves by any of them.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { eventText } from '../../src/doors/http/event-text.ts';
+import { eventText } from '../../src/doors/http/server-sent-events.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { formatInstant } from '../../src/log/values/timestamp.ts';

@@ -1,6 +1,6 @@
 /** Rows that another organisation shares, where something outlives its statement: told, cached and sealed as the agreement has it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { eventText } from '../../src/doors/http/event-text.ts';
+import { eventText } from '../../src/doors/http/server-sent-events.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import type { AgreementTerms } from '../../src/log/entries/entry.ts';

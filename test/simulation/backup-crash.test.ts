@@ -3,7 +3,7 @@
  * a backup that is listed restores, a directory that opens as a store is one; and the next attempt succeeds.
  */
 import { describe, expect, it } from 'vitest';
-import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
+import type { RestoreReport } from '../../src/doors/http/system-contract.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/backup/restore.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';

@@ -31,10 +31,10 @@ import type { HttpStrangers } from '../shared/unauthenticated-connections.ts';
 import type { IngestTasks } from '../ingest/ingest-tasks.ts';
 import type { WorkflowDependencies } from '../workflows/run.ts';
 import type { Bodies } from '../shared/http-request-bodies.ts';
-import type { ConsoleDesk } from './console/desk.ts';
+import type { ConsoleDesk } from './console/console.ts';
 import type { ConsoleFiles } from './console/pages.ts';
 import type { HttpMetrics } from './metrics.ts';
-import type { SystemDesk } from './system-desk.ts';
+import type { SystemDesk } from './system-contract.ts';
 
 export type HttpSettings = Pick<
   Settings,

@@ -7,7 +7,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, InvocationRequest, Transaction } from '../../governance/gate-contract.ts';
 import type { Command } from '../../projections/command.ts';
 import type { HttpContext, GateRequest } from './context.ts';
-import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeader } from './headers.ts';
+import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeader } from './request-headers.ts';
 
 /**
  * Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record.

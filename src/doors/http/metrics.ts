@@ -1,7 +1,7 @@
 /** Counters and histograms of the HTTP door, and gauges of the store. Names are the specification's `service_…`. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { GateContract, Transaction } from '../../governance/gate-contract.ts';
-import type { SystemDesk } from './system-desk.ts';
+import type { SystemDesk } from './system-contract.ts';
 
 export class HttpMetrics {
   readonly registry = new Registry();

@@ -4,7 +4,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf } from './error-reply.ts';
 import { problem } from './schemas.ts';
 
 export const toolEnvelope = {

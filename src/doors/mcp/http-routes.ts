@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { record } from '../schemas/schema-check.ts';
 import type { FastifyRequest } from '../http/context.ts';
-import { headerText } from '../http/headers.ts';
+import { headerText } from '../http/request-headers.ts';
 import { statedBy } from '../http/invoke.ts';
 import { refuseInEnvelope, textContent, toolEnvelope, toolProblem } from '../http/tool-envelope.ts';
 import { route, type Route } from '../http/route.ts';

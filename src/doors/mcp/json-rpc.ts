@@ -9,7 +9,7 @@ import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { FastifyRequest, HttpContext } from '../http/context.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import { headerText } from '../http/headers.ts';
+import { headerText } from '../http/request-headers.ts';
 import { statedBy } from '../http/invoke.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { toServiceError } from '../http/problem.ts';

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../../errors.ts';
 import { parametersOf, type SignedRequest } from '../../governance/authentication/sigv4.ts';
 import { limits } from '../../log/values/value.ts';
-import { headerText } from '../http/headers.ts';
+import { headerText } from '../http/request-headers.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 
 export interface ObjectRequest {

@@ -19,7 +19,7 @@ import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import type { SystemDesk } from '../http/system-desk.ts';
+import type { SystemDesk } from '../http/system-contract.ts';
 import { putting, type Row, rowsOf } from './rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 

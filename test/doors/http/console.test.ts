@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/clock.ts';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { makePage } from '../../../src/doors/http/console/pages.ts';
-import { Sessions } from '../../../src/doors/http/console/sessions.ts';
+import { Sessions } from '../../../src/doors/http/console/browser-sessions.ts';
 import { type Reply, send } from './door-world.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
 

@@ -1,6 +1,6 @@
 /** Who was erased stays erased in what is restored, whatever the backup and the keys are from. */
 import { expect, test } from 'vitest';
-import type { RestoreReport } from '../../../src/doors/http/system-desk.ts';
+import type { RestoreReport } from '../../../src/doors/http/system-contract.ts';
 import type { KeyContents } from '../../../src/log/keys/keys.ts';
 import { verifyDirectory } from '../../../src/log/verify/verify.ts';
 import { restoreStore } from '../../../src/upkeep/restores.ts';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import type { GateContract } from '../../../src/governance/gate-contract.ts';
-import { eventText } from '../../../src/doors/http/event-text.ts';
+import { eventText } from '../../../src/doors/http/server-sent-events.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Subscription, WatchClient } from '../../../src/planner/standing/subscription.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';

@@ -9,12 +9,12 @@ import { draftToken, unauthenticatedError } from '../../../governance/authentica
 import type { Caller } from '../../../governance/caller.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { headerText } from '../headers.ts';
+import { headerText } from '../request-headers.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { route, type Route, type RouteMethod } from '../route.ts';
-import { boundOf, consoleMount, cookieOf, refuseOtherPages, secretHeader, setCookie } from './own-page.ts';
+import { boundOf, consoleMount, cookieOf, refuseOtherPages, secretHeader, setCookie } from './session-cookie.ts';
 import { fileHeaders, guardHeaders } from './pages.ts';
-import type { Acting, Session } from './sessions.ts';
+import type { Acting, Session } from './browser-sessions.ts';
 
 const page = { access: 'page', action: 'inspect', bucket: 'read' } as const;
 const secret = z.string().min(1).max(4_096);

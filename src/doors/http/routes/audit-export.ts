@@ -7,7 +7,7 @@
 import { z } from 'zod';
 import type { ProofReader } from '../../../governance/gate-contract.ts';
 import type { AuditEntry } from '../../../projections/access-paths.ts';
-import { openBody } from '../answer-body.ts';
+import { openBody } from '../streamed-reply.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../../shared/write-exact-json.ts';
 import { callerOf, invoke } from '../invoke.ts';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { FastifyRequest } from '../context.ts';
-import { wantsSync } from '../headers.ts';
+import { wantsSync } from '../request-headers.ts';
 import { type Answered, reply, type Route, route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 

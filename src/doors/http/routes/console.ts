@@ -1,6 +1,6 @@
 /** The pages: the administrator's on the admin listener, the workbench on the data listener. They hold no data themselves. */
 import { z } from 'zod';
-import { consoleMount, setCookie, workbenchMount } from '../console/own-page.ts';
+import { consoleMount, setCookie, workbenchMount } from '../console/session-cookie.ts';
 import { sessionRoutes } from '../console/session-routes.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';

@@ -6,7 +6,7 @@ import { readRecipe } from '../../../planner/exhibits/recipe.ts';
 import type { ExhibitLink, ExhibitView } from '../../../projections/access-paths.ts';
 import type { HttpContext } from '../context.ts';
 import { reply, type Answered, route, type Route } from '../route.ts';
-import { statedPurpose, wantsSync } from '../headers.ts';
+import { statedPurpose, wantsSync } from '../request-headers.ts';
 import { signalOf } from '../invoke.ts';
 import { nanoseconds } from '../schemas.ts';
 

@@ -8,11 +8,11 @@ import {
   outputForms,
   refuseLoss,
 } from '../../../planner/formats/output-format.ts';
-import { openBody } from '../answer-body.ts';
-import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
+import { openBody } from '../streamed-reply.ts';
+import { envelopeFacts, envelopeHeaders } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { preferredType } from '../headers.ts';
-import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../question.ts';
+import { preferredType } from '../request-headers.ts';
+import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../query-body.ts';
 import { route, type Route } from '../route.ts';
 import { reasons } from '../../schemas/request-terms.ts';
 

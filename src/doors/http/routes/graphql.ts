@@ -6,13 +6,13 @@ import { loadReading, loadSchemas } from '../../../planner/languages/graphql-lib
 import { record } from '../../schemas/schema-check.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { eitherSpelling } from '../../schemas/member-spelling.ts';
-import { sendPieces } from '../answer-body.ts';
-import { envelopeMembers } from '../answer-envelope.ts';
+import { sendPieces } from '../streamed-reply.ts';
+import { envelopeMembers } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { headerText, preferredType } from '../headers.ts';
+import { headerText, preferredType } from '../request-headers.ts';
 import { invoke } from '../invoke.ts';
-import { askParsed } from '../parsed-question.ts';
-import { headersOf, refusedWith } from '../refusal.ts';
+import { askParsed } from '../parsed-query.ts';
+import { headersOf, refusedWith } from '../error-reply.ts';
 import { route, type Route } from '../route.ts';
 import { stated } from '../../schemas/request-terms.ts';
 

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { submitNamed } from '../invoke.ts';
 import { route, type Route } from '../route.ts';
-import { idParams, usageQuery, usageSummary } from '../tenant-shapes.ts';
+import { idParams, usageQuery, usageSummary } from '../tenant-schemas.ts';
 import { platformFamilyRoutes, platformTenant, shownPlatformTenant, usageOfAll } from './tenant-families.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;

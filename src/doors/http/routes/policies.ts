@@ -10,7 +10,7 @@ import type { TokenView } from '../../../governance/gate-contract.ts';
 import type { AuditEntry } from '../../../projections/access-paths.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { FastifyRequest } from '../context.ts';
-import { headerText } from '../headers.ts';
+import { headerText } from '../request-headers.ts';
 import { submitNamed } from '../invoke.ts';
 import {
   callerOf,
@@ -20,9 +20,9 @@ import {
   rowsCompared,
   type TouchedRead,
   touchedReads,
-} from '../rehearsal.ts';
+} from '../policy-rehearsal.ts';
 import { reply, route, type Route } from '../route.ts';
-import { idParams } from '../tenant-shapes.ts';
+import { idParams } from '../tenant-schemas.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;
 const changing = { access: 'admin', action: 'administer' } as const;

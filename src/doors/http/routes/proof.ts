@@ -8,7 +8,7 @@ import type { ProofRequest } from '../../../governance/gate-contract.ts';
 import { tlogProof } from '../../../governance/erasure/tlog-proof.ts';
 import { headJson, proofJson, tlogProofType } from '../../schemas/proof-document.ts';
 import { reply, route, type Route } from '../route.ts';
-import { headerText } from '../headers.ts';
+import { headerText } from '../request-headers.ts';
 
 const wholeNumber = z
   .string()

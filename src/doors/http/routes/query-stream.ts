@@ -13,14 +13,14 @@ import { z } from 'zod';
 import { writeRowGroups } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import type { AnswerBody } from '../../shared/http-answer-body.ts';
-import { openBody } from '../answer-body.ts';
-import { envelopeMembers } from '../answer-envelope.ts';
+import { openBody } from '../streamed-reply.ts';
+import { envelopeMembers } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../../shared/write-exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { callerOf } from '../invoke.ts';
 import { checkCaller, type Overtaken } from '../../shared/stream-lease.ts';
-import { ask, questionBody, questionBytesMax } from '../question.ts';
+import { ask, questionBody, questionBytesMax } from '../query-body.ts';
 import { route, type Route } from '../route.ts';
 
 const rowsInAnEvent = 500;

@@ -2,13 +2,13 @@
 import { z } from 'zod';
 import { moreRows, RowsText } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import { openBody } from '../answer-body.ts';
-import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
+import { openBody } from '../streamed-reply.ts';
+import { envelopeMembers, envelopePieces, facetValues } from '../result-envelope.ts';
 import type { HttpContext, GateRequest } from '../context.ts';
 import type { Overtaken } from '../../shared/stream-lease.ts';
-import type { PlainRoute } from '../plain-lane.ts';
-import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
-import { ReplyBytes } from '../reply-bytes.ts';
+import type { PlainRoute } from '../fast-path.ts';
+import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../query-body.ts';
+import { ReplyBytes } from '../fast-path-reply.ts';
 import { route, type Route } from '../route.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */

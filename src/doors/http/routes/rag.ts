@@ -7,7 +7,7 @@ import { ragIngest } from '../../verbs/documents/documents.ts';
 import type { stored } from '../../verbs/documents/store.ts';
 import { VerbSession } from '../../verbs/session.ts';
 import type { FastifyRequest, HttpContext } from '../context.ts';
-import { headerText, statedOpener } from '../headers.ts';
+import { headerText, statedOpener } from '../request-headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
 import { checkCaller } from '../../shared/stream-lease.ts';
 import { reply, route, type Route } from '../route.ts';

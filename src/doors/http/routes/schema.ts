@@ -21,7 +21,7 @@ import {
   typeReply,
 } from '../../schemas/type-body.ts';
 import { reply, route, type Route } from '../route.ts';
-import { wantsSync } from '../headers.ts';
+import { wantsSync } from '../request-headers.ts';
 import { invoke } from '../invoke.ts';
 import { flag, nanoseconds } from '../schemas.ts';
 

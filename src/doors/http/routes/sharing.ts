@@ -13,7 +13,7 @@ import { record } from '../../schemas/schema-check.ts';
 import { reply, route, type Route } from '../route.ts';
 import { submitNamed } from '../invoke.ts';
 import { instant, toInstant } from '../../schemas/instants.ts';
-import { idParams } from '../tenant-shapes.ts';
+import { idParams } from '../tenant-schemas.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;

@@ -6,7 +6,7 @@ import { platformAdmin } from '../../../governance/authorization/policy.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import { descriptionOf } from '../openapi.ts';
 import { reply, route, type Route } from '../route.ts';
-import type { SystemDesk } from '../system-desk.ts';
+import type { SystemDesk } from '../system-contract.ts';
 import { problems } from '../schemas.ts';
 
 const probe = { access: 'probe', action: null } as const;

@@ -27,7 +27,7 @@ import {
   usageReply,
   usageShown,
   usageSummary,
-} from '../tenant-shapes.ts';
+} from '../tenant-schemas.ts';
 
 interface Family {
   readonly path: string;

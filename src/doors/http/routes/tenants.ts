@@ -21,7 +21,7 @@ import {
   tenantReply,
   tenantShown,
   toQuota,
-} from '../tenant-shapes.ts';
+} from '../tenant-schemas.ts';
 import { tenantFamilyRoutes } from './tenant-families.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;

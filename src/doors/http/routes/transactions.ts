@@ -1,6 +1,6 @@
 /** POST /tx, /tx/:id/commit and /tx/:id/rollback. Requests that name it in X-Service-Transaction read and write in it. */
 import { z } from 'zod';
-import { wantsSync } from '../headers.ts';
+import { wantsSync } from '../request-headers.ts';
 import { callerOf, invoke, signalOf } from '../invoke.ts';
 import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';

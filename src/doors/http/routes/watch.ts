@@ -19,8 +19,8 @@ import type { Subscription, WatchClient } from '../../../planner/standing/subscr
 import { problemText } from '../../../planner/standing/watch.ts';
 import { errorEvent, type WatchEvent } from '../../../planner/standing/watch-events.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
-import { eventText, retryLine } from '../event-text.ts';
-import { headerText, statedPurpose } from '../headers.ts';
+import { eventText, retryLine } from '../server-sent-events.ts';
+import { headerText, statedPurpose } from '../request-headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { watchStream } from '../../shared/stream-lease.ts';
 import { route, type Route } from '../route.ts';

@@ -3,7 +3,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { ParsedQuestion } from '../../planner/statement.ts';
 import { type StatedInstants, timeOf } from '../schemas/instants.ts';
 import type { HttpContext, GateRequest } from './context.ts';
-import { statedPurpose } from './headers.ts';
+import { statedPurpose } from './request-headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
 /** Without an instant it reads current rows. Its access record has been appended when this resolves. */

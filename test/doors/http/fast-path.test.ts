@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { readPlainHead } from '../../../src/doors/http/plain-head.ts';
+import { readPlainHead } from '../../../src/doors/http/fast-path-head.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
 import { DoorWorld, emptyAnswer, goodToken, openType, sendRaw } from './door-world.ts';

@@ -9,7 +9,7 @@ import { inBothCases, oneSpelling } from '../schemas/member-spelling.ts';
 import { typoTolerance } from '../schemas/search-body.ts';
 import { reasons } from '../schemas/request-terms.ts';
 import type { HttpContext, GateRequest } from './context.ts';
-import { statedPurpose } from './headers.ts';
+import { statedPurpose } from './request-headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
 /** Room for the longest statement with every character escaped to six: a longer body is not read. */

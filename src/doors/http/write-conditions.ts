@@ -4,7 +4,7 @@ import { I64_MAX } from '../../log/values/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
 import { toInstant } from '../schemas/instants.ts';
 import type { GateRequest } from './context.ts';
-import { headerText } from './headers.ts';
+import { headerText } from './request-headers.ts';
 
 /** The condition of a request; null where it states none. Contradictory conditions are refused, not ranked. */
 export function statedCondition(request: GateRequest, when: string | undefined): WriteCondition | null {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import { makePage, type ConsoleFiles, type Page } from './pages.ts';
-import { Sessions } from './sessions.ts';
+import { Sessions } from './browser-sessions.ts';
 
 /** A listener's routes, as for a request that came to it. */
 export type Routing = (request: IncomingMessage, response: ServerResponse) => void;

@@ -19,10 +19,10 @@ import { refuseForeign } from './foreign-origin.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../shared/stream-lease.ts';
 import type { InLine } from '../shared/unauthenticated-connections.ts';
-import { type PlainHead, readPlainHead } from './plain-head.ts';
+import { type PlainHead, readPlainHead } from './fast-path-head.ts';
 import { problemType, toServiceError } from './problem.ts';
-import { refusalOf } from './refusal.ts';
-import type { ReplyBytes } from './reply-bytes.ts';
+import { refusalOf } from './error-reply.ts';
+import type { ReplyBytes } from './fast-path-reply.ts';
 
 export interface PlainRoute {
   /** The route's path in the framework. */
