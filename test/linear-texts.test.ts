@@ -1,7 +1,7 @@
 /** Texts of a megabyte that a regular expression might try in many ways are read once: with a second try at each character none of these ends. */
 import { expect, test } from 'vitest';
 import { parseExactJson } from '../src/doors/shared/read-exact-json.ts';
-import { advisoryOf } from '../src/doors/relational/advisory.ts';
+import { advisoryOf } from '../src/doors/relational/advisory-lock-call.ts';
 import { formatOf } from '../src/doors/rich-text/blocks.ts';
 import { evaluate } from '../src/planner/expressions/evaluate.ts';
 import { lexStatement } from '../src/planner/languages/sql-lexer.ts';

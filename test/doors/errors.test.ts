@@ -5,8 +5,8 @@ import { errorDocument } from '../../src/doors/document/errors.ts';
 import { errorText, refusals as kvRefusals } from '../../src/doors/kv/errors.ts';
 import { errorCodes, errorCodesOf } from '../../src/doors/error-codes.ts';
 import { operationOf } from '../../src/doors/object/operations.ts';
-import { wireError } from '../../src/doors/object/refusal.ts';
-import { requestOf } from '../../src/doors/object/request.ts';
+import { wireError } from '../../src/doors/object/errors.ts';
+import { requestOf } from '../../src/doors/object/request-path.ts';
 import { type ErrorCode, errorTable, type ErrorKind, ServiceError } from '../../src/errors.ts';
 
 const kinds = Object.keys(errorCodes) as ErrorKind[];

@@ -22,15 +22,15 @@ const ways = {
 
 /** By file how many commands it makes, and how. */
 const makers: Readonly<Record<string, readonly [number, ...(keyof typeof ways)[]]>> = {
-  'doors/document/admin.ts': [1, 'ends'],
-  'doors/document/documents.ts': [1, 'sent'],
-  'doors/document/writes.ts': [1, 'ends'],
+  'doors/document/admin-commands.ts': [1, 'ends'],
+  'doors/document/document-rows.ts': [1, 'sent'],
+  'doors/document/write-commands.ts': [1, 'ends'],
   'doors/http/routes/patch-row.ts': [1, 'sent'],
   'doors/http/routes/schema.ts': [1, 'ends'],
   'doors/ingest/ingest-stream.ts': [1, 'sent'],
   'doors/kv/command.ts': [3, 'ends'],
-  'doors/kv/entries.ts': [1, 'sent'],
-  'doors/kv/subscriptions.ts': [1, 'sent'],
+  'doors/kv/key-value-rows.ts': [1, 'sent'],
+  'doors/kv/pub-sub.ts': [1, 'sent'],
   'doors/object/buckets.ts': [2, 'own', 'ends'],
   'doors/object/delete-objects.ts': [2, 'ends'],
   'doors/object/put-object.ts': [1, 'sent'],

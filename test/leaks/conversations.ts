@@ -1,7 +1,7 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
-import { commandOf } from '../../src/doors/relational/commands.ts';
+import { commandOf } from '../../src/doors/relational/parse-command.ts';
 import { checkIndexed } from '../../src/doors/relational/create-index.ts';
-import { droppedNotice, standingIn } from '../../src/doors/relational/drop.ts';
+import { droppedNotice, standingIn } from '../../src/doors/relational/drop-statement.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';

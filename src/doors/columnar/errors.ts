@@ -1,7 +1,7 @@
 /** Errors as clients of ClickHouse read them: a number, its name, and a text that begins with both. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
-import { serverVersion } from './types.ts';
+import { serverVersion } from './column-types.ts';
 import { withoutTrailing } from '../../log/values/trailing.ts';
 
 /** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */

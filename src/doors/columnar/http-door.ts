@@ -1,7 +1,7 @@
 /** The columnar door over HTTP: ClickHouse's interface. Source: specification, "Compatibility doors" and "Door details". */
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../shared/http-listener.ts';
-import { type ColumnarHttpOptions, doorName, HttpQuestion, statementBytesMax } from './http-question.ts';
+import { type ColumnarHttpOptions, doorName, HttpQuestion, statementBytesMax } from './http-request.ts';
 import { HttpSessions } from './http-sessions.ts';
 import { RunningQueries } from './running-queries.ts';
 

@@ -9,7 +9,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Codec, Decoded } from '../shared/codec.ts';
 import { utf8 } from '../shared/utf8.ts';
-import { unframe } from './frames.ts';
+import { unframe } from './compressed-blocks.ts';
 
 export type NativeMessage =
   | {

@@ -16,10 +16,10 @@ import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/do
 import { inTime } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms } from '../shared/session-terms.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-question.ts';
-import { BlockWriter, blocksOf } from './block.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
+import { BlockWriter, blocksOf } from './native-blocks.ts';
 import { columnarError, refusedAs } from './errors.ts';
-import { toFrames } from './frames.ts';
+import { toFrames } from './compressed-blocks.ts';
 import type { NativeMessage, Query, TableName } from './native-codec.ts';
 import {
   blockInfo,
@@ -36,7 +36,7 @@ import {
 import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
 import { statementSteps } from './statement.ts';
-import { type KnownTypes, typesKnownTo } from './types.ts';
+import { type KnownTypes, typesKnownTo } from './column-types.ts';
 
 export const doorName = 'columnar-native';
 

@@ -1,6 +1,6 @@
 /** The packets that the native door sends, without those of rows. */
 import { textBytes, varintBytes } from './varint.ts';
-import { spoken } from './types.ts';
+import { spoken } from './column-types.ts';
 
 const kinds = { hello: 0, data: 1, exception: 2, progress: 3, pong: 4, endOfStream: 5, profile: 6, tablesStatus: 9 } as const;
 /** From this revision on, progress includes written rows. */

@@ -5,8 +5,8 @@
 import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
-import { serverVersion } from './types.ts';
-import { type Token, tokensOf, Unended } from './tokens.ts';
+import { serverVersion } from './column-types.ts';
+import { type Token, tokensOf, Unended } from './lexer.ts';
 import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/statement.ts';

@@ -11,7 +11,7 @@ import { onItsCondition } from '../shared/stale-conflicts.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
-import { entryType, type Namespace, type Reading, refuseFirst, typesDatabase } from './documents.ts';
+import { entryType, type Namespace, type Reading, refuseFirst, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export interface CommandRow {

@@ -19,14 +19,14 @@ import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
-import { answers, collections, helloReply } from './admin.ts';
+import { answers, collections, helloReply } from './admin-commands.ts';
 import type { WritableObject } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
 import type { OpenCursors } from './cursors.ts';
 import { DocumentRefusal, errorDocument, refusals } from './errors.ts';
-import { reads } from './reads.ts';
-import { writes } from './writes.ts';
+import { reads } from './read-commands.ts';
+import { writes } from './write-commands.ts';
 
 export interface DocumentDependencies extends DoorDependencies {
   readonly cursors: OpenCursors;

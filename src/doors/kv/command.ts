@@ -20,10 +20,10 @@ import {
   readOwn,
   refuseFirst,
   WordPace,
-} from './entries.ts';
+} from './key-value-rows.ts';
 import { refusals } from './errors.ts';
 import { Replies } from './replies.ts';
-import type { Cursors } from './cursors.ts';
+import type { Cursors } from './scan-cursors.ts';
 
 export interface CommandRow {
   /** Words, the name among them; negative: at least so many. */

@@ -3,9 +3,9 @@ import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { respCodec } from './codec.ts';
 import { doorName } from './command.ts';
-import { Cursors } from './cursors.ts';
+import { Cursors } from './scan-cursors.ts';
 import { KvSession } from './session.ts';
-import { Channels } from './subscriptions.ts';
+import { Channels } from './pub-sub.ts';
 
 export function createKvDoor(options: LocalDoorOptions): Door {
   let connections = 0;

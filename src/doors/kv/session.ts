@@ -10,17 +10,17 @@ import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { noTerms, type Terms, timeOfTerms } from '../shared/session-terms.ts';
-import { annals, readAsOf } from './annals.ts';
-import { client, command, config, info } from './client-commands.ts';
+import { annals, readAsOf } from './annals-commands.ts';
+import { client, command, config, info } from './server-commands.ts';
 import type { Words } from './codec.ts';
 import { checkKeys, CommandContext, type CommandRow, doorName, upper } from './command.ts';
-import type { Cursors } from './cursors.ts';
-import { keyOf, rowsInTurn } from './entries.ts';
+import type { Cursors } from './scan-cursors.ts';
+import { keyOf, rowsInTurn } from './key-value-rows.ts';
 import { errorText, refusals } from './errors.ts';
-import { keys } from './keys.ts';
+import { keys } from './key-commands.ts';
 import { Replies } from './replies.ts';
-import { strings } from './strings.ts';
-import { type Channels, publish, Subscriptions } from './subscriptions.ts';
+import { strings } from './string-commands.ts';
+import { type Channels, publish, Subscriptions } from './pub-sub.ts';
 
 export interface KvDependencies extends DoorDependencies {
   readonly cursors: Cursors;

@@ -1,7 +1,7 @@
 /** Buckets: rows of ObjectStoreBucket, and the bucket `types`, which shows rows of all other types. */
 import type { Exchange } from './exchange.ts';
 import { requireAccepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
 import { typesBucket } from './object-metadata.ts';
 import { xmlDocument } from './xml.ts';

@@ -6,7 +6,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { ChunkSignatures } from '../../governance/authentication/sigv4.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 
 export interface ChunkedOptions {
   /** Each chunk says its signature. */

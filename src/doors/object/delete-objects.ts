@@ -5,7 +5,7 @@ import { errorCodesOf } from '../error-codes.ts';
 import type { Exchange } from './exchange.ts';
 import { requireAccepted, Asking, objectKey, objectType } from './object-rows.ts';
 import { conditionOf } from './put-object.ts';
-import { refusals } from './refusal.ts';
+import { refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
 import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
 

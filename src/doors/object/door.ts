@@ -2,11 +2,11 @@
 import { onceAMinute } from '../../governance/jobs/minute-rounds.ts';
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../shared/http-listener.ts';
-import { BucketTraffic } from './bucket-traffic.ts';
+import { BucketTraffic } from './bucket-locks.ts';
 import type { ObjectDoorOptions, ObjectDependencies } from './exchange.ts';
-import { doorName, HttpExchange } from './http-exchange.ts';
+import { doorName, HttpExchange } from './http-request.ts';
 import { operationOf } from './operations.ts';
-import { Uploads } from './uploads.ts';
+import { Uploads } from './open-uploads.ts';
 
 /** Documents that clients send: lists of keys and of parts. */
 const documentBytesMax = 4 << 20;

@@ -7,10 +7,10 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import type { HttpRoom } from '../shared/http-listener.ts';
-import type { BucketTraffic } from './bucket-traffic.ts';
+import type { BucketTraffic } from './bucket-locks.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
-import type { ObjectRequest } from './request.ts';
-import type { Uploads } from './uploads.ts';
+import type { ObjectRequest } from './request-path.ts';
+import type { Uploads } from './open-uploads.ts';
 
 export interface ObjectDoorOptions extends Omit<DoorDependencies, 'authenticator'> {
   readonly authenticator: Pick<Authenticator, 'accessKey' | 'passwordCaller' | 'renew'>;

@@ -1,9 +1,9 @@
 /** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
-import { contentRange, isKnown, spanOf } from './conditions.ts';
+import { contentRange, isKnown, spanOf } from './preconditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
 import { factsOfRow, headersOf, writtenHeaders } from './object-metadata.ts';
-import { refusals } from './refusal.ts';
+import { refusals } from './errors.ts';
 import { type Reply, type StreamedBody, xmlReply } from './reply.ts';
 import { xmlDocument } from './xml.ts';
 

@@ -13,8 +13,8 @@ import {
   checksumOf,
   isChecksumValue,
 } from './checksums.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
-import type { ObjectRequest } from './request.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
+import type { ObjectRequest } from './request-path.ts';
 
 /** How a request was signed, and with which secret: the signatures of its chunks are made with it too. */
 export interface VerifiedSignature {

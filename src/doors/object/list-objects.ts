@@ -2,9 +2,9 @@
 import type { Row } from '../verbs/rows.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, instantMs, objectType, quotedTag } from './object-rows.ts';
-import { refusals } from './refusal.ts';
+import { refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
-import type { ObjectRequest } from './request.ts';
+import type { ObjectRequest } from './request-path.ts';
 import { type Node, xmlDocument } from './xml.ts';
 
 const keysMax = 1_000;

@@ -1,7 +1,7 @@
 /** The metadata of an object beside its body: in headers of a request, in cells of its row, in headers of an answer. */
 import { type Row, textOf } from '../verbs/rows.ts';
-import { ObjectRefusal } from './refusal.ts';
-import type { ObjectRequest } from './request.ts';
+import { ObjectRefusal } from './errors.ts';
+import type { ObjectRequest } from './request-path.ts';
 
 /** The bucket that shows rows of all types. */
 export const typesBucket = 'types';

@@ -13,7 +13,7 @@ import type { DefaultTime, Literal } from '../../planner/statement.ts';
 import type { Outcome } from '../../projections/command.ts';
 import { type Row, rowsOf, textOf } from '../verbs/rows.ts';
 import type { Exchange } from './exchange.ts';
-import { refusals } from './refusal.ts';
+import { refusals } from './errors.ts';
 
 export const objectType = 'ObjectStoreObject';
 export const bucketType = 'ObjectStoreBucket';

@@ -4,12 +4,12 @@ import { createBucket, deleteBucket, getBucketTagging, getLocation, getVersionin
 import { deleteObject, deleteObjects } from './delete-objects.ts';
 import { getObject, getObjectTagging } from './get-object.ts';
 import { listObjects } from './list-objects.ts';
-import { abortUpload, completeUpload, copyPart, createUpload, listParts, listUploads, uploadPart } from './multipart.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { abortUpload, completeUpload, copyPart, createUpload, listParts, listUploads, uploadPart } from './multipart-upload.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 import type { Operation } from './reply.ts';
-import type { ObjectRequest } from './request.ts';
+import type { ObjectRequest } from './request-path.ts';
 import { typesBucket } from './object-metadata.ts';
-import { getRow, listRows } from './type-rows.ts';
+import { getRow, listRows } from './types-bucket.ts';
 
 /** Parts of a bucket or of an object that S3 has, and this store has not. */
 const subresources = [

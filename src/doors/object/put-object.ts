@@ -6,7 +6,7 @@ import type { Outcome, PutRows, WriteCondition } from '../../projections/command
 import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Row } from '../verbs/rows.ts';
 import { textOf } from '../verbs/rows.ts';
-import { etagMatches } from './conditions.ts';
+import { etagMatches } from './preconditions.ts';
 import {
   factsOf,
   factsOfRow,
@@ -34,9 +34,9 @@ import {
   quotedTag,
 } from './object-rows.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
-import type { ObjectRequest } from './request.ts';
+import type { ObjectRequest } from './request-path.ts';
 import { xmlDocument } from './xml.ts';
 
 /** A row of more would be a turn of its own. */

@@ -1,6 +1,6 @@
 /** XML out, by nesting; and the two documents that clients send. */
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
-import { refusals } from './refusal.ts';
+import { refusals } from './errors.ts';
 
 /** An element's children: a value, elements in order, or nothing. A list repeats its element. */
 export type Node = string | number | boolean | null | undefined | readonly (readonly [name: string, node: Node])[];

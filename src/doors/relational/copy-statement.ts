@@ -1,7 +1,7 @@
 /** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
-import { Tokens } from './tokens.ts';
+import { Tokens } from './lexer.ts';
 
 export interface CopyFormat {
   readonly format: 'text' | 'csv' | 'binary';

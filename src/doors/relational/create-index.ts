@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
+import { ProtocolRefusal } from './errors.ts';
 
 /** Throws for a table that the caller does not see, and for a column that it has not. */
 export function checkIndexed(definition: TypeDefinition | undefined, table: string, columns: readonly string[]): void {

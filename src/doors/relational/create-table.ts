@@ -5,7 +5,7 @@ import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
-import { Tokens } from './tokens.ts';
+import { Tokens } from './lexer.ts';
 
 export interface CreateTable {
   readonly ifNotExists: boolean;

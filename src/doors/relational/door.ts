@@ -2,7 +2,7 @@
 import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { AdvisoryLocks } from './advisory-locks.ts';
-import { CancelDesk } from './cancel-desk.ts';
+import { CancelDesk } from './cancel-keys.ts';
 import { relationalCodec } from './codec.ts';
 import { doorName } from './login.ts';
 import { RelationalSession } from './session.ts';

@@ -1,12 +1,12 @@
 /** Statements of a session that are about types as tables: CREATE TABLE and INDEX, TRUNCATE, DROP. */
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { Executed, OutputColumn, PlannerDoor, QuestionOptions } from '../../planner/planner-contract.ts';
-import type { Command } from './commands.ts';
+import type { Command } from './parse-command.ts';
 import { checkIndexed } from './create-index.ts';
 import { filledTable } from './create-table.ts';
-import { droppedNotice, standingIn } from './drop.ts';
+import { droppedNotice, standingIn } from './drop-statement.ts';
 import type { Replies } from './replies.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
+import { ProtocolRefusal } from './errors.ts';
 
 /** The settings of a session, as a statement goes by them. */
 export interface StatementOptions {

@@ -9,16 +9,16 @@ import type { Connection, Session } from '../shared/socket-connection.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
-import type { CancelDesk, CancelKey } from './cancel-desk.ts';
+import type { CancelDesk, CancelKey } from './cancel-keys.ts';
 import type { Frontend } from './codec.ts';
 import { Login, doorName } from './login.ts';
 import { Replies } from './replies.ts';
-import { Extended } from './extended.ts';
-import { Runner } from './runner.ts';
-import { errorFields, ProtocolRefusal } from './sqlstate.ts';
+import { Extended } from './extended-query.ts';
+import { Runner } from './command-runner.ts';
+import { errorFields, ProtocolRefusal } from './errors.ts';
 import { inTurns } from '../../planner/expressions/steps.ts';
-import { commandOf, splitStatements } from './commands.ts';
-import { Variables } from './variables.ts';
+import { commandOf, splitStatements } from './parse-command.ts';
+import { Variables } from './session-variables.ts';
 
 export interface RelationalDependencies extends DoorDependencies {
   readonly cancels: CancelDesk;

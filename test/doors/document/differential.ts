@@ -2,8 +2,8 @@
 import { Decimal128, Double, Int32, Long, serialize } from 'bson';
 import { readDocument, writeDocument } from '../../../src/doors/document/bson.ts';
 import { numberOfError } from '../../../src/doors/document/errors.ts';
-import { projectionOf, sortOf } from '../../../src/doors/document/pipeline.ts';
-import { updateOf } from '../../../src/doors/document/update.ts';
+import { projectionOf, sortOf } from '../../../src/doors/document/pipeline-stages.ts';
+import { updateOf } from '../../../src/doors/document/update-operators.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { compileFilter, filterOf } from '../../../src/planner/expressions/documents/filter.ts';
 import { allAtOnce } from '../../../src/planner/expressions/steps.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { listSteps } from '../../../src/doors/document/bson.ts';
-import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
-import { nameSteps, seedOf, updateOf } from '../../../src/doors/document/update.ts';
+import { projectionOf, stageOf } from '../../../src/doors/document/pipeline-stages.ts';
+import { nameSteps, seedOf, updateOf } from '../../../src/doors/document/update-operators.ts';
 import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
 import { allAtOnce, type Steps } from '../../../src/planner/expressions/steps.ts';
 import { readText, textOf, textSteps } from '../../../src/planner/expressions/documents/json.ts';

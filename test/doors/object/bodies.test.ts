@@ -15,7 +15,7 @@ import { connect } from 'node:net';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
-import { type Upload, Uploads } from '../../../src/doors/object/uploads.ts';
+import { type Upload, Uploads } from '../../../src/doors/object/open-uploads.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';

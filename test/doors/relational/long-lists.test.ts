@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
+import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
 import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
-import { spreadBound, spreadsIn } from '../../../src/doors/relational/arrays.ts';
+import { spreadBound, spreadsIn } from '../../../src/doors/relational/any-lists.ts';
 
 const text = 'SELECT n FROM T WHERE n = ANY($1)';
 const bound = (value: Buffer, format: number) => ({ values: [value], formats: [format], oids: [1016], types: null });

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { inputColumns, inputForm } from '../../../src/doors/columnar/input.ts';
+import { inputColumns, inputForm } from '../../../src/doors/columnar/insert-formats.ts';
 import { beginsInsert, type Statement, statementOf } from '../../../src/doors/columnar/statement.ts';
 
 export const name = 'columnar-statement';

@@ -3,7 +3,7 @@
  * read too. What must hold: no frame holds more than it says, nothing but a ServiceError is thrown, and what is framed is read as it was.
  */
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
+import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/compressed-blocks.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { recordedFrames } from '../../doors/columnar/recorded-frames.ts';
 

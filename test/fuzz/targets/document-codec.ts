@@ -4,8 +4,8 @@
  */
 import { readDocument, type WritableObject, writeDocument } from '../../../src/doors/document/bson.ts';
 import { commandSteps, encodeReply, wireCodec } from '../../../src/doors/document/codec.ts';
-import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
-import { seedOf, updateOf } from '../../../src/doors/document/update.ts';
+import { projectionOf, stageOf } from '../../../src/doors/document/pipeline-stages.ts';
+import { seedOf, updateOf } from '../../../src/doors/document/update-operators.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
 import { allAtOnce } from '../../../src/planner/expressions/steps.ts';

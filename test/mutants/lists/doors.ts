@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'parts that are counted beside the object made of them',
-    file: 'src/doors/object/multipart.ts',
+    file: 'src/doors/object/multipart-upload.ts',
     in: 'readAll',
     find: 'part.count(false);',
     replace: '',

@@ -1,15 +1,15 @@
 /** Splits a text into statements, and recognises those that the session answers by itself. */
-import { type Advisory, advisoryOf } from './advisory.ts';
+import { type Advisory, advisoryOf } from './advisory-lock-call.ts';
 import { ServiceError } from '../../errors.ts';
-import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
+import { type Spread, spreadsIn, withListsWritten } from './any-lists.ts';
 import { stripComments } from './strip-comments.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
-import { type Drop, dropOf } from './drop.ts';
+import { type Drop, dropOf } from './drop-statement.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
 import { checkLength } from '../../planner/languages/sql-lexer.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
-import { Tokens } from './tokens.ts';
+import { ProtocolRefusal } from './errors.ts';
+import { Tokens } from './lexer.ts';
 
 export type Command =
   | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }

@@ -1,6 +1,6 @@
 /** Names of types by what the client knows. */
 import { expect, test } from 'vitest';
-import { columnarTypeOf, everyType, typesKnownTo } from '../../../src/doors/columnar/types.ts';
+import { columnarTypeOf, everyType, typesKnownTo } from '../../../src/doors/columnar/column-types.ts';
 import { columnTypes } from '../../../src/log/values/value.ts';
 
 const namesFor = (client: Parameters<typeof columnarTypeOf>[1]): Record<string, string> =>

@@ -13,7 +13,7 @@ import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
 import type { ColumnarSettings } from './settings.ts';
 import type { Statement } from './statement.ts';
-import type { KnownTypes } from './types.ts';
+import type { KnownTypes } from './column-types.ts';
 
 export type Question = Extract<Statement, { kind: 'question' }>;
 

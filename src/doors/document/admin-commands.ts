@@ -13,7 +13,7 @@ import {
 } from './command.ts';
 import { compileFilter } from '../../planner/expressions/documents/filter.ts';
 import { documentOf, Special } from '../../planner/expressions/documents/values.ts';
-import { entryType, find, namesIn, typesDatabase } from './documents.ts';
+import { entryType, find, namesIn, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
 const wireVersion = { least: 0, most: 17 } as const;

@@ -6,7 +6,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-batch.ts';
 import { refusedAs } from './errors.ts';
 import { instantOf, unescapeText } from './parameters.ts';
-import { isBlank, type Token, tokensOf } from './tokens.ts';
+import { isBlank, type Token, tokensOf } from './lexer.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
 

@@ -14,7 +14,7 @@ import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { toInstant } from '../schemas/instants.ts';
 import type { CommandContext } from './command.ts';
-import { keyOf, refuseFirst } from './entries.ts';
+import { keyOf, refuseFirst } from './key-value-rows.ts';
 import { globOf } from './glob.ts';
 import type { Replies } from './replies.ts';
 

@@ -7,7 +7,7 @@ import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { InstantStyle } from '../../planner/virtual/session.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
+import { ProtocolRefusal } from './errors.ts';
 
 interface Variable {
   readonly start: string;

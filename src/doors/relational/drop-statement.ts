@@ -2,9 +2,9 @@
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { nearestView } from '../../planner/languages/views.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
+import { ProtocolRefusal } from './errors.ts';
 import type { Steps } from '../../planner/expressions/steps.ts';
-import { Tokens } from './tokens.ts';
+import { Tokens } from './lexer.ts';
 
 export interface Drop {
   readonly what: Droppable;

@@ -8,7 +8,7 @@ import type { Part } from '../../governance/writing/large-bodies.ts';
 import type { ChecksumName } from './checksums.ts';
 import type { ObjectMetadata } from './object-metadata.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 
 export interface UploadedPart {
   readonly part: Part;

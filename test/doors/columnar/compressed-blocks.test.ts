@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { cityHashCode } from '../../../src/doors/columnar/city-hash-code.ts';
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/frames.ts';
+import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/compressed-blocks.ts';
 import { ServiceError } from '../../../src/errors.ts';
 // @ts-expect-error: a script without types
 import { compiledModule } from '../../../scripts/kernels.mjs';

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';
-import { type Entry, keyOf, type Put } from './entries.ts';
+import { type Entry, keyOf, type Put } from './key-value-rows.ts';
 import { refusals } from './errors.ts';
 import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
 

@@ -6,7 +6,7 @@ import type { Vector } from '../../log/values/columns.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { shortFloat } from '../../planner/formats/byte-writer.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
-import { columnarTypeOf, everyType } from './types.ts';
+import { columnarTypeOf, everyType } from './column-types.ts';
 
 export interface CellOptions {
   /** 64-bit integers of JSON stand in quotes. */

@@ -1,6 +1,6 @@
 /** Keeps writes and the deletion of a bucket apart: none may happen between the check that it is empty and its deletion. */
 import type { Caller } from '../../governance/caller.ts';
-import { ObjectRefusal } from './refusal.ts';
+import { ObjectRefusal } from './errors.ts';
 
 /** The owner of a bucket: buckets of one name and different owners are different. */
 type Owner = Pick<Caller, 'path' | 'branch'>;

@@ -4,12 +4,12 @@ import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import { quote, type Row } from '../verbs/rows.ts';
-import { contentRange, isKnown, spanOf } from './conditions.ts';
+import { contentRange, isKnown, spanOf } from './preconditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-metadata.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 import type { Reply } from './reply.ts';
 
 const pageRows = 1_000;

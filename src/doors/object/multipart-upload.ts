@@ -20,10 +20,10 @@ import {
   streamToBlob,
   writeAll,
 } from './put-object.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
-import type { ObjectRequest } from './request.ts';
-import type { Completion, Upload, UploadChecksum, UploadedPart } from './uploads.ts';
+import type { ObjectRequest } from './request-path.ts';
+import type { Completion, Upload, UploadChecksum, UploadedPart } from './open-uploads.ts';
 import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
 
 const partsMax = 10_000;

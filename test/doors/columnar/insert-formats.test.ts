@@ -1,6 +1,6 @@
 /** Statements whose text comes in pieces, and rows behind them as ClickHouse's forms write them. */
 import { describe, expect, test } from 'vitest';
-import { inputColumns, inputForm, readRows } from '../../../src/doors/columnar/input.ts';
+import { inputColumns, inputForm, readRows } from '../../../src/doors/columnar/insert-formats.ts';
 import { beginsInsert, type Statement, statementOf } from '../../../src/doors/columnar/statement.ts';
 import type { ColumnType } from '../../../src/log/values/value.ts';
 

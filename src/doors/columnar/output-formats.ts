@@ -2,9 +2,9 @@
 import { ServiceError } from '../../errors.ts';
 import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { CellColumn, type CellOptions, escapeText } from './cells.ts';
+import { CellColumn, type CellOptions, escapeText } from './text-cells.ts';
 import { refusedAs } from './errors.ts';
-import { everyType } from './types.ts';
+import { everyType } from './column-types.ts';
 
 export type Rows = Pick<Answer, 'columns' | 'batches' | 'rowCount' | 'processingTimeMs'>;
 export type Pieces = Generator<Uint8Array, void>;
@@ -109,7 +109,7 @@ const forms: Readonly<Record<string, OutputForm>> = {
   Native: {
     mediaType: 'application/octet-stream',
     writer: async () => {
-      const { writeNativePieces } = await import('./block.ts');
+      const { writeNativePieces } = await import('./native-blocks.ts');
       return (rows) => writeNativePieces(rows, everyType);
     },
   },

@@ -4,10 +4,10 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { type CommandContext, type CommandRow, integerOf, ofAllKeys, ofKeys, upper } from './command.ts';
-import { type Entry, keyOf } from './entries.ts';
+import { type Entry, keyOf } from './key-value-rows.ts';
 import { refusals } from './errors.ts';
 import { globOf } from './glob.ts';
-import { expiryOf } from './strings.ts';
+import { expiryOf } from './string-commands.ts';
 
 async function end(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
   context.replies.integer(await context.endAll(await context.keys(words)));

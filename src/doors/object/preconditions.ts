@@ -1,6 +1,6 @@
 /** Conditions and ranges of reads, as RFC 9110 and S3 have them. */
-import { ObjectRefusal, refusals } from './refusal.ts';
-import type { ObjectRequest } from './request.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
+import type { ObjectRequest } from './request-path.ts';
 
 export interface Stands {
   readonly hash: string;

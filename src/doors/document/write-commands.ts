@@ -23,10 +23,10 @@ import {
   putCommand,
   type Reading,
   type Written,
-} from './documents.ts';
+} from './document-rows.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
-import { projectionOf, sortOf, type Stage } from './pipeline.ts';
-import { isReplacement, nameSteps, seedOf, type Update, updateOf, withId } from './update.ts';
+import { projectionOf, sortOf, type Stage } from './pipeline-stages.ts';
+import { isReplacement, nameSteps, seedOf, type Update, updateOf, withId } from './update-operators.ts';
 
 /** An _id for a document without one: seconds, then random bytes. */
 function newId({ asker }: CommandContext): Stored {

@@ -10,9 +10,18 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
 import { batchOf, encodeAll, ownerOf } from './cursors.ts';
-import { find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
+import { find as findDocuments, isById, type Reading, type Wanted } from './document-rows.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
-import { checkMatch, count as countOf, Distinct, projectAll, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
+import {
+  checkMatch,
+  count as countOf,
+  Distinct,
+  projectAll,
+  projectionOf,
+  sortOf,
+  type Stage,
+  stageOf,
+} from './pipeline-stages.ts';
 
 /** The size of a first batch where the command names none. */
 const firstBatch = 101;

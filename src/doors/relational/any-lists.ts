@@ -8,7 +8,7 @@ import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
 import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
 import { utf8 } from '../shared/utf8.ts';
 import type { Bound } from './parameters.ts';
-import { Tokens } from './tokens.ts';
+import { Tokens } from './lexer.ts';
 
 export interface Spread {
   /** The parameter's number, from 1. */

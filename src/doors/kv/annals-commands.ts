@@ -6,7 +6,7 @@ import type { Asker } from '../shared/connection-caller.ts';
 import { rowAsJson } from '../shared/row-by-key.ts';
 import { type Terms, withTerm } from '../shared/session-terms.ts';
 import { type CommandContext, type CommandRow, ofKeys } from './command.ts';
-import { entryType, keyOf } from './entries.ts';
+import { entryType, keyOf } from './key-value-rows.ts';
 import { refusals } from './errors.ts';
 
 const historyColumns = ['_pk', 'value', 'value_base64', 'valid_from', 'valid_to', 'system_from', 'system_to'] as const;

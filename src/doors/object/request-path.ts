@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { parametersOf, type SignedRequest } from '../../governance/authentication/sigv4.ts';
 import { limits } from '../../log/values/value.ts';
 import { headerText } from '../http/request-headers.ts';
-import { ObjectRefusal, refusals } from './refusal.ts';
+import { ObjectRefusal, refusals } from './errors.ts';
 
 export interface ObjectRequest {
   readonly raw: IncomingMessage;

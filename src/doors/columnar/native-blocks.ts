@@ -14,7 +14,7 @@ import { copyWords, viewOf, wordSlack } from '../../planner/formats/copy-words.t
 import { EncodedDictionary } from '../../planner/formats/encoded-dictionary.ts';
 import { floats, integers, numbers } from '../../planner/formats/plain-cells.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../../planner/planner-contract.ts';
-import { columnarTypeOf, type KnownTypes } from './types.ts';
+import { columnarTypeOf, type KnownTypes } from './column-types.ts';
 import { textBytes, varintBytes, varintSize } from './varint.ts';
 
 export const blockRowsMax = 65_536;

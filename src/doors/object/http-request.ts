@@ -15,8 +15,8 @@ import { timeOf } from '../schemas/instants.ts';
 import type { Exchange, ObjectDependencies } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';
-import { ObjectRefusal, refusals, wireError } from './refusal.ts';
-import { type ObjectRequest, requestOf } from './request.ts';
+import { ObjectRefusal, refusals, wireError } from './errors.ts';
+import { type ObjectRequest, requestOf } from './request-path.ts';
 import { xmlDocument } from './xml.ts';
 
 export const doorName = 'object';

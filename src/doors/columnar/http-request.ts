@@ -23,15 +23,15 @@ import { inTime } from '../shared/time-limit.ts';
 import { lease } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-question.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
-import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
-import { outputForm } from './output.ts';
+import { type InputForm, inputColumns, inputForm, readRows } from './insert-formats.ts';
+import { outputForm } from './output-formats.ts';
 import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
 import { beginsInsert, type Statement, type StatementContext, statementOf, statementSteps } from './statement.ts';
-import { everyType } from './types.ts';
+import { everyType } from './column-types.ts';
 
 export const doorName = 'columnar-http';
 

@@ -7,12 +7,12 @@ import type { Executed } from '../../planner/planner-contract.ts';
 import type { ParameterType } from '../../planner/statement.ts';
 import type { Frontend } from './codec.ts';
 import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
-import { type Command, commandOf, isControl, splitStatements } from './commands.ts';
+import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
 import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
-import type { RowsOut } from './rows-out.ts';
-import type { Ask, Runner } from './runner.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
+import type { RowsOut } from './data-rows.ts';
+import type { Ask, Runner } from './command-runner.ts';
+import { ProtocolRefusal } from './errors.ts';
 
 type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
 type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
