@@ -6,7 +6,7 @@ import type { Clock, Ids } from './clock.ts';
 import type { Settings } from './config.ts';
 import { approverOf } from './doors/workflows/approver.ts';
 import { builtinWorkflows } from './doors/workflows/builtin-workflows.ts';
-import type { WorkflowDependencies, Workflows } from './doors/workflows/run.ts';
+import type { WorkflowDependencies, Workflows } from './doors/workflows/run-workflow.ts';
 import { ServiceError } from './errors.ts';
 import type { AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { type Caller, tenantlessCaller } from './governance/caller.ts';
@@ -179,7 +179,7 @@ export class Automation {
   #loadRuns(): Promise<Workflows> {
     const { gate, planner, clock, store } = this.#parts;
     const { erasures } = store.projections;
-    this.#runs ??= import('./doors/workflows/run.ts').then(({ performWorkflows }) =>
+    this.#runs ??= import('./doors/workflows/run-workflow.ts').then(({ performWorkflows }) =>
       performWorkflows({
         gate,
         planner,

@@ -6,10 +6,10 @@
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/config.ts';
 import { readDocument } from '../../src/doors/rich-text/chunks.ts';
-import { callVerb } from '../../src/doors/verbs/call.ts';
+import { callVerb } from '../../src/doors/verbs/call-verb.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
-import { rowsOf } from '../../src/doors/verbs/rows.ts';
-import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
+import { rowsOf } from '../../src/doors/verbs/verb-rows.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/verb-call.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { Service } from '../../src/service.ts';
 import { analyst, TestClock, TestRandom } from '../harness.ts';

@@ -5,8 +5,8 @@
  */
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config.ts';
-import { callVerb, type VerbCall } from '../../src/doors/verbs/call.ts';
-import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
+import { callVerb, type VerbCall } from '../../src/doors/verbs/call-verb.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/verb-call.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import { readDocument } from '../../src/doors/rich-text/chunks.ts';
 import { assert } from '../../src/errors.ts';

@@ -2,10 +2,10 @@
  * Recall of generated conversations, as an agent would ask it, beside plain BM25 over the same rows at the same instant: how many
  * answers are among the first five. No model is asked.
  */
-import { callVerb } from '../../src/doors/verbs/call.ts';
+import { callVerb } from '../../src/doors/verbs/call-verb.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import { readDocument } from '../../src/doors/rich-text/chunks.ts';
-import type { VerbDependencies } from '../../src/doors/verbs/session.ts';
+import type { VerbDependencies } from '../../src/doors/verbs/verb-call.ts';
 import { analyst, TestStore } from '../harness.ts';
 import { conversations, type Question, type QuestionKind } from './conversations.ts';
 

@@ -8,7 +8,7 @@ import type { Invocation } from '../../src/governance/gate-contract.ts';
 import type { Command } from '../../src/projections/command.ts';
 import type { JobDefinition } from '../../src/projections/jobs/job.ts';
 import type { DetectionDefinition } from '../../src/projections/rules/rule.ts';
-import { rowsOf } from '../../src/doors/verbs/rows.ts';
+import { rowsOf } from '../../src/doors/verbs/verb-rows.ts';
 import type { Service } from '../../src/service.ts';
 import { TestClock } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';

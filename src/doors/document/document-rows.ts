@@ -31,7 +31,7 @@ import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import type { Terms } from '../shared/session-terms.ts';
-import { quote } from '../verbs/rows.ts';
+import { quote } from '../verbs/verb-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export const entryType = 'DocumentEntry';

@@ -29,7 +29,7 @@ import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../shared/drain.ts';
 import type { HttpStrangers } from '../shared/unauthenticated-connections.ts';
 import type { IngestTasks } from '../ingest/ingest-tasks.ts';
-import type { WorkflowDependencies } from '../workflows/run.ts';
+import type { WorkflowDependencies } from '../workflows/run-workflow.ts';
 import type { Bodies } from '../shared/http-request-bodies.ts';
 import type { ConsoleDesk } from './console/console.ts';
 import type { ConsoleFiles } from './console/pages.ts';

@@ -6,8 +6,8 @@ import { headerText } from '../http/request-headers.ts';
 import { statedBy } from '../http/invoke.ts';
 import { refuseInEnvelope, textContent, toolEnvelope, toolProblem } from '../http/tool-envelope.ts';
 import { route, type Route } from '../http/route.ts';
-import { sessionsVerb } from '../verbs/sessions.ts';
-import { callVerb } from '../verbs/call.ts';
+import { sessionsVerb } from '../verbs/agent-sessions.ts';
+import { callVerb } from '../verbs/call-verb.ts';
 import { callTool, toolList } from './tools.ts';
 
 /** Source: specification, "Versioning" 2. */

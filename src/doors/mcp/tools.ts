@@ -1,7 +1,7 @@
 /** Tools for models, made from the list of verbs: their names and inputs, and one call of one. */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { admitAddress } from '../shared/door-dependencies.ts';
-import { callVerb, type Called } from '../verbs/call.ts';
+import { callVerb, type Called } from '../verbs/call-verb.ts';
 import { verbs } from '../verbs/all.ts';
 import { inputSchema, type Verb } from '../verbs/verb.ts';
 import type { HttpContext, GateRequest } from '../http/context.ts';

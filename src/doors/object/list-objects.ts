@@ -1,5 +1,5 @@
 /** ListObjectsV2, and the older ListObjects: keys in the order of their bytes, with common prefixes once. */
-import type { Row } from '../verbs/rows.ts';
+import type { Row } from '../verbs/verb-rows.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, instantMs, objectType, quotedTag } from './object-rows.ts';
 import { refusals } from './errors.ts';

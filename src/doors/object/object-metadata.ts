@@ -1,5 +1,5 @@
 /** The metadata of an object beside its body: in headers of a request, in cells of its row, in headers of an answer. */
-import { type Row, textOf } from '../verbs/rows.ts';
+import { type Row, textOf } from '../verbs/verb-rows.ts';
 import { ObjectRefusal } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 

@@ -11,7 +11,7 @@ import type { Cell, ColumnType } from '../../log/values/value.ts';
 import type { PlannerSession } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/statement.ts';
 import type { Outcome } from '../../projections/command.ts';
-import { type Row, rowsOf, textOf } from '../verbs/rows.ts';
+import { type Row, rowsOf, textOf } from '../verbs/verb-rows.ts';
 import type { Exchange } from './exchange.ts';
 import { refusals } from './errors.ts';
 

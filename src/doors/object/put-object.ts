@@ -4,8 +4,8 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
-import type { Row } from '../verbs/rows.ts';
-import { textOf } from '../verbs/rows.ts';
+import type { Row } from '../verbs/verb-rows.ts';
+import { textOf } from '../verbs/verb-rows.ts';
 import { etagMatches } from './preconditions.ts';
 import {
   factsOf,

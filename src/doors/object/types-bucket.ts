@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import { quote, type Row } from '../verbs/rows.ts';
+import { quote, type Row } from '../verbs/verb-rows.ts';
 import { contentRange, isKnown, spanOf } from './preconditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';

@@ -6,7 +6,7 @@ import { justify, liftQuarantine, quarantine } from './memory/justify.ts';
 import { recall, replayRecall } from './memory/recall.ts';
 import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
-import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
+import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/document-tools.ts';
 import {
   beneficialOwnership,
   geofence,
@@ -24,7 +24,7 @@ import { hybridSearch } from './hybrid.ts';
 import { findInSocialCorpus, findThreats, getCaseSummary, getDomainSummary, investigateEntity } from './investigation.ts';
 import { nlQuery } from './nl-query.ts';
 import { jobStatus, listJobs, scheduleJobVerb } from './jobs.ts';
-import { eraseSubject, getAuditTrail, metrics, serverHealth } from './operations.ts';
+import { eraseSubject, getAuditTrail, metrics, serverHealth } from './store-administration.ts';
 import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { createRule, importSigmaRules, listRules } from './rules.ts';

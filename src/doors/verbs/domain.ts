@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Literal } from '../../planner/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = {

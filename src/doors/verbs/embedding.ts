@@ -1,6 +1,6 @@
 /** The vector that a row keeps of its text, where there is a model. Without its answer the row is stored all the same. */
 import { ServiceError } from '../../errors.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 
 export const embeddingColumn = '_emb_content';
 

@@ -5,8 +5,8 @@ import { identifierColumns } from '../../planner/functions/domain/identifier-col
 import { identifiersIn } from '../../projections/identity/identifiers.ts';
 import { queryReply, answerMembers, shownRows } from './query.ts';
 import { isLinkType } from './relationships.ts';
-import { quote, textOf } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote, textOf } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;

@@ -3,7 +3,7 @@ import { nodeMetrics } from '../../planner/graph/algorithms/node-metric.ts';
 import { z } from 'zod';
 import type { Literal } from '../../planner/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = {

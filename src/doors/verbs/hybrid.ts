@@ -3,10 +3,10 @@
  * visible hops of the ten best of them are a third list, the nearest first, fused by place as well.
  */
 import { z } from 'zod';
-import { hiddenItems, hiddenKey } from './quarantine.ts';
+import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { answerMembers, queryReply, knownType, shownRows } from './query.ts';
-import { quote, textOf } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote, textOf } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Hits whose surroundings count. */

@@ -7,8 +7,8 @@ import type { Literal } from '../../planner/statement.ts';
 import { alertTypeIn } from '../../planner/standing/rules/alerts.ts';
 import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
 import { shownRows } from './query.ts';
-import { quote } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;

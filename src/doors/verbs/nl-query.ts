@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import { type Translated, translate, untranslatable } from '../../planner/languages/natural-language.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Most types that the model's prompt names. */

@@ -9,8 +9,8 @@ import type { Literal } from '../../planner/statement.ts';
 import { record } from '../schemas/schema-check.ts';
 import { scalar } from '../schemas/exact-numbers.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { quote, type Row, rowsOf, textOf } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote, type Row, rowsOf, textOf } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Source: specification, "Limits". */

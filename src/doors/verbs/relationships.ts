@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { knownType } from './query.ts';
-import { quote, textOf } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote, textOf } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 /** Types whose rows have two ends. */

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { SearchCondition, SearchQuery } from '../../planner/languages/search-request.ts';
 import { search } from '../../planner/search/search.ts';
 import { longWord, type TypoTolerance } from '../../governance/search/text-query.ts';
-import { hiddenItems, hiddenKey } from './quarantine.ts';
+import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { knownType, shownRows } from './query.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Types that one call searches. */

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { float } from '../schemas/exact-numbers.ts';
-import { hiddenItems, hiddenKey } from './quarantine.ts';
+import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { answerMembers, knownType, queryReply, shownRows } from './query.ts';
-import { quote } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const input = z.object({

@@ -5,8 +5,8 @@ import { namesIn, namingColumns } from '../../projections/catalog/naming-columns
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
-import { quote, type Row, textOf } from './rows.ts';
-import type { VerbSession } from './session.ts';
+import { quote, type Row, textOf } from './verb-rows.ts';
+import type { VerbSession } from './verb-call.ts';
 
 /** A row that is about to be made from others. */
 export interface MadeRow {

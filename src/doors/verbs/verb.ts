@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 
 export interface VerbRoute {
   readonly method: 'GET' | 'POST' | 'DELETE';

@@ -2,8 +2,8 @@
 import { ServiceError } from '../../errors.ts';
 import { readCall } from '../mcp/tools.ts';
 import type { HttpContext } from '../http/context.ts';
-import { callVerb } from '../verbs/call.ts';
-import type { StepCall, WorkflowDependencies } from './run.ts';
+import { callVerb } from '../verbs/call-verb.ts';
+import type { StepCall, WorkflowDependencies } from './run-workflow.ts';
 
 /** A call whose row is there already was made by an earlier attempt: its output is gone, and it is not made again. */
 export async function callStep(context: HttpContext, step: StepCall): ReturnType<WorkflowDependencies['callTool']> {

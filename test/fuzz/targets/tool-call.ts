@@ -7,7 +7,7 @@ import { assert, ServiceError } from '../../../src/errors.ts';
 import { parseExactJson } from '../../../src/doors/shared/read-exact-json.ts';
 import { asksGate } from '../../../src/doors/mcp/json-rpc.ts';
 import { readCall, tools } from '../../../src/doors/mcp/tools.ts';
-import { readInput } from '../../../src/doors/verbs/call.ts';
+import { readInput } from '../../../src/doors/verbs/call-verb.ts';
 
 export const name = 'tool-call';
 

@@ -1,7 +1,7 @@
 /** HTTP routes of the verbs, made from their list. Source: specification, "Agent memory (HTTP)" and "Result envelopes". */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { callVerb, MissingPurpose } from '../../verbs/call.ts';
+import { callVerb, MissingPurpose } from '../../verbs/call-verb.ts';
 import { verbs } from '../../verbs/all.ts';
 import { snakeCase } from '../../schemas/member-spelling.ts';
 import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';

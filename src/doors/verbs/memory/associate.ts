@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { checkIdentifier } from '../../../log/values/value.ts';
 import type { PutRows } from '../../../projections/command.ts';
-import { readInput } from '../call.ts';
-import { groupBy, putting, quote } from '../rows.ts';
-import type { VerbSession } from '../session.ts';
+import { readInput } from '../call-verb.ts';
+import { groupBy, putting, quote } from '../verb-rows.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { itemId, memoryItem } from './items.ts';
+import { itemId, memoryItem } from './memory-items.ts';
 
 const edge = z.object({
   from_id: itemId,

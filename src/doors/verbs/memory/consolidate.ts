@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../schemas/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows, PutRows } from '../../../projections/command.ts';
-import { putting, type Row, textOf } from '../rows.ts';
+import { putting, type Row, textOf } from '../verb-rows.ts';
 import { carrySubject } from '../source-subjects.ts';
-import type { VerbSession } from '../session.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
-import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './items.ts';
+import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './memory-items.ts';
 import { storing } from './remember.ts';
 
 export const consolidate = verb({

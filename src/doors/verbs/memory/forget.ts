@@ -4,9 +4,9 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { VerbSession } from '../session.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { verb } from '../verb.ts';
-import { itemId, memoryType } from './items.ts';
+import { itemId, memoryType } from './memory-items.ts';
 
 const dayNs = 86_400_000_000_000n;
 const daysMax = 36_500;

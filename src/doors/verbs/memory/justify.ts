@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';
-import { putting, quote, type Row, textOf } from '../rows.ts';
-import type { VerbSession } from '../session.ts';
+import { putting, quote, type Row, textOf } from '../verb-rows.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decisionStep } from './consolidate.ts';
-import { itemId, unknownItem } from './items.ts';
+import { itemId, unknownItem } from './memory-items.ts';
 import { downstream, findRow, isItem, type Link, upstream } from './provenance.ts';
 
 const link = z.object({

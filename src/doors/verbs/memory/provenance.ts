@@ -8,10 +8,10 @@
  *   ToolCall of a recall                             result: the ids that it answered with
  */
 import { ServiceError } from '../../../errors.ts';
-import { listOf, quote, type Row, textOf } from '../rows.ts';
-import type { VerbSession } from '../session.ts';
+import { listOf, quote, type Row, textOf } from '../verb-rows.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
-import { memoryItem } from './items.ts';
+import { memoryItem } from './memory-items.ts';
 
 export interface Link {
   readonly kind: string;

@@ -14,7 +14,7 @@ import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
-import { quote, type Row } from '../rows.ts';
+import { quote, type Row } from '../verb-rows.ts';
 
 export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<Row[]>;
 

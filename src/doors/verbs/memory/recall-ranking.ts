@@ -13,8 +13,8 @@ import { float } from '../../schemas/exact-numbers.ts';
 import { instant } from '../../schemas/instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/values/value.ts';
-import { type Row, textOf } from '../rows.ts';
-import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
+import { type Row, textOf } from '../verb-rows.ts';
+import { confidence, memoryItem, memoryType, sessionId } from './memory-items.ts';
 import { type CandidateInput, candidates } from './recall-candidates.ts';
 
 /** A change of anything here that changes a list or a score. */

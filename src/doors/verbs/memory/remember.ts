@@ -4,13 +4,13 @@ import { instant, toInstant } from '../../schemas/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { record } from '../../schemas/schema-check.ts';
-import { readInput } from '../call.ts';
+import { readInput } from '../call-verb.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
-import { groupBy, putting } from '../rows.ts';
+import { groupBy, putting } from '../verb-rows.ts';
 import { carrySubject, readSources } from '../source-subjects.ts';
-import type { VerbSession } from '../session.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { confidence, memoryType, sessionId } from './items.ts';
+import { confidence, memoryType, sessionId } from './memory-items.ts';
 
 const item = z.object({
   content: z

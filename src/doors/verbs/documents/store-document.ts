@@ -9,8 +9,8 @@ import { record } from '../../schemas/schema-check.ts';
 import { chunksMax } from '../../rich-text/rich-text.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { float } from '../../schemas/exact-numbers.ts';
-import { putting, textOf } from '../rows.ts';
-import type { VerbSession } from '../session.ts';
+import { putting, textOf } from '../verb-rows.ts';
+import type { VerbSession } from '../verb-call.ts';
 import { nanosecondsOut } from '../verb.ts';
 
 const textsAtOnce = 8;

@@ -8,7 +8,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
 import { check, type Issue } from '../schemas/schema-check.ts';
 import { membersOf } from '../schemas/member-spelling.ts';
-import { VerbSession, type VerbDependencies } from './session.ts';
+import { VerbSession, type VerbDependencies } from './verb-call.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { Verb } from './verb.ts';
 

@@ -1,7 +1,7 @@
 /** AgentSession records with the calls of each. Source: specification, "Tool protocol (MCP)", GET /mcp/sessions. */
 import { z } from 'zod';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { groupBy, textOf } from './rows.ts';
+import { groupBy, textOf } from './verb-rows.ts';
 import { verb } from './verb.ts';
 
 const limitDefault = 100;

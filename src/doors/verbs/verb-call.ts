@@ -20,7 +20,7 @@ import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/comm
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { SystemDesk } from '../http/system-contract.ts';
-import { putting, type Row, rowsOf } from './rows.ts';
+import { putting, type Row, rowsOf } from './verb-rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 
 /** The services of the store that verbs need beside the gate. */

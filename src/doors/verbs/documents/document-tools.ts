@@ -4,10 +4,10 @@ import { ServiceError } from '../../../errors.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { documentFormats } from '../../rich-text/rich-text.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { confidence, sessionId } from '../memory/items.ts';
+import { confidence, sessionId } from '../memory/memory-items.ts';
 import { findRow } from '../memory/provenance.ts';
 import { sessionSteps, storing } from '../memory/remember.ts';
-import { pieces, sourceFields, storeDocument, stored } from './store.ts';
+import { pieces, sourceFields, storeDocument, stored } from './store-document.ts';
 
 const bytesMax = 32 << 20;
 

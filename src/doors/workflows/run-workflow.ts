@@ -22,7 +22,7 @@ import { alertTypeIn, putAlerts } from '../../planner/standing/rules/alerts.ts';
 import type { Literal } from '../../planner/statement.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
-import { putting, type Row, rowsOf } from '../verbs/rows.ts';
+import { putting, type Row, rowsOf } from '../verbs/verb-rows.ts';
 import { itemsMax, readSteps, type Step, type StepKind } from './definition.ts';
 import { fill, fillSql, parameterOf, type Scope } from './templates.ts';
 

@@ -1,5 +1,5 @@
 /** Items that quarantine hides from searches. Memory verbs read it as of an instant: `memory/recall-candidates.ts`. */
-import type { VerbSession } from './session.ts';
+import type { VerbSession } from './verb-call.ts';
 
 /** Quarantined items of all types: no search of an agent shows them. */
 export async function hiddenItems(session: VerbSession): Promise<ReadonlySet<string>> {

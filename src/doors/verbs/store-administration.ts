@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { rowsOf } from './rows.ts';
+import { rowsOf } from './verb-rows.ts';
 import { verb } from './verb.ts';
 
 export const serverHealth = verb({

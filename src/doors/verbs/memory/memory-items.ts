@@ -1,9 +1,9 @@
 /** The common part of memory verbs: types, ids, and the state of an item. */
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
-import type { Row } from '../rows.ts';
-import { quote, textOf } from '../rows.ts';
-import type { VerbSession } from '../session.ts';
+import type { Row } from '../verb-rows.ts';
+import { quote, textOf } from '../verb-rows.ts';
+import type { VerbSession } from '../verb-call.ts';
 
 export const memoryItem = 'MemoryItem';
 
