@@ -225,7 +225,7 @@ export async function openSocketDoors(
     reportFailure: (error: unknown) =>
       say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
     tls: tlsOf(settings),
-    protoFolder: new URL('src/doors/rpc/', packageRoot),
+    protoFolder: new URL('src/doors/grpc/', packageRoot),
     version: service.version,
   };
   const opened: Door[] = [];

@@ -1,6 +1,6 @@
 /**
  * A way past the framework for plain requests: a POST of one of a few routes, whole, small, and of a shape that leaves nothing to
- * interpretation (`plain-head.ts`). It costs a third of the framework's time. Invariants:
+ * interpretation (`fast-path-head.ts`). It costs a third of the framework's time. Invariants:
  *
  * - anything else, whatever it is, goes to the framework with all of its bytes, and its connection stays there;
  * - until a request is known to be plain, its caller known and its rate within bounds, nothing has happened: the framework

@@ -90,7 +90,7 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-/** Every data route takes them, in one place for all (`headers.ts`): the routes’ own schemas don't name them. */
+/** Every data route takes them, in one place for all (`request-headers.ts`): the routes’ own schemas don't name them. */
 function branchWays(schema: object): { querystring: ObjectSchema; headers: ObjectSchema } {
   const { querystring, headers } = schema as { readonly querystring?: ObjectSchema; readonly headers?: ObjectSchema };
   return { querystring: including('branch', querystring), headers: including('X-Service-Branch', headers) };

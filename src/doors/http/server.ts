@@ -159,7 +159,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
       : { http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs, maxHeaderSize: 16_384 } }),
     bodyLimit: Math.min(context.bodyLimitBytes, jsonBytesMax),
     keepAliveTimeout: timeouts.keepAliveMs,
-    // A streamed ingest may take hours; `bodies.ts` bounds how slowly a body may come instead.
+    // A streamed ingest may take hours; `http-request-bodies.ts` bounds how slowly a body may come instead.
     requestTimeout: 0,
     genReqId: () => context.ids.next(),
     return503OnClosing: false,

@@ -74,7 +74,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
     keepAliveTimeout: timeouts.keepAliveMs,
-    // A body may take hours; `bodies.ts` bounds how slowly it may come.
+    // A body may take hours; `http-request-bodies.ts` bounds how slowly it may come.
     requestTimeout: 0,
     maxHeaderSize: headersBytesMax,
   };

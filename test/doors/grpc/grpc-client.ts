@@ -11,7 +11,7 @@ import {
 import { loadProto } from '../../../src/doors/grpc/server.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
-const protoFolder = new URL('../../../src/doors/rpc/', import.meta.url);
+const protoFolder = new URL('../../../src/doors/grpc/', import.meta.url);
 export const grpcSecret = 'grpc-secret';
 
 /** Members as the library decodes them. */

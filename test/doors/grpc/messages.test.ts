@@ -36,7 +36,7 @@ test('calls of one connection wait for room together, and those of another do no
 });
 
 test('entries of a map are called as compilers demand where reflection tells of them', () => {
-  const loaded = loadProto(new URL('../../../src/doors/rpc/', import.meta.url), 'annals.proto');
+  const loaded = loadProto(new URL('../../../src/doors/grpc/', import.meta.url), 'annals.proto');
   const { fileDescriptorProtos } = reflectable(loaded)['annals.v1.QueryRequest'] as { readonly fileDescriptorProtos: Buffer[] };
   const [type] = new Message(fileDescriptorProtos[0]!).all(4).flatMap((each) => {
     const read = new Message(each);

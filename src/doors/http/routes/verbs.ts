@@ -64,7 +64,7 @@ function exampleOf({ example }: Verb, method: VerbRoute['method'], inPath: reado
   return { params, query: Object.fromEntries(texts.filter(([name]) => !inPath.includes(name))) };
 }
 
-/** Terms that a request states beside the members of its verb: `headers.ts`. */
+/** Terms that a request states beside the members of its verb: `request-headers.ts`. */
 const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
 /** Members of path, query and body together; one that is given twice with different values is refused. */
