@@ -16,7 +16,7 @@ import { Replies } from './replies.ts';
 import { Extended } from './extended.ts';
 import { Runner } from './runner.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { commandOf, splitStatements } from './commands.ts';
 import { Variables } from './variables.ts';
 

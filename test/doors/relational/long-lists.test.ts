@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { spreadBound, spreadsIn } from '../../../src/doors/relational/arrays.ts';
 
 const text = 'SELECT n FROM T WHERE n = ANY($1)';
