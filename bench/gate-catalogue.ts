@@ -10,7 +10,7 @@ import type { Action, Invocation } from '../src/governance/gate-contract.ts';
 import type { PropertyDefinition } from '../src/log/entries/entry.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import type { ColumnType } from '../src/log/values/value.ts';
-import type { Session } from '../src/planner/virtual/session.ts';
+import type { Session } from '../src/planner/system-catalogue/client-session.ts';
 import { Service } from '../src/service.ts';
 import { recordedSessions } from '../test/doors/relational/recorded-sessions.ts';
 import { raisedLimits } from './annals-server.ts';

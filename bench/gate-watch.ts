@@ -3,7 +3,7 @@
  * `measures/watch.ts`: writers who write one row, wait for it and then pause. Arguments: data directory, seconds of each
  * loop, subscriptions. Prints one line of JSON: {commits, p50, p99, told}, milliseconds.
  */
-import type { WatchClient } from '../src/planner/standing/subscription.ts';
+import type { WatchClient } from '../src/planner/continuous/watch/subscription.ts';
 import { caller, oneRowBatches, openDurable, putInto } from './durable-store.ts';
 
 const [directory, seconds, subscriptions] = [process.argv[2]!, Number(process.argv[3]), Number(process.argv[4])];

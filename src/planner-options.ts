@@ -1,6 +1,6 @@
 /** The planner's options that come from the settings alone. */
 import { rankingRules, type Settings } from './config.ts';
-import type { PlannerOptions } from './planner/options.ts';
+import type { PlannerOptions } from './planner/planner-options.ts';
 
 type FromSettings = Pick<PlannerOptions, 'limits' | 'pinnedBranches' | 'sketchColumns' | 'searchPreset' | 'rankings'>;
 

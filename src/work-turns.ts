@@ -1,7 +1,7 @@
 /** Turns of the event loop for all work of a store: one queue, in which kinds of work give way to each other. */
 import type { Clock } from './clock.ts';
-import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
-import { TurnsBehind } from './planner/run/turns-behind.ts';
+import { TurnQueue, type WorkKind } from './planner/execution/turn-queue.ts';
+import { TurnsBehind } from './planner/execution/background-turns.ts';
 
 export class WorkTurns {
   readonly #queue = new TurnQueue();

@@ -15,7 +15,7 @@ import { formatInstant, parseInstant } from '../src/log/values/timestamp.ts';
 import type { Cell, ColumnType } from '../src/log/values/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { Answer, Executed } from '../src/planner/planner-contract.ts';
-import type { Dialect, Literal } from '../src/planner/statement.ts';
+import type { Dialect, Literal } from '../src/planner/syntax/statement.ts';
 import type { GivenMeaning, Outcome } from '../src/projections/command.ts';
 import { Service, type ServiceDependencies } from '../src/service.ts';
 

@@ -5,7 +5,7 @@ import { advisoryOf } from '../src/doors/relational/advisory-lock-call.ts';
 import { formatOf } from '../src/doors/rich-text/blocks.ts';
 import { evaluate } from '../src/planner/expressions/evaluate.ts';
 import { lexStatement } from '../src/planner/languages/sql-lexer.ts';
-import { elementsOf } from '../src/planner/virtual/types.ts';
+import { elementsOf } from '../src/planner/system-catalogue/catalogue-types.ts';
 import { canonicalIdentifier } from '../src/projections/identity/identifiers.ts';
 import { withoutTrailing } from '../src/log/values/trailing.ts';
 

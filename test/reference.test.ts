@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { settingsTable } from '../src/config.ts';
 import { errorTable } from '../src/errors.ts';
-import { filledRelations } from '../src/planner/virtual/relations.ts';
+import { filledRelations } from '../src/planner/system-catalogue/relations.ts';
 
 const docs = join(import.meta.dirname, '../docs');
 

@@ -5,9 +5,9 @@
 import initSqlJs from 'sql.js';
 import type { NamedColumn } from '../../src/log/values/columns.ts';
 import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
-import { SigmaMatcher } from '../../src/planner/standing/sigma/matcher.ts';
-import { parseSigma } from '../../src/planner/standing/sigma/parse.ts';
-import type { SigmaRule } from '../../src/planner/standing/sigma/rule.ts';
+import { SigmaMatcher } from '../../src/planner/continuous/sigma/sigma-matcher.ts';
+import { parseSigma } from '../../src/planner/continuous/sigma/parse-rules.ts';
+import type { SigmaRule } from '../../src/planner/continuous/sigma/sigma-rule.ts';
 import type { BenchContext } from '../context.ts';
 import { quotient, summary } from '../report.ts';
 import { type Event, type MadeRule, eventNames, eventNumbers, SigmaWorld } from '../sigma-world.ts';

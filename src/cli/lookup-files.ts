@@ -6,7 +6,7 @@ import { constants, type Stats } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../errors.ts';
-import type { LookupFiles } from '../planner/standing/lookup-tables.ts';
+import type { LookupFiles } from '../planner/continuous/views/lookup-tables.ts';
 
 const pathCharactersMax = 1_024;
 

@@ -4,7 +4,7 @@
  */
 import type { Settings } from '../config.ts';
 import { askModel } from './http-model.ts';
-import type { Translator } from '../planner/languages/translator.ts';
+import type { Translator } from '../planner/languages/question-translator.ts';
 
 /** Milliseconds after which a model counts as down. */
 const patienceMs = 20_000;

@@ -5,12 +5,12 @@
 import type { MaskKind } from '../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Bound, Guard } from './expressions/bound-expression.ts';
-import type { Caveat } from './expressions/caveats.ts';
+import type { Caveat } from './expressions/comparison-notices.ts';
 import type { ValueType } from './expressions/value-type.ts';
-import type { AggregateName } from './expressions/functions/aggregates.ts';
-import type { GraphTypes } from './graph/graph-types.ts';
+import type { AggregateName } from './aggregate-functions.ts';
+import type { GraphTypes } from './graph/node-and-edge-types.ts';
 import type { MatchMode } from '../governance/search/text-query.ts';
-import type { Frame, Literal, OutputEntity, Location, SetOperation, Slot, WindowFunction } from './statement.ts';
+import type { Frame, Literal, OutputEntity, Location, SetOperation, Slot, WindowFunction } from './syntax/statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -388,7 +388,7 @@ export interface WindowNode {
 /** A table function. One that ranks the rows of a type takes them as its input, and yields the type's columns beside its own. */
 export interface FunctionNode {
   readonly kind: 'function';
-  /** Name in `functions/all.ts`. */
+  /** Name in `table-functions/all.ts`. */
   readonly name: string;
   /** The arguments that the plan rests on, and those read by an execution, by name. */
   readonly words: readonly string[];

@@ -4,8 +4,8 @@ import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from '../governance/search/text-query.ts';
-import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
-import type { Session as CatalogueSession } from './virtual/session.ts';
+import type { Parsed as ParsedSigma } from './continuous/sigma/parse-rules.ts';
+import type { Session as CatalogueSession } from './system-catalogue/client-session.ts';
 import type {
   DefaultTime,
   Dialect,
@@ -15,8 +15,8 @@ import type {
   ParsedQuestion,
   Location,
   TypedValue,
-} from './statement.ts';
-import type { WriteStatement } from './write-statement.ts';
+} from './syntax/statement.ts';
+import type { WriteStatement } from './syntax/write-statement.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 

@@ -4,22 +4,22 @@ import { AssertionError, ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { runControl } from './control/control.ts';
-import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './question/describe.ts';
+import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './statements/infer-types.ts';
 import type { Standing } from './control/control-request.ts';
-import { type Result, run, type RunRequest, type Scheduler } from './run/executor.ts';
+import { type Result, run, type RunRequest, type Scheduler } from './execution/executor.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { Explainer, planColumns } from './plans/explainer.ts';
-import { typesCalled, unitsOf } from './functions/calls.ts';
+import { Explainer, planColumns } from './plans/explain-answers.ts';
+import { typesCalled, unitsOf } from './table-functions/statement-call.ts';
 import { BasisCache } from './graph/basis-cache.ts';
 import { GraphCache } from './graph/graph-cache.ts';
-import { longWorkOf } from './operators/long-work.ts';
+import { longWorkOf } from './operators/statement-job.ts';
 import { looksOfUnit } from './graph/graph-limits.ts';
-import { lookUp, lookUpInTurns, unitsOfKey } from './run/key-look-up.ts';
-import { keysLookedUp } from './run/keyed-plan.ts';
+import { lookUp, lookUpInTurns, unitsOfKey } from './execution/key-look-up.ts';
+import { keysLookedUp } from './execution/keyed-plan.ts';
 import { Measurements } from './operators/measurements.ts';
-import { cursors, provenanceOf } from './run/answer-versions.ts';
-import { defaultBounds, Executions, noWorking } from './run/executions.ts';
-import { QuestionReader } from './question/question-reader.ts';
+import { cursors, provenanceOf } from './execution/answer-versions.ts';
+import { defaultBounds, Executions, noWorking } from './execution/executions.ts';
+import { QuestionReader } from './statements/statement-reader.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { commonConditions } from './passes/common-conditions.ts';
@@ -32,17 +32,17 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
-import { errorAt } from './error-location.ts';
+import { errorAt } from './syntax/error-location.ts';
 import { Sketches } from './plans/sketches.ts';
 import { shownColumns } from './plans/output-origins.ts';
 import { Plans, type ReadyPlan } from './plans/plans.ts';
-import { TurnQueue } from './run/turn-queue.ts';
-import type { Parsed as ParsedSigma } from './standing/sigma/parse.ts';
-import { readSigmaRules } from './standing/sigma/read-rules.ts';
-import { CatalogueCache } from './virtual/catalogue-cache.ts';
-import { Draws } from './virtual/draws.ts';
-import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
-import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-front.ts';
+import { TurnQueue } from './execution/turn-queue.ts';
+import type { Parsed as ParsedSigma } from './continuous/sigma/parse-rules.ts';
+import { readSigmaRules } from './continuous/sigma/read-rules.ts';
+import { CatalogueCache } from './system-catalogue/catalogue-cache.ts';
+import { Draws } from './system-catalogue/random-draws.ts';
+import { type SeenCatalogue, seenCatalogue } from './system-catalogue/seen-catalogue.ts';
+import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-statements.ts';
 import type {
   Answer,
   DescribeRequest,
@@ -57,11 +57,18 @@ import type {
   QuestionRequest,
   SessionVerb,
 } from './planner-contract.ts';
-import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
-import { type StatementSource, QuerySource, TextSource, type Question, questionOf, statedPurpose } from './question/question.ts';
+import { defaultLimits, type PlannerLimits, type PlannerOptions } from './planner-options.ts';
+import {
+  type StatementSource,
+  QuerySource,
+  TextSource,
+  type Question,
+  questionOf,
+  statedPurpose,
+} from './statements/statement-source.ts';
 import { typoPresets } from '../governance/search/text-query.ts';
-import { type Reading, Session } from './question/session.ts';
-import type { ControlStatement } from './statement.ts';
+import { type Reading, Session } from './statements/query-series.ts';
+import type { ControlStatement } from './syntax/statement.ts';
 
 export const passes: readonly Pass[] = [
   simplifyExpressions, // first: the others look for conjuncts and constants

@@ -13,13 +13,13 @@ import { respCodec } from '../../src/doors/kv/codec.ts';
 import { rows as kvCommands } from '../../src/doors/kv/session.ts';
 import { relationalCodec } from '../../src/doors/relational/codec.ts';
 import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
-import { compileFilter, operatorCosts } from '../../src/planner/expressions/documents/filter.ts';
-import { readText } from '../../src/planner/expressions/documents/json.ts';
-import { aggregateFunctions } from '../../src/planner/expressions/functions/aggregates.ts';
-import { work } from '../../src/planner/expressions/work.ts';
-import { overFunctions } from '../../src/planner/operators/over.ts';
+import { compileFilter, operatorCosts } from '../../src/planner/expressions/documents/document-filter.ts';
+import { readText } from '../../src/planner/expressions/documents/document-json.ts';
+import { aggregateFunctions } from '../../src/planner/aggregate-functions.ts';
+import { work } from '../../src/planner/expressions/expression-cost.ts';
+import { overFunctions } from '../../src/planner/operators/window-functions.ts';
 import type { Batch } from '../../src/planner/operators/operator.ts';
-import { type ColumnWork, Turns } from '../../src/planner/operators/turns.ts';
+import { type ColumnWork, Turns } from '../../src/planner/operators/block-slicer.ts';
 
 /** Nanoseconds of a turn that nobody notices. */
 const unnoticed = 5_000_000;

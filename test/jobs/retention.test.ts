@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { tenantlessCaller } from '../../src/governance/caller.ts';
-import { performRetention } from '../../src/planner/standing/jobs/retention.ts';
+import { performRetention } from '../../src/planner/continuous/jobs/retention-run.ts';
 import { StoreWorld } from '../doors/http/store-world.ts';
 
 let world: StoreWorld;

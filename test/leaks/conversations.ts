@@ -5,7 +5,7 @@ import { droppedNotice, standingIn } from '../../src/doors/relational/drop-state
 import { assert, ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';
-import { allAtOnce } from '../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../src/planner/expressions/resumable-steps.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
 import { exactJson, rowsOf } from '../harness.ts';
 import type { Adversary } from './adversaries.ts';

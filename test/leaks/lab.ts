@@ -15,7 +15,7 @@ import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { assert } from '../../src/errors.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { parseInstant } from '../../src/log/values/timestamp.ts';
-import type { LookupFiles } from '../../src/planner/standing/lookup-tables.ts';
+import type { LookupFiles } from '../../src/planner/continuous/views/lookup-tables.ts';
 import { Service } from '../../src/service.ts';
 
 export type SentHeaders = Readonly<Record<string, string | readonly string[]>>;

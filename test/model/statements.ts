@@ -1,6 +1,6 @@
 /** INSERT, UPDATE and DELETE as commands: what a statement comes to is the write that the model makes of what it believes to hold. */
 import fc from 'fast-check';
-import type { Literal } from '../../src/planner/statement.ts';
+import type { Literal } from '../../src/planner/syntax/statement.ts';
 import { apply, type Believed, type Command, count, nameOf, shown } from './believed.ts';
 import type { Cells, Sent } from './bitemporal.ts';
 import { someBounded, somePath, someBranch, someKey, someKeys } from './commands.ts';

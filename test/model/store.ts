@@ -11,7 +11,7 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../../src/planner/planner-contract.ts';
-import type { Literal } from '../../src/planner/statement.ts';
+import type { Literal } from '../../src/planner/syntax/statement.ts';
 import type { Outcome, PutRows } from '../../src/projections/command.ts';
 import { Service } from '../../src/service.ts';
 import { rowsOf, TestClock, TestRandom } from '../harness.ts';

@@ -5,7 +5,7 @@ import type { AccessRecord } from '../../src/log/entries/entry.ts';
 import type { ColumnType } from '../../src/log/values/value.ts';
 import { parseStatement } from '../../src/planner/languages/sql-parser.ts';
 import type { Answer, PlannerSession, QuestionOptions } from '../../src/planner/planner-contract.ts';
-import type { Literal, ParsedQuestion } from '../../src/planner/statement.ts';
+import type { Literal, ParsedQuestion } from '../../src/planner/syntax/statement.ts';
 import { analyst, rowsOf, type TestStore } from '../harness.ts';
 import { openPeople } from './people.ts';
 

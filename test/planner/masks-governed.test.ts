@@ -10,13 +10,13 @@ import { formatInstant } from '../../src/log/values/timestamp.ts';
 import { linkExhibit, type Linked, openExhibit } from '../../src/planner/exhibits/link.ts';
 import { readRecipe } from '../../src/planner/exhibits/recipe.ts';
 import { Planner } from '../../src/planner/planner.ts';
-import { MaterializedViews } from '../../src/planner/standing/materialized-views.ts';
-import type { WatchClient } from '../../src/planner/standing/subscription.ts';
-import { StandingQueries } from '../../src/planner/standing/watch.ts';
-import type { WatchEvent } from '../../src/planner/standing/watch-events.ts';
+import { MaterializedViews } from '../../src/planner/continuous/views/materialized-views.ts';
+import type { WatchClient } from '../../src/planner/continuous/watch/subscription.ts';
+import { StandingQueries } from '../../src/planner/continuous/watch/watch.ts';
+import type { WatchEvent } from '../../src/planner/continuous/watch/watch-events.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../harness.ts';
-import { settled, SteppingClock } from './standing/stepping-clock.ts';
+import { settled, SteppingClock } from './continuous/stepping-clock.ts';
 
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
 const clerk: Caller = { ...analyst, principal: 'cleo', path: 'acme', roles: ['clerk'] };

@@ -6,13 +6,13 @@ import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import type { AgreementTerms } from '../../src/log/entries/entry.ts';
 import { linkExhibit, openExhibit } from '../../src/planner/exhibits/link.ts';
 import { Planner } from '../../src/planner/planner.ts';
-import { MaterializedViews } from '../../src/planner/standing/materialized-views.ts';
-import type { WatchClient } from '../../src/planner/standing/subscription.ts';
-import { StandingQueries } from '../../src/planner/standing/watch.ts';
-import type { WatchEvent } from '../../src/planner/standing/watch-events.ts';
+import { MaterializedViews } from '../../src/planner/continuous/views/materialized-views.ts';
+import type { WatchClient } from '../../src/planner/continuous/watch/subscription.ts';
+import { StandingQueries } from '../../src/planner/continuous/watch/watch.ts';
+import type { WatchEvent } from '../../src/planner/continuous/watch/watch-events.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../harness.ts';
-import { settled, SteppingClock } from './standing/stepping-clock.ts';
+import { settled, SteppingClock } from './continuous/stepping-clock.ts';
 
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
 const acme: Caller = { ...analyst, principal: 'ann', path: 'acme' };

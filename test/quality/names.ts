@@ -1,10 +1,10 @@
 /** How well names are told apart: labelled pairs of both halves, and a list of 20,000 names that are asked for as people write them. */
 import { readFileSync } from 'node:fs';
 import { finishSteps } from '../finish-steps.ts';
-import { featuresOf } from '../../src/planner/functions/domain/names/name-features.ts';
+import { featuresOf } from '../../src/planner/table-functions/domain/names/name-features.ts';
 import * as fuzzball from 'fuzzball';
-import { NameIndex } from '../../src/planner/functions/domain/names/name-index.ts';
-import { matchNames, plainJaccard } from '../../src/planner/functions/domain/names/name-score.ts';
+import { NameIndex } from '../../src/planner/table-functions/domain/names/name-index.ts';
+import { matchNames, plainJaccard } from '../../src/planner/table-functions/domain/names/name-score.ts';
 import { TestRandom } from '../harness.ts';
 
 const threshold = 0.75;

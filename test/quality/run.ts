@@ -16,7 +16,7 @@
  */
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../src/clock.ts';
-import { compareWorlds } from '../planner/functions/references/compare.ts';
+import { compareWorlds } from '../planner/table-functions/references/compare.ts';
 import { collectionIn, dataFolder } from './collection.ts';
 import { identityFigures } from './identity.ts';
 import { measured } from './measure.ts';

@@ -1,7 +1,7 @@
 /** How many labelled sentences SENTIMENT_SCORE and VADER by itself call as their label does: glad from 0.05 on, sorry from -0.05 on. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { sentimentOf } from '../../src/planner/functions/domain/scorers/sentiment.ts';
+import { sentimentOf } from '../../src/planner/table-functions/domain/scorers/sentiment.ts';
 import { finishSteps } from '../finish-steps.ts';
 
 export interface SentimentFigures {

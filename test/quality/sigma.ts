@@ -1,10 +1,10 @@
 /** Rules of `fixtures/sigma` and events for each of them: how many are accepted, fire where they must, and where they must not. */
 import { readFileSync } from 'node:fs';
-import { parseSigma, splitDocuments } from '../../src/planner/standing/sigma/parse.ts';
-import { SigmaMatcher } from '../../src/planner/standing/sigma/matcher.ts';
-import type { SigmaRule } from '../../src/planner/standing/sigma/rule.ts';
+import { parseSigma, splitDocuments } from '../../src/planner/continuous/sigma/parse-rules.ts';
+import { SigmaMatcher } from '../../src/planner/continuous/sigma/sigma-matcher.ts';
+import type { SigmaRule } from '../../src/planner/continuous/sigma/sigma-rule.ts';
 import { finishSteps } from '../finish-steps.ts';
-import { columnsOf, type Event, placeholders } from '../planner/standing/sigma/worlds.ts';
+import { columnsOf, type Event, placeholders } from '../planner/continuous/sigma/worlds.ts';
 
 export interface SigmaFigures {
   readonly rules: number;

@@ -5,9 +5,9 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { smallAnswer } from '../../planner/run/answers.ts';
+import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
-import type { Session } from '../../planner/virtual/session.ts';
+import type { Session } from '../../planner/system-catalogue/client-session.ts';
 import type { TimeGiven } from '../shared/time-limit.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';

@@ -9,7 +9,7 @@ import type { Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';

@@ -10,7 +10,7 @@
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { slicesOf } from '../../planner/formats/batch-slices.ts';
-import { copyWords, viewOf, wordSlack } from '../../planner/formats/copy-words.ts';
+import { copyWords, viewOf, wordSlack } from '../../planner/formats/short-copies.ts';
 import { EncodedDictionary } from '../../planner/formats/encoded-dictionary.ts';
 import { floats, integers, numbers } from '../../planner/formats/plain-cells.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../../planner/planner-contract.ts';

@@ -5,8 +5,8 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { smallAnswer } from '../../planner/run/answers.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
+import { smallAnswer } from '../../planner/execution/small-answer.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { Asker } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';

@@ -1,7 +1,7 @@
 /** Values of `{name:Type}`: a text as TabSeparated has it, and a type as ClickHouse names it. */
 import { ServiceError } from '../../errors.ts';
 import { parseInstant } from '../../log/values/timestamp.ts';
-import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 import { refusedAs } from './errors.ts';
 
 /** Smallest and largest value of each integer type. */

@@ -7,9 +7,9 @@ import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
 import { serverVersion } from './column-types.ts';
 import { type Token, tokensOf, Unended } from './lexer.ts';
-import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
-import type { Literal, TypedValue } from '../../planner/statement.ts';
+import type { Literal, TypedValue } from '../../planner/syntax/statement.ts';
 
 /** The context that a client sends beside the text. */
 export interface StatementContext {

@@ -11,8 +11,8 @@ import {
   ofDocuments,
   ofFew,
 } from './command.ts';
-import { compileFilter } from '../../planner/expressions/documents/filter.ts';
-import { documentOf, Special } from '../../planner/expressions/documents/values.ts';
+import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
+import { documentOf, Special } from '../../planner/expressions/documents/document-values.ts';
 import { entryType, find, namesIn, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 

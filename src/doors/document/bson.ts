@@ -4,9 +4,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { Decimal128 } from 'bson';
-import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
-import { Pace } from '../../planner/expressions/documents/json.ts';
-import { doubleValue, isInt32 } from '../../planner/expressions/documents/numbers.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
+import { Pace } from '../../planner/expressions/documents/document-json.ts';
+import { doubleValue, isInt32 } from '../../planner/expressions/documents/document-numbers.ts';
 import {
   asSpecial,
   Decimal,
@@ -16,7 +16,7 @@ import {
   Special,
   type Stored,
   type StoredObject,
-} from '../../planner/expressions/documents/values.ts';
+} from '../../planner/expressions/documents/document-values.ts';
 import { DocumentRefusal } from './errors.ts';
 
 const malformedError = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);

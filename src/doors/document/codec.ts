@@ -7,9 +7,9 @@
  * OP_QUERY (2004), with which clients begin: flags [4] · name · skip [4] · count [4] · document
  */
 import { ServiceError } from '../../errors.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
-import { Pace } from '../../planner/expressions/documents/json.ts';
-import type { Stored, StoredObject } from '../../planner/expressions/documents/values.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
+import { Pace } from '../../planner/expressions/documents/document-json.ts';
+import type { Stored, StoredObject } from '../../planner/expressions/documents/document-values.ts';
 import type { Codec, Decoded } from '../shared/codec.ts';
 import { documentEnd, readSteps, type WritableObject, writeDocument } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';

@@ -1,9 +1,9 @@
 /** A command of the document door, and its context. */
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { isNumeric, numberIdentity, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import { isList, isObject, type Stored, type StoredObject } from '../../planner/expressions/documents/values.ts';
+import { isNumeric, numberIdentity, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
+import { isList, isObject, type Stored, type StoredObject } from '../../planner/expressions/documents/document-values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Command } from '../../projections/command.ts';
 import type { AskerRequest, Asker } from '../shared/connection-caller.ts';
 import type { CommandCost } from '../shared/codec.ts';

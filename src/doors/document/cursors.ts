@@ -4,8 +4,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
-import type { StoredObject } from '../../planner/expressions/documents/values.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
+import type { StoredObject } from '../../planner/expressions/documents/document-values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { Encoded, writeSteps } from './bson.ts';

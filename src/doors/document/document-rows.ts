@@ -4,10 +4,10 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import { compileFilter, type Filter, isOperators } from '../../planner/expressions/documents/filter.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
-import { readSteps, readText, textOf } from '../../planner/expressions/documents/json.ts';
-import { eachInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
+import { compileFilter, type Filter, isOperators } from '../../planner/expressions/documents/document-filter.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
+import { readSteps, readText, textOf } from '../../planner/expressions/documents/document-json.ts';
+import { eachInTurns, type YieldTurn } from '../../planner/expressions/documents/filter-turns.ts';
 import {
   compareNumbers,
   doubleValue,
@@ -15,7 +15,7 @@ import {
   numberIdentity,
   toNumber,
   toWhole,
-} from '../../planner/expressions/documents/numbers.ts';
+} from '../../planner/expressions/documents/document-numbers.ts';
 import {
   asSpecial,
   Decimal,
@@ -25,10 +25,10 @@ import {
   Special,
   type Stored,
   type StoredObject,
-} from '../../planner/expressions/documents/values.ts';
-import { work } from '../../planner/expressions/work.ts';
+} from '../../planner/expressions/documents/document-values.ts';
+import { work } from '../../planner/expressions/expression-cost.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { quote } from '../verbs/verb-rows.ts';

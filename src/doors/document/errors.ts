@@ -1,8 +1,8 @@
 /** Errors by the numbers and names that drivers branch on. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import { FilterError } from '../../planner/expressions/documents/filter.ts';
-import { doubleValue } from '../../planner/expressions/documents/numbers.ts';
-import type { Stored, StoredObject } from '../../planner/expressions/documents/values.ts';
+import { FilterError } from '../../planner/expressions/documents/document-filter.ts';
+import { doubleValue } from '../../planner/expressions/documents/document-numbers.ts';
+import type { Stored, StoredObject } from '../../planner/expressions/documents/document-values.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
 const names: Readonly<Record<number, string>> = {

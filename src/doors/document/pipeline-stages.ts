@@ -1,9 +1,9 @@
 /** Stages over found documents: sort, skip, limit, project, group. Pure. */
-import { compileFilter } from '../../planner/expressions/documents/filter.ts';
-import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
-import { Pace } from '../../planner/expressions/documents/json.ts';
-import { eachInSteps, eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
+import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
+import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
+import { Pace } from '../../planner/expressions/documents/document-json.ts';
+import { eachInSteps, eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/filter-turns.ts';
 import {
   compare,
   identityOf,
@@ -14,8 +14,8 @@ import {
   type Stored,
   type StoredObject,
   valuesAt,
-} from '../../planner/expressions/documents/values.ts';
-import { spend } from '../../planner/expressions/work.ts';
+} from '../../planner/expressions/documents/document-values.ts';
+import { spend } from '../../planner/expressions/expression-cost.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 type Documents = readonly StoredObject[];

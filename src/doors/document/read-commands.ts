@@ -1,11 +1,17 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
-import { compileFilter } from '../../planner/expressions/documents/filter.ts';
-import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
-import { Pace } from '../../planner/expressions/documents/json.ts';
-import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
-import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/expressions/documents/values.ts';
-import { spend } from '../../planner/expressions/work.ts';
+import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
+import { isNumeric, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
+import { Pace } from '../../planner/expressions/documents/document-json.ts';
+import { eachInSteps } from '../../planner/expressions/documents/filter-turns.ts';
+import {
+  isList,
+  isObject,
+  type Stored,
+  type StoredObject,
+  valuesAt,
+} from '../../planner/expressions/documents/document-values.ts';
+import { spend } from '../../planner/expressions/expression-cost.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
-import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
+import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import {
   asSpecial,
   isObject,
@@ -13,7 +13,7 @@ import {
   Special,
   type Stored,
   type StoredObject,
-} from '../../planner/expressions/documents/values.ts';
+} from '../../planner/expressions/documents/document-values.ts';
 import { Asker } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';

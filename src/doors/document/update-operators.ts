@@ -1,9 +1,9 @@
 /** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
-import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/numbers.ts';
-import { isOperators } from '../../planner/expressions/documents/filter.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
-import { Pace } from '../../planner/expressions/documents/json.ts';
+import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/document-numbers.ts';
+import { isOperators } from '../../planner/expressions/documents/document-filter.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
+import { Pace } from '../../planner/expressions/documents/document-json.ts';
 import {
   compare,
   depthMax,
@@ -13,8 +13,8 @@ import {
   kindOf,
   type Stored,
   type StoredObject,
-} from '../../planner/expressions/documents/values.ts';
-import { work } from '../../planner/expressions/work.ts';
+} from '../../planner/expressions/documents/document-values.ts';
+import { work } from '../../planner/expressions/expression-cost.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export type Update = (document: StoredObject, isInsert: boolean) => Steps<StoredObject>;

@@ -1,11 +1,17 @@
 /** Commands that write: insert, update, delete, findAndModify. A document changed meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
-import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
-import { textOf, textSteps } from '../../planner/expressions/documents/json.ts';
-import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
-import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
-import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/expressions/documents/values.ts';
-import { work } from '../../planner/expressions/work.ts';
+import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
+import { textOf, textSteps } from '../../planner/expressions/documents/document-json.ts';
+import { isNumeric, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
+import { eachInSteps } from '../../planner/expressions/documents/filter-turns.ts';
+import {
+  documentOf,
+  isObject,
+  Special,
+  type Stored,
+  type StoredObject,
+} from '../../planner/expressions/documents/document-values.ts';
+import { work } from '../../planner/expressions/expression-cost.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../shared/codec.ts';
 import type { WritableObject } from './bson.ts';

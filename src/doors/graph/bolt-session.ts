@@ -7,8 +7,8 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Transaction } from '../../governance/gate-contract.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
-import { graphVersion } from '../../planner/virtual/graph.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
+import { graphVersion } from '../../planner/system-catalogue/graph-relations.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
 import { type AskerRequest, Asker, type Asking } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';

@@ -3,7 +3,7 @@
  * objects. Where json does not show that a property is an instant or a float, the column does.
  */
 import type { ColumnType } from '../../log/values/value.ts';
-import type { EntityShape, OutputEntity } from '../../planner/statement.ts';
+import type { EntityShape, OutputEntity } from '../../planner/syntax/statement.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
 
 export interface Property {

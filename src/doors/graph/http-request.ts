@@ -12,7 +12,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Transaction } from '../../governance/gate-contract.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
-import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 import { checkText } from '../../log/values/value.ts';
 import { check } from '../schemas/schema-check.ts';
 import { errorCodesOf } from '../error-codes.ts';

@@ -3,7 +3,7 @@
  * neo4j.com/docs/bolt/current/packstream.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { utf8 } from '../shared/utf8.ts';
 
 /** Lists, maps and structures stand in each other at most so deep. */

@@ -5,7 +5,7 @@ import { FOREVER, INSTANT_MIN } from '../../log/values/timestamp.ts';
 import { checkText, systemColumns } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
-import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
 import {
   type EntityForms,

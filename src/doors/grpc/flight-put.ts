@@ -10,7 +10,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { arrowColumns, readArrowMessages } from '../../planner/formats/arrow-reader.ts';
 import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import type { Parameters } from '../../planner/planner-contract.ts';
-import { TypedValue } from '../../planner/statement.ts';
+import { TypedValue } from '../../planner/syntax/statement.ts';
 import { lease } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
 import { registrations } from '../schemas/type-body.ts';

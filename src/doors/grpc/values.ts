@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Answer, OutputColumn, Parameters } from '../../planner/planner-contract.ts';
-import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 
 /** A decoded message, with at most one member. */
 export interface ValueMessage {

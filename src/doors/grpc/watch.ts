@@ -1,9 +1,9 @@
 /** Watch: a standing query as a stream of messages; the same events as `/watch/stream`, which may be resumed behind any id. */
 import type { ServerWritableStream } from '@grpc/grpc-js';
 import { checkText } from '../../log/values/value.ts';
-import type { Subscription } from '../../planner/standing/subscription.ts';
-import type { StandingQueries } from '../../planner/standing/watch.ts';
-import type { WatchEvent } from '../../planner/standing/watch-events.ts';
+import type { Subscription } from '../../planner/continuous/watch/subscription.ts';
+import type { StandingQueries } from '../../planner/continuous/watch/watch.ts';
+import type { WatchEvent } from '../../planner/continuous/watch/watch-events.ts';
 import type { RpcCall, RpcDependencies } from './call.ts';
 
 export interface WatchDependencies {

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { encodingOf, unfoldedWhole } from '../shared/content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from './context.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { parseJsonBody, parseJsonSteps } from './json-body.ts';
 
 /** A body of no more is read in one turn. */

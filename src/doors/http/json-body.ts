@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { limits } from '../../log/values/value.ts';
-import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { hugeDigits, longDigits, type NumbersIn, parseExactJson } from '../shared/read-exact-json.ts';
 
 /** Questions have a cap of their own. */

@@ -1,5 +1,5 @@
 /** Events of a standing query as server-sent events. */
-import type { WatchEvent } from '../../planner/standing/watch-events.ts';
+import type { WatchEvent } from '../../planner/continuous/watch/watch-events.ts';
 
 /** The first line of a stream: how long clients wait before they connect again. */
 export const retryLine = 'retry: 1000\n\n';

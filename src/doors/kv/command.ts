@@ -1,7 +1,7 @@
 /** A command of the key-value door, and its context. */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
 import type { Asker, Asking } from '../shared/connection-caller.ts';
 import { onItsCondition } from '../shared/stale-conflicts.ts';

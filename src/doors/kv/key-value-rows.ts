@@ -10,7 +10,7 @@ import { FOREVER } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import { refusals } from './errors.ts';
 

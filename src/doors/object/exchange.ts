@@ -4,7 +4,7 @@ import type { Settings } from '../../config.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import type { HttpRoom } from '../shared/http-listener.ts';
 import type { BucketTraffic } from './bucket-locks.ts';

@@ -9,7 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { signatureOf, verifySignature } from '../../governance/authentication/sigv4.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { HttpCall } from '../shared/http-call.ts';
 import { timeOf } from '../schemas/instants.ts';
 import type { Exchange, ObjectDependencies } from './exchange.ts';

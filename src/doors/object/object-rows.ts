@@ -9,7 +9,7 @@ import type { Provenance } from '../../log/entries/entry.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';
 import type { PlannerSession } from '../../planner/planner-contract.ts';
-import type { DefaultTime, Literal } from '../../planner/statement.ts';
+import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
 import type { Outcome } from '../../projections/command.ts';
 import { type Row, rowsOf, textOf } from '../verbs/verb-rows.ts';
 import type { Exchange } from './exchange.ts';

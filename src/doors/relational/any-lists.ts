@@ -4,8 +4,8 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { endOfQuoted } from '../../log/values/quoted.ts';
-import { allAtOnce, type Steps } from '../../planner/expressions/steps.ts';
-import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
+import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
+import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';
 import type { Bound } from './parameters.ts';
 import { Tokens } from './lexer.ts';

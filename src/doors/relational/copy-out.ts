@@ -3,7 +3,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { CopyFormat } from './copy-statement.ts';
 import { type Field, Replies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
-import { wireTypes } from '../../planner/virtual/wire-types.ts';
+import { wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 /** Bytes written in one turn, before other work and the socket get theirs. */
 const bytesAtOnce = 64 * 1024;

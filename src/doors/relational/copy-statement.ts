@@ -1,6 +1,6 @@
 /** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { Tokens } from './lexer.ts';
 
 export interface CopyFormat {

@@ -4,7 +4,7 @@ import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { Tokens } from './lexer.ts';
 
 export interface CreateTable {

@@ -1,9 +1,9 @@
 /** DROP of any object: little can be dropped, and absent objects are reported as Postgres does. */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import { nearestView } from '../../planner/languages/views.ts';
+import { nearestView } from '../../planner/languages/view-source.ts';
 import { ProtocolRefusal } from './errors.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { Tokens } from './lexer.ts';
 
 export interface Drop {

@@ -4,9 +4,9 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
-import type { ParameterType } from '../../planner/statement.ts';
+import type { ParameterType } from '../../planner/syntax/statement.ts';
 import type { Frontend } from './codec.ts';
-import { inTurns, type Steps } from '../../planner/expressions/steps.ts';
+import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
 import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';

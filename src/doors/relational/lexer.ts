@@ -1,6 +1,6 @@
 /** Words of the statements that the door parses itself, CREATE TABLE and COPY: names keep their case, as in queries. */
 import { ServiceError } from '../../errors.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 
 export interface Token {
   readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';

@@ -2,9 +2,9 @@
 import { type ErrorReason, ServiceError } from '../../errors.ts';
 import { FOREVER, INSTANT_MIN, parseZonedDay, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { type ColumnType, I64_MAX, I64_MIN } from '../../log/values/value.ts';
-import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
+import { type Literal, type ParameterType, TypedValue } from '../../planner/syntax/statement.ts';
 import { utf8 } from '../shared/utf8.ts';
-import { microsecondsTo2000, parameterType } from '../../planner/virtual/wire-types.ts';
+import { microsecondsTo2000, parameterType } from '../../planner/system-catalogue/postgres-column-types.ts';
 import { withoutTrailing } from '../../log/values/trailing.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */

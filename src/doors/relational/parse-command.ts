@@ -6,7 +6,7 @@ import { stripComments } from './strip-comments.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { type Drop, dropOf } from './drop-statement.ts';
-import type { Steps } from '../../planner/expressions/steps.ts';
+import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './errors.ts';
 import { Tokens } from './lexer.ts';

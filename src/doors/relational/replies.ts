@@ -1,6 +1,6 @@
 /** Replies of a server of the Postgres protocol, in one growing buffer: type [1], length [4], body. */
 import { ByteWriter } from '../../planner/formats/byte-writer.ts';
-import type { WireType } from '../../planner/virtual/wire-types.ts';
+import type { WireType } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 export interface Field {
   readonly name: string;

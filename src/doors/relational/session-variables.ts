@@ -5,8 +5,8 @@
 import { ServiceError } from '../../errors.ts';
 import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { checkText } from '../../log/values/value.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
-import type { InstantStyle } from '../../planner/virtual/session.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
+import type { InstantStyle } from '../../planner/system-catalogue/client-session.ts';
 import { ProtocolRefusal } from './errors.ts';
 
 interface Variable {

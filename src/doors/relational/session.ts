@@ -16,7 +16,7 @@ import { Replies } from './replies.ts';
 import { Extended } from './extended-query.ts';
 import { Runner } from './command-runner.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
-import { inTurns } from '../../planner/expressions/steps.ts';
+import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { commandOf, splitStatements } from './parse-command.ts';
 import { Variables } from './session-variables.ts';
 

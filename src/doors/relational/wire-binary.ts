@@ -2,9 +2,9 @@
 import { ServiceError } from '../../errors.ts';
 import { parseInterval } from '../../planner/expressions/functions/intervals.ts';
 import { vectorIn } from '../../planner/expressions/functions/vectors.ts';
-import { elementOf, elementsOf } from '../../planner/virtual/types.ts';
+import { elementOf, elementsOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import type { Replies } from './replies.ts';
-import { catalogueTypes, type WireType, wireTypes } from '../../planner/virtual/wire-types.ts';
+import { catalogueTypes, type WireType, wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 export function isFloat({ name }: WireType): boolean {
   return name === 'float8' || name === 'float4';

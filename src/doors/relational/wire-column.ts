@@ -4,7 +4,12 @@ import { putI64, putInteger, putNumber } from '../../planner/formats/cell-text.t
 import { formatDay, formatZonedInstant } from '../../log/values/timestamp.ts';
 import type { Replies } from './replies.ts';
 import { binaryText, isFloat, putBinaryNumber } from './wire-binary.ts';
-import { dateNumber, instantMicroseconds, type WireType, wireTypes } from '../../planner/virtual/wire-types.ts';
+import {
+  dateNumber,
+  instantMicroseconds,
+  type WireType,
+  wireTypes,
+} from '../../planner/system-catalogue/postgres-column-types.ts';
 
 /** Cells of one column, batch after batch: each with its length before it, -1 for NULL. */
 export class WireColumn {

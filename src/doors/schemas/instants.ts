@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { FOREVER, nanosecondsOf, parseInstant } from '../../log/values/timestamp.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { exactNumber } from './exact-numbers.ts';
 
 /** ISO-8601 in UTC, or nanoseconds since 1970: as a number, as replies have them, or as text. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { checkDefinition, type RuleDefinition, type RuleRecord, severities } from '../../projections/rules/rule.ts';
-import { checkCondition } from '../../planner/standing/rules/condition.ts';
+import { checkCondition } from '../../planner/continuous/rules/rule-condition.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
 
 export const ruleInput = {

@@ -5,7 +5,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import { record } from './schema-check.ts';
-import { splitDocuments } from '../../planner/standing/sigma/parse.ts';
+import { splitDocuments } from '../../planner/continuous/sigma/parse-rules.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 
 import type { DetectionDefinition, RuleRecord } from '../../projections/rules/rule.ts';

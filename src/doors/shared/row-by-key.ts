@@ -2,7 +2,7 @@
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 
 export interface RowRequest {

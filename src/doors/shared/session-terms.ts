@@ -3,7 +3,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
-import type { DefaultTime } from '../../planner/statement.ts';
+import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { timeOf } from '../schemas/instants.ts';
 
 /** The terms of a request; null: not stated. */

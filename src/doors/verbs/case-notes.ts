@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { linkExhibit } from '../../planner/exhibits/link.ts';
-import { rolePlayers, roles, unplayedMessage } from '../../planner/functions/domain/roles.ts';
+import { rolePlayers, roles, unplayedMessage } from '../../planner/table-functions/domain/roles.ts';
 import { putting, quote } from './verb-rows.ts';
 import type { VerbSession } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';

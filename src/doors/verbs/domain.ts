@@ -1,6 +1,6 @@
 /** Tools over the functions of the domain: money, ownership, places, lists. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
-import type { Literal } from '../../planner/statement.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
 import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';

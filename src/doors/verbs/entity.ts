@@ -1,7 +1,7 @@
 /** Tools about one thing, by its id or an identifier: who it is, what became of it, what it is connected with. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
-import { identifierColumns } from '../../planner/functions/domain/identifier-columns.ts';
+import { identifierColumns } from '../../planner/table-functions/domain/identifier-columns.ts';
 import { identifiersIn } from '../../projections/identity/identifiers.ts';
 import { queryReply, answerMembers, shownRows } from './query.ts';
 import { isLinkType } from './relationships.ts';

@@ -1,7 +1,7 @@
 /** Tools over the graph of the snapshot, each a table function. Source: specification, "Tool protocol (MCP)". */
 import { nodeMetrics } from '../../planner/graph/algorithms/node-metric.ts';
 import { z } from 'zod';
-import type { Literal } from '../../planner/statement.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
 import type { VerbSession } from './verb-call.ts';
 import { verb } from './verb.ts';

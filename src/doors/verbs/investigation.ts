@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { compareText } from '../../log/values/value.ts';
-import { type RoleName, type RoleType, rolePlayers, roles, unplayedMessage } from '../../planner/functions/domain/roles.ts';
-import type { Literal } from '../../planner/statement.ts';
-import { alertTypeIn } from '../../planner/standing/rules/alerts.ts';
+import { type RoleName, type RoleType, rolePlayers, roles, unplayedMessage } from '../../planner/table-functions/domain/roles.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
+import { alertTypeIn } from '../../planner/continuous/rules/alerts.ts';
 import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
 import { shownRows } from './query.ts';
 import { quote } from './verb-rows.ts';

@@ -5,7 +5,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { literalOf } from '../../planner/languages/search-json.ts';
-import type { Literal } from '../../planner/statement.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
 import { record } from '../schemas/schema-check.ts';
 import { scalar } from '../schemas/exact-numbers.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';

@@ -1,8 +1,8 @@
 /** suggest_extensions: what the types of a store don't say yet, and functions would go by. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
-import { identifierColumns } from '../../planner/functions/domain/identifier-columns.ts';
-import { identityRoles } from '../../planner/functions/domain/identity/compared-columns.ts';
-import { playedRoles, rolePlayers, roles } from '../../planner/functions/domain/roles.ts';
+import { identifierColumns } from '../../planner/table-functions/domain/identifier-columns.ts';
+import { identityRoles } from '../../planner/table-functions/domain/identity/compared-columns.ts';
+import { playedRoles, rolePlayers, roles } from '../../planner/table-functions/domain/roles.ts';
 import { verb } from './verb.ts';
 
 export const suggestExtensions = verb({

@@ -14,14 +14,14 @@ import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
-import type { DefaultTime, Literal } from '../../planner/statement.ts';
+import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { SystemDesk } from '../http/system-contract.ts';
 import { putting, type Row, rowsOf } from './verb-rows.ts';
-import type { Translator } from '../../planner/languages/translator.ts';
+import type { Translator } from '../../planner/languages/question-translator.ts';
 
 /** The services of the store that verbs need beside the gate. */
 export interface VerbDependencies {

@@ -17,9 +17,9 @@ import type { PerformWorkflow, WorkflowEffect } from '../../governance/jobs/sche
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';
-import { questionOf } from '../../planner/standing/jobs/perform.ts';
-import { alertTypeIn, putAlerts } from '../../planner/standing/rules/alerts.ts';
-import type { Literal } from '../../planner/statement.ts';
+import { questionOf } from '../../planner/continuous/jobs/job-run.ts';
+import { alertTypeIn, putAlerts } from '../../planner/continuous/rules/alerts.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
 import { putting, type Row, rowsOf } from '../verbs/verb-rows.ts';

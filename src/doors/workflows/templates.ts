@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
-import type { Literal } from '../../planner/statement.ts';
+import type { Literal } from '../../planner/syntax/statement.ts';
 
 /** Answers the first names of a template: `steps` and `block` take the number of a step. */
 export interface Scope {

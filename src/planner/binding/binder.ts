@@ -3,13 +3,13 @@
  * leaves here is right and naive; the passes make it fast.
  */
 import { type BindRequest, type BoundQuery, Environment } from './environment.ts';
-import { type Output, project, throughColumns } from './outputs.ts';
+import { type Output, project, throughColumns } from './output-columns.ts';
 import { QueryBinder } from './query-binder.ts';
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
 import { decorrelate, refuseOuter } from '../passes/decorrelate.ts';
-import { errorAt } from '../error-location.ts';
-import type { AsOf, Literal, Location, Query } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { AsOf, Literal, Location, Query } from '../syntax/statement.ts';
 
 export function bindQuery(request: BindRequest): LogicalPlan {
   const environment = new Environment(request);

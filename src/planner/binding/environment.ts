@@ -3,13 +3,13 @@ import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import type { MaskKind } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
-import type { Caveat } from '../expressions/caveats.ts';
+import type { Caveat } from '../expressions/comparison-notices.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 import type { PlanColumn, PlanNode, Subquery, VirtualNode } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { AsOf, Dialect, Literal, Location, Query } from '../statement.ts';
-import type { OutputType } from './outputs.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { AsOf, Dialect, Literal, Location, Query } from '../syntax/statement.ts';
+import type { OutputType } from './output-columns.ts';
 import type { RankingRule } from './ranking.ts';
 import type { ScopeTable } from './scope.ts';
 

@@ -1,12 +1,12 @@
 /** Scans of the edges that a graph function follows, filtered by the conditions of the statement. */
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import type { FunctionSource } from '../functions/calls.ts';
+import type { FunctionSource } from '../table-functions/statement-call.ts';
 import { namesOf } from '../graph/edge-conditions.ts';
-import type { LinkType } from '../graph/graph-types.ts';
+import type { LinkType } from '../graph/node-and-edge-types.ts';
 import type { GraphInput, PlanColumn, PlanNode } from '../logical-plan.ts';
 import type { BoundSource } from './environment.ts';
-import { type Output, project, throughColumns } from './outputs.ts';
+import { type Output, project, throughColumns } from './output-columns.ts';
 import { Scope } from './scope.ts';
 
 export function edgeScans(

@@ -4,15 +4,15 @@
  */
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import { edgeTypes, linkNamed, nodeTypes } from '../graph/graph-types.ts';
+import { edgeTypes, linkNamed, nodeTypes } from '../graph/node-and-edge-types.ts';
 import { nodeNameCall, rowColumns, rowsName } from '../graph/pattern-columns.ts';
 import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { ColumnRef, Expression, Source } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { ColumnRef, Expression, Source } from '../syntax/statement.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
-import { entityOf } from './entities.ts';
+import { entityOf } from './entity-cells.ts';
 import type { BoundSource } from './environment.ts';
-import { columnType, type Output, type OutputType, project } from './outputs.ts';
+import { columnType, type Output, type OutputType, project } from './output-columns.ts';
 import { Scope } from './scope.ts';
 import type { FunctionRequest } from './table-functions.ts';
 

@@ -4,9 +4,9 @@
  */
 import type { Bound } from '../expressions/bound-expression.ts';
 import { type AggregateNode, inputsOf, mapInputs, type PlanColumn, type PlanNode } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { Location, Select } from '../statement.ts';
-import { project, throughColumns } from './outputs.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Location, Select } from '../syntax/statement.ts';
+import { project, throughColumns } from './output-columns.ts';
 
 /** Nodes of a plan that come of one grouping: sets within sets multiply. */
 const nodesMax = 4_096;

@@ -1,14 +1,14 @@
 /** Rows of a graph pattern with more behind each: the paths and relationships that it went along, or the elements of a list. */
 import { bindExpression } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import { edgeTypes } from '../graph/graph-types.ts';
+import { edgeTypes } from '../graph/node-and-edge-types.ts';
 import { entitiesName, type EntityLayout, rowColumns, unwindName, unwoundColumn } from '../graph/pattern-columns.ts';
 import type { FunctionNode, GraphInput, PlanColumn, PlanNode } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, Location, Source } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Location, Source } from '../syntax/statement.ts';
 import type { BoundSource } from './environment.ts';
 import { bindGraphRows } from './graph-rows.ts';
-import { project, throughColumns } from './outputs.ts';
+import { project, throughColumns } from './output-columns.ts';
 import { Scope } from './scope.ts';
 import type { FunctionRequest } from './table-functions.ts';
 

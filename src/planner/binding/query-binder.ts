@@ -2,8 +2,8 @@
 import { bindExpression, bindRowCount, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { PlanNode, RowCount, SortKey } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { CommonTable, Location, Query, QueryBody, RowCount as GivenCount } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { CommonTable, Location, Query, QueryBody, RowCount as GivenCount } from '../syntax/statement.ts';
 import { type BoundQuery, type CommonName, type Environment, refuseMisplaced } from './environment.ts';
 import {
   projectShown,
@@ -14,8 +14,8 @@ import {
   throughColumns,
   uniqueNames,
   withoutShown,
-} from './outputs.ts';
-import { positionOf, offsetOption } from './order.ts';
+} from './output-columns.ts';
+import { positionOf, offsetOption } from './ordinal-numbers.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
 import { asColumns, combine, unifyColumns } from './set-operations.ts';

@@ -19,11 +19,11 @@ import { readMatch } from '../expressions/bind-match.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { Signature } from '../expressions/functions/scalar-function.ts';
-import type { ScalarFunction } from '../expressions/scalar-functions.ts';
-import type { Cost } from '../expressions/work.ts';
-import { errorAt } from '../error-location.ts';
-import { scoreName } from './matches.ts';
-import type { Expression, FunctionArgument, Literal, Location, Select } from '../statement.ts';
+import type { ScalarFunction } from '../expressions/ranking-functions.ts';
+import type { Cost } from '../expressions/expression-cost.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import { scoreName } from './match-columns.ts';
+import type { Expression, FunctionArgument, Literal, Location, Select } from '../syntax/statement.ts';
 
 /** Nanoseconds. */
 const perHighlighted: Cost = { call: 1_000, character: 300 };

@@ -6,9 +6,9 @@ import { didYouMean } from '../../errors.ts';
 import { systemColumns } from '../../log/values/value.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
-import { errorAt } from '../error-location.ts';
-import type { ColumnRef, Location } from '../statement.ts';
-import { columnType, type Output, type OutputType } from './outputs.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { ColumnRef, Location } from '../syntax/statement.ts';
+import { columnType, type Output, type OutputType } from './output-columns.ts';
 
 export interface ScopeTable {
   /** Alias, else name of the type; null for a subquery without alias: its columns have no other name. */

@@ -12,30 +12,39 @@ import {
   type Leaf,
 } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
-import { wireTypeOf } from '../expressions/wire-types.ts';
-import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
+import { wireTypeOf } from '../expressions/postgres-types.ts';
+import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../aggregate-functions.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, RowCount, SortKey } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
-import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select } from '../statement.ts';
-import { aggregateType, containsAggregate, checkSecond } from './aggregates.ts';
+import type { ColumnRef, Expression, OrderItem, Location, ProjectionItem, Query, Select } from '../syntax/statement.ts';
+import { aggregateType, containsAggregate, checkSecond } from './aggregate-calls.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
-import { columnType, labelOf, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
+import {
+  columnType,
+  labelOf,
+  nameOf,
+  type Output,
+  type OutputType,
+  project,
+  throughColumns,
+  uniqueNames,
+} from './output-columns.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
-import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
+import { type BoundSearch, bindSearch, scoreName } from './match-columns.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
-import { positionOf, offsetOption } from './order.ts';
-import { bindEntity, isEntityCall } from './entities.ts';
+import { positionOf, offsetOption } from './ordinal-numbers.ts';
+import { bindEntity, isEntityCall } from './entity-cells.ts';
 import { GroupingSets } from './grouping-sets.ts';
 import { bindNodeName, isNodeName } from './graph-rows.ts';
 import { bindOver } from './window-functions.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
-import { bindSpread } from './spread.ts';
+import { bindSpread } from './set-returning-calls.ts';
 import { type Level, outerColumn, Subselects } from './subselects.ts';
 import { filterSource, withoutSeed } from './table-functions.ts';
 import { withWholeRows } from './whole-rows.ts';
-import { bindWindow } from './windows.ts';
+import { bindWindow } from './time-windows.ts';
 
 export interface SelectRequest {
   readonly environment: Environment;

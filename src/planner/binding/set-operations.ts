@@ -5,10 +5,10 @@
 import { shownColumn } from '../../projections/access-paths.ts';
 import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode, SetOperationNode } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { Location } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Location } from '../syntax/statement.ts';
 import type { BoundQuery } from './environment.ts';
-import { columnType, type Output, type OutputType, project } from './outputs.ts';
+import { columnType, type Output, type OutputType, project } from './output-columns.ts';
 
 export function combine(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, place: Location): BoundQuery {
   const columns = unifyColumns(op, left.columns, right.columns, place);

@@ -10,10 +10,10 @@ import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expres
 import { jsonText } from '../expressions/bind-call.ts';
 import { matchOperands } from '../expressions/bind-expression.ts';
 import { expressionsOf, inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, Location, Query, Subselect } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Location, Query, Subselect } from '../syntax/statement.ts';
 import type { BoundQuery, Environment } from './environment.ts';
-import { project, throughColumns } from './outputs.ts';
+import { project, throughColumns } from './output-columns.ts';
 
 export type InQuery = Extract<Expression, { kind: 'in-query' }>;
 type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';

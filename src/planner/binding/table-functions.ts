@@ -1,17 +1,17 @@
 /** A call behind FROM to its node. Both forms of a call arrive as one source, so both give the same answer. */
-import { arrangeCall, type FunctionSource } from '../functions/calls.ts';
-import { refuseTableFunction } from '../functions/all.ts';
+import { arrangeCall, type FunctionSource } from '../table-functions/statement-call.ts';
+import { refuseTableFunction } from '../table-functions/all.ts';
 import { valuesOf, wordsOf } from '../calls/arguments.ts';
 import type { BoundScope, RankedType, TableFunction } from '../calls/table-function.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import type { FunctionNode, Match, PlanColumn, PlanNode } from '../logical-plan.ts';
 import { conjunction } from '../passes/simplify-expressions.ts';
-import { errorAt } from '../error-location.ts';
-import type { Select } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Select } from '../syntax/statement.ts';
 import type { ExpressionContext } from '../expressions/bind-expression.ts';
 import type { BoundSource, Environment } from './environment.ts';
 import { edgeScans } from './graph-edges.ts';
-import type { OutputType } from './outputs.ts';
+import type { OutputType } from './output-columns.ts';
 import type { Scope } from './scope.ts';
 
 /** These columns identify a version, and break ties between equally ranked rows. */

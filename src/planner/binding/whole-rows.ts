@@ -4,8 +4,8 @@
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, Location, Select, Source } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Location, Select, Source } from '../syntax/statement.ts';
 import type { Scope, ScopeTable } from './scope.ts';
 
 /** The function that makes the object which a call takes, by the call; PostgreSQL writes json and jsonb differently. */

@@ -1,5 +1,5 @@
 /** The arguments that a table function takes. */
-import type { Location } from '../statement.ts';
+import type { Location } from '../syntax/statement.ts';
 
 /**
  * `type`, `column` and `word` say which plan is made: they are known when it is bound, and a plan serves one value of each. The

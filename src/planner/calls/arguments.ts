@@ -4,8 +4,8 @@ import { bindExpression, type ExpressionContext } from '../expressions/bind-expr
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { FunctionValue } from '../logical-plan.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, FunctionArgument, Literal, Location } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, FunctionArgument, Literal, Location } from '../syntax/statement.ts';
 import type { ArgumentKind, Signature, Words } from './argument-spec.ts';
 
 /** Values of a vector that is written out. */

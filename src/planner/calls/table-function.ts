@@ -10,7 +10,7 @@ import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { FunctionNode, GraphInput, PlanColumn } from '../logical-plan.ts';
 import type { Narrowing } from '../operators/key-filter.ts';
 import type { Execution, Operator } from '../operators/operator.ts';
-import type { Expression, FunctionArgument, Location } from '../statement.ts';
+import type { Expression, FunctionArgument, Location } from '../syntax/statement.ts';
 import type { Signature, Words } from './argument-spec.ts';
 import type { Values } from './arguments.ts';
 

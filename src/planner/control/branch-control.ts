@@ -1,5 +1,5 @@
 /** BRANCH <name> FROM <source>: forks a branch and answers the row that the route for it would. */
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import type { ControlRequest } from './control-request.ts';
 import type { Answer } from '../planner-contract.ts';
 

@@ -3,10 +3,10 @@ import type { Clock } from '../../clock.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contract.ts';
-import type { LookupTables } from '../standing/lookup-tables.ts';
-import type { MaterializedViews } from '../standing/materialized-views.ts';
-import type { StandingQueries } from '../standing/watch.ts';
-import type { Literal, Location, ControlStatement } from '../statement.ts';
+import type { LookupTables } from '../continuous/views/lookup-tables.ts';
+import type { MaterializedViews } from '../continuous/views/materialized-views.ts';
+import type { StandingQueries } from '../continuous/watch/watch.ts';
+import type { Literal, Location, ControlStatement } from '../syntax/statement.ts';
 
 export interface Standing {
   readonly watch: StandingQueries;

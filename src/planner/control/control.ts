@@ -8,7 +8,7 @@ import { dropLookup, registerLookup } from './lookup-control.ts';
 import { createMaterializedView, createView, dropMaterializedView, dropView, replaceView } from './view-control.ts';
 import { watch } from './watch-control.ts';
 import type { Answer } from '../planner-contract.ts';
-import type { ControlWhat } from '../statement.ts';
+import type { ControlWhat } from '../syntax/statement.ts';
 
 type Control = (request: ControlRequest) => Promise<Answer>;
 

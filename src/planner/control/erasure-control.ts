@@ -1,7 +1,7 @@
 /** ERASE SUBJECT '<subject>' REASON '<reason>' [CERTIFY]: one row about the erasure, with the receipt where it was asked for. */
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import type { ControlRequest } from './control-request.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
 
 const columns: readonly OutputColumn[] = [

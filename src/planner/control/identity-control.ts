@@ -5,12 +5,12 @@
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import { conflictWith } from '../../projections/identity/judgement-conflict.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { Clusters, newestOfPairs, rowId } from '../identity/judged-clusters.ts';
 import { hasRow, type NamedRow, rowsNamed } from '../identity/named-rows.ts';
 import type { Answer, OutputColumn } from '../planner-contract.ts';
-import { smallAnswer } from '../run/answers.ts';
-import type { Slot } from '../statement.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
+import type { Slot } from '../syntax/statement.ts';
 import type { ControlRequest } from './control-request.ts';
 
 export function fuseIdentities(request: ControlRequest): Promise<Answer> {

@@ -1,7 +1,7 @@
 /** REGISTER LOOKUP and DROP LOOKUP as statements. */
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import type { ControlRequest } from './control-request.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (…) [REFRESH EVERY n MINUTES]. */

@@ -1,13 +1,13 @@
 /** CREATE and DROP of views as statements: those whose answers are kept for a while, and plain ones, which are asked each time. */
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import { bindQuery } from '../binding/binder.ts';
-import { viewNamed } from '../languages/views.ts';
+import { viewNamed } from '../languages/view-source.ts';
 import type { ControlRequest } from './control-request.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
 import { quotedName } from '../expressions/quoted-name.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { Answer } from '../planner-contract.ts';
-import { checkViewQuery } from '../standing/view-definition.ts';
+import { checkViewQuery } from '../continuous/views/view-definition.ts';
 
 /** Source: specification, "Operator table": a background refresh every 60 s. */
 const refreshSecsDefault = 60;

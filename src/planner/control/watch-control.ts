@@ -1,7 +1,7 @@
 /** WATCH as a statement: registers, and says how to follow. */
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import type { ControlRequest } from './control-request.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */

@@ -2,10 +2,10 @@
 import { ServiceError } from '../../errors.ts';
 import type { AccessPaths, ViewRecord } from '../../projections/access-paths.ts';
 import { drawingFunctions } from '../expressions/functions/catalogue.ts';
-import { functionCalled, typesCalled } from '../functions/calls.ts';
+import { functionCalled, typesCalled } from '../table-functions/statement-call.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
-import type { Literal, Query } from '../statement.ts';
+import type { Literal, Query } from '../syntax/statement.ts';
 
 const statementBytesMax = 256 * 1024;
 

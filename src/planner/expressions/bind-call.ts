@@ -1,13 +1,13 @@
 /** Calls to functions of the registry: the signature that fits, and what its arguments become. */
 import { didYouMean, type ErrorReason, type ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, Location, StatedType } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Location, StatedType } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
-import { wireTypeOf, withCommonWire } from './wire-types.ts';
+import { wireTypeOf, withCommonWire } from './postgres-types.ts';
 import type { CatalogueCall, CatalogueFunctions } from './functions/catalogue.ts';
-import { isDate } from './dates.ts';
+import { isDate } from './date-arithmetic.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
 import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText, localText } from './functions/casts.ts';
 import { extractFields, extractions, unitNamed } from './functions/instants.ts';

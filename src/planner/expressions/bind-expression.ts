@@ -4,8 +4,8 @@
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
-import type { ColumnRef, Expression, Literal, Location, Subselect } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { ColumnRef, Expression, Literal, Location, Subselect } from '../syntax/statement.ts';
 import {
   asBeside,
   vectorsEqual,
@@ -25,18 +25,18 @@ import {
   ofCatalogue,
   recordOf,
 } from './bind-call.ts';
-import { dateArithmetic, isDate } from './dates.ts';
+import { dateArithmetic, isDate } from './date-arithmetic.ts';
 import { bindMatch } from './bind-match.ts';
 import { bindSimilar } from './bind-similar.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
-import type { Caveat } from './caveats.ts';
+import type { Caveat } from './comparison-notices.ts';
 import type { ValueType } from './value-type.ts';
 import type { CatalogueFunctions } from './functions/catalogue.ts';
-import { wireTypeOf, withCommonWire } from './wire-types.ts';
+import { wireTypeOf, withCommonWire } from './postgres-types.ts';
 import { intervalLength } from './functions/intervals.ts';
 import { jsonAsText } from './functions/json.ts';
 import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
-import { degreeQuery } from './degree.ts';
+import { degreeQuery } from './degree-query.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';
 

@@ -1,8 +1,8 @@
 /** Reads a MATCH call: its fields, its text and its mode. */
 import { holdsTexts } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { type MatchMode, matchModes } from '../../governance/search/text-query.ts';
-import type { Expression } from '../statement.ts';
+import type { Expression } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 
 type Call = Extract<Expression, { kind: 'call' }>;

@@ -1,6 +1,6 @@
 /** The call SIMILAR as a condition: whether a vector of a row is as alike to one of the statement as a threshold says. */
-import { errorAt } from '../error-location.ts';
-import type { Expression } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 
 type Call = Extract<Expression, { kind: 'call' }>;

@@ -3,9 +3,9 @@
  * slots, so that one bound tree serves every statement of a template. Nodes are never changed, only rebuilt.
  */
 import type { ColumnType } from '../../log/values/value.ts';
-import type { Literal, Location } from '../statement.ts';
+import type { Literal, Location } from '../syntax/statement.ts';
 import type { MatchMode } from '../../governance/search/text-query.ts';
-import type { ScalarFunction } from './scalar-functions.ts';
+import type { ScalarFunction } from './ranking-functions.ts';
 import type { Signature } from './functions/scalar-function.ts';
 import type { LookupTable } from './lookup-table.ts';
 import type { PhoneticFunction } from './phonetic.ts';

@@ -5,13 +5,13 @@
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
-import { intervalNanoseconds } from './interval.ts';
-import { errorAt } from '../error-location.ts';
-import type { Literal, Location } from '../statement.ts';
+import { intervalNanoseconds } from './interval-literal.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Literal, Location } from '../syntax/statement.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, isConstantSet } from './bound-expression.ts';
 import { likeMatches, type LikePattern, likeText } from './like.ts';
-import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
-import type { SearchRules } from './text-rules.ts';
+import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds, type ScalarFunction } from './ranking-functions.ts';
+import type { SearchRules } from './search-rules.ts';
 import { type Catalogue, countedEvaluator } from './functions/scalar-function.ts';
 import { phoneticCode } from './phonetic.ts';
 

@@ -1,7 +1,7 @@
 /** Marks the sought words in a text: between <em> and </em>; the rest of the text stays as it is. */
 import { jsonTexts } from '../../projections/rows/indexes/text/json-texts.ts';
 import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
-import type { TextMatcher } from './match.ts';
+import type { TextMatcher } from './match-text.ts';
 
 /** UTF-16 units of a text that are shown, and how many of them before the first word that is marked. */
 const shownMost = 512;

@@ -14,7 +14,7 @@ import { type Bound, childrenOf, codeParts, columnsIn, isConstantSet } from './b
 import { KernelCode } from './kernel-code.ts';
 import type { Shape } from './kernel-writer.ts';
 import type { KernelContext } from './kernel-context.ts';
-import { work } from './work.ts';
+import { work } from './expression-cost.ts';
 
 /** Writes numbers of the rows kept to `out`, returns how many. */
 export type FilterKernel = (

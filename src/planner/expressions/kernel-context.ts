@@ -6,15 +6,15 @@ import { assert } from '../../errors.ts';
 import type { Dictionary } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
-import { SearchRules } from './text-rules.ts';
-import type { Literal, Location } from '../statement.ts';
+import { SearchRules } from './search-rules.ts';
+import type { Literal, Location } from '../syntax/statement.ts';
 import { type Bound, childrenOf, literalAt, partsOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import type { Catalogue } from './functions/scalar-function.ts';
 import { LikePattern } from './like.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
-import { work } from './work.ts';
+import { work } from './expression-cost.ts';
 
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);

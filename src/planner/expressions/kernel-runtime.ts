@@ -5,9 +5,9 @@ import type { Bound } from './bound-expression.ts';
 import { countedEvaluator, type Evaluator } from './functions/scalar-function.ts';
 import type { KernelContext } from './kernel-context.ts';
 import { likeMatches, LikePattern, likeText } from './like.ts';
-import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds } from './scalar-functions.ts';
+import { cosine, direction, distance, elapsedNs, foldCase, nanoseconds } from './ranking-functions.ts';
 import { phoneticCode } from './phonetic.ts';
-import { turnMost, work } from './work.ts';
+import { turnMost, work } from './expression-cost.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
 export const widen = Symbol('widen');

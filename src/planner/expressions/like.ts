@@ -9,7 +9,7 @@
  * point of the segment, so the length of those in between is limited: the time is linear in the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
-import { type Cost, work } from './work.ts';
+import { type Cost, work } from './expression-cost.ts';
 
 const wildSegmentMax = 64;
 const anyCharacter = -1;

@@ -5,7 +5,7 @@
  * Sources: Soundex as the National Archives of the United States publish it; Metaphone by L. Philips, Computer Language,
  * December 1990; Kölner Phonetik by H. J. Postel, IBM-Nachrichten 19, 1969.
  */
-import { spend } from './work.ts';
+import { spend } from './expression-cost.ts';
 
 export type PhoneticFunction = 'soundex' | 'metaphone' | 'cologne';
 

@@ -1,6 +1,6 @@
 /** Regular expressions in time linear in the text, and the cost of compiling one. */
 import { RE2JS, RE2JSException } from 're2js';
-import { work } from './work.ts';
+import { work } from './expression-cost.ts';
 
 /** Instructions, and as much again as ranges of characters stand for. */
 const stepsMax = 10_000;

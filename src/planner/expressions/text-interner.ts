@@ -3,7 +3,7 @@
  * compared where they lie, so meeting a known text allocates nothing.
  */
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
-import { work } from './work.ts';
+import { work } from './expression-cost.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });

@@ -30,7 +30,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { type SliceLimits, slicesOf } from './batch-slices.ts';
-import { copyWords, wordSlack } from './copy-words.ts';
+import { copyWords, wordSlack } from './short-copies.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 import { floats, integers, numbers } from './plain-cells.ts';
 

@@ -1,6 +1,6 @@
 /** JSON tokens into one growing buffer: the short ASCII text that rows are made of never becomes a string. */
 import { putI64, putNumber } from './cell-text.ts';
-import { viewOf } from './copy-words.ts';
+import { viewOf } from './short-copies.ts';
 
 /**
  * Texts that are written often, as doubles: eight bytes at a time, zeros behind each. Names of columns are a third of an

@@ -7,7 +7,7 @@ import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { putField, putI64, putInteger, putNumber } from './cell-text.ts';
-import { copyWords, viewOf, wordSlack } from './copy-words.ts';
+import { copyWords, viewOf, wordSlack } from './short-copies.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;

@@ -1,7 +1,7 @@
 /** The entries of a dictionary as bytes, each encoded the first time that a cell names it: codes that no row of the answer
  * holds are never looked at, since a dictionary is of all rows of a column, and not all of them are the caller's. */
 import type { Dictionary } from '../../log/values/columns.ts';
-import { viewOf, wordSlack } from './copy-words.ts';
+import { viewOf, wordSlack } from './short-copies.ts';
 
 export class EncodedDictionary {
   heap = new Uint8Array(1_024);

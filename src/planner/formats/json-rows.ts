@@ -6,7 +6,7 @@
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { ByteWriter, escapeOf, FixedTexts, numberBytes, putEscaped } from './byte-writer.ts';
 import { putInteger, putNumber } from './cell-text.ts';
-import { viewOf } from './copy-words.ts';
+import { viewOf } from './short-copies.ts';
 import type { Answer, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;

@@ -6,8 +6,8 @@
  */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
-import { readAgain, type ReadAt, readAt } from './graph-changes.ts';
-import type { Steps } from './steps.ts';
+import { readAgain, type ReadAt, readAt } from './edge-changes.ts';
+import type { Steps } from './stepped-sort.ts';
 
 interface Kept {
   readonly value: unknown;

@@ -4,7 +4,7 @@
  */
 import { type Adjacency, type Graph, ways } from './graph.ts';
 import type { GraphCall } from './graph-algorithm.ts';
-import { type Steps, stepsAtOnce } from './steps.ts';
+import { type Steps, stepsAtOnce } from './stepped-sort.ts';
 
 export interface Search {
   readonly source: number;

@@ -1,11 +1,11 @@
 /** A call with its arguments as plain values, so that it goes to a worker as it is; and its work, counted as it is done. */
 import { ServiceError } from '../../errors.ts';
 import { MemoryMeter } from '../operators/operator.ts';
-import { errorAt } from '../error-location.ts';
-import type { Location } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Location } from '../syntax/statement.ts';
 import type { Direction, Graph } from './graph.ts';
 import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
-import { sortInSteps, type Steps, stepsAtOnce } from './steps.ts';
+import { sortInSteps, type Steps, stepsAtOnce } from './stepped-sort.ts';
 
 export interface CallArguments {
   readonly algorithm: string;

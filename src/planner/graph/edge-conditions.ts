@@ -1,6 +1,6 @@
 /** WHERE behind a function over the graph: which parts of it are asked of edges, before anything is searched. Pure. */
 import type { Call } from '../calls/table-function.ts';
-import type { Expression } from '../statement.ts';
+import type { Expression } from '../syntax/statement.ts';
 
 /** Parts of the condition that name no column of the answer alone say which edges there are. */
 export function withoutEdges(call: Call, above: ReadonlySet<string>): Call {

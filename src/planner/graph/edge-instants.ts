@@ -9,7 +9,7 @@ import { fetchVersion } from '../operators/ranked-rows.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Graph } from './graph.ts';
 import { floatsOf, halvesOf } from './instant-floats.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './stepped-sort.ts';
 
 const instants = ['valid_from', 'valid_to', 'system_from', 'system_to'] as const;
 /** Edges that are fetched between two looks at the clock. */

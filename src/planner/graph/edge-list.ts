@@ -4,7 +4,7 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
-import { EndNumbers } from './end-numbers.ts';
+import { EndNumbers } from './node-numbers.ts';
 import { Graph, type NodeTexts } from './graph.ts';
 import type { MadeGraph, ReadEdges } from './graph-builder.ts';
 import { floatsOf } from './instant-floats.ts';

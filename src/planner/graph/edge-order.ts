@@ -4,7 +4,7 @@
  */
 import type { Adjacency } from './graph.ts';
 import { sharedArray } from './shared-array.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './stepped-sort.ts';
 
 /** Edges one after the other, so many words each. The first two are numbers of nodes. */
 export interface Records {

@@ -1,7 +1,7 @@
-/** The interface of graph algorithms: one file each, pure, in steps. `graph-function.ts` makes a table function of each. */
+/** The interface of graph algorithms: one file each, pure, in steps. `algorithm-function.ts` makes a table function of each. */
 import type { ArgumentSpec } from '../calls/argument-spec.ts';
 import type { Direction, Graph } from './graph.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './stepped-sort.ts';
 
 /** A result column: a node by its number (-1: NULL), a number, a boolean, or a text of an edge. */
 export interface GraphColumn {

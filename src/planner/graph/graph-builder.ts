@@ -4,7 +4,7 @@ import { column, edgesAtOnce, inOrder, offsetsOf, type Records, roomFor, transpo
 import type { Adjacency, GraphData } from './graph.ts';
 import { halvesOf } from './instant-floats.ts';
 import { sharedArray } from './shared-array.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './stepped-sort.ts';
 import { inTextOrder, type Names } from './text-order.ts';
 
 export interface ReadEdges {

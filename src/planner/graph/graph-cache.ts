@@ -10,8 +10,8 @@
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
 import type { State } from './graph-algorithm.ts';
-import { followChanges, type GraphOf, readAgain, readAt, type ReadGraph } from './graph-changes.ts';
-import type { Steps } from './steps.ts';
+import { followChanges, type GraphOf, readAgain, readAt, type ReadGraph } from './edge-changes.ts';
+import type { Steps } from './stepped-sort.ts';
 import type { Warm } from './warm-start.ts';
 
 interface CachedGraph extends ReadGraph {

@@ -7,13 +7,13 @@ import type { Opening } from '../calls/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';
 import { ScanOperator } from '../operators/scan.ts';
-import { besideLoop } from './worker-loop.ts';
+import { besideLoop } from './worker-task.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
-import type { GraphOf } from './graph-changes.ts';
+import type { GraphOf } from './edge-changes.ts';
 import { makeGraph, type MadeGraph, makingJob, type ReadEdges } from './graph-builder.ts';
-import { isClosed, type NodeType } from './graph-types.ts';
-import type { Steps } from './steps.ts';
+import { isClosed, type NodeType } from './node-and-edge-types.ts';
+import type { Steps } from './stepped-sort.ts';
 
 /** Looks that an edge costs until it has its place. */
 const looksOfEdge = 8;

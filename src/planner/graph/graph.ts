@@ -8,7 +8,7 @@
  */
 import { assert } from '../../errors.ts';
 import { halvesOf } from './instant-floats.ts';
-import { type Steps, stepsAtOnce } from './steps.ts';
+import { type Steps, stepsAtOnce } from './stepped-sort.ts';
 
 /** Neighbours of node n: places offsets[n] .. offsets[n + 1] - 1 of both arrays, in the order of neighbour, then of edge. */
 export interface Adjacency {

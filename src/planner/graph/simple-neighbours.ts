@@ -1,7 +1,7 @@
 /** Neighbours of each node in either direction: each neighbour once, however many edges lead to it, without loops. */
 import type { Adjacency, Direction, Graph } from './graph.ts';
 import { ways } from './graph.ts';
-import { type Steps, stepsAtOnce } from './steps.ts';
+import { type Steps, stepsAtOnce } from './stepped-sort.ts';
 
 export type Neighbours = Pick<Adjacency, 'offsets' | 'neighbours'>;
 

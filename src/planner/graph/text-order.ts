@@ -3,7 +3,7 @@
  * begin with are ordered digit by digit, and only texts that have these in common too are compared.
  */
 import { byWords, edgesAtOnce, roomFor } from './edge-order.ts';
-import { sortInSteps, type Steps } from './steps.ts';
+import { sortInSteps, type Steps } from './stepped-sort.ts';
 
 /** Texts by code, as bytes. */
 export interface Names {

@@ -4,7 +4,7 @@
  */
 import type { Graph, NodeTexts } from './graph.ts';
 import type { GraphAlgorithm, State } from './graph-algorithm.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from './stepped-sort.ts';
 
 export interface Warm {
   readonly state: State;

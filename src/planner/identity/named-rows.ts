@@ -1,7 +1,7 @@
 /** Rows by the names that callers have for them: a key, or `Type:key` where rows of several types have it. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
-import { isClosed } from '../graph/graph-types.ts';
+import { isClosed } from '../graph/node-and-edge-types.ts';
 
 export interface NamedRow {
   readonly type: string;

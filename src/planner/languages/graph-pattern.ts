@@ -8,7 +8,7 @@
  *
  * Every other clause of pattern languages is REL_PARSE with its location: nothing is ignored. Source: specification, "Doors".
  */
-import type { Location } from '../statement.ts';
+import type { Location } from '../syntax/statement.ts';
 import {
   aggregates,
   type ArithmeticOp,
@@ -22,7 +22,7 @@ import {
   type PatternWrite,
   type Projection,
   type Term,
-} from '../pattern-tree.ts';
+} from '../syntax/pattern-tree.ts';
 import { isAsOf, readAsOf } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

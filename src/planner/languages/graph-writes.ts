@@ -2,10 +2,10 @@
  * Parses the writes of the graph doors: CREATE and MERGE of patterns, and CALL … .write. The rows that a preceding MATCH finds
  * are a query of its own. Readers without the right to write see the statement refused.
  */
-import type { Dialect, Location, Query, Slot } from '../statement.ts';
-import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
+import type { Dialect, Location, Query, Slot } from '../syntax/statement.ts';
+import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../syntax/write-statement.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
-import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from '../pattern-tree.ts';
+import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from '../syntax/pattern-tree.ts';
 import { patternQuery, valueName } from './pattern-query.ts';
 import { isAggregate, nameFunction, namesIn } from './pattern-terms.ts';
 import type { LexedStatement } from './sql-lexer.ts';

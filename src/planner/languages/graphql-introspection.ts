@@ -26,7 +26,7 @@ import { GraphQLString } from 'graphql/type/scalars.js';
 import { GraphQLSchema } from 'graphql/type/schema.js';
 import { validate } from 'graphql/validation/validate.js';
 import { ServiceError } from '../../errors.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { SchemaView } from './graphql-schema.ts';
 
 /** Most fields of a document after its fragments are expanded: common clients ask for some 300. */

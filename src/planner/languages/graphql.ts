@@ -22,8 +22,8 @@ import { parse } from 'graphql/language/parser.js';
 import { separateOperations } from 'graphql/utilities/separateOperations.js';
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { checkText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
-import type { Expression, Literal, ParsedQuestion, Location, ProjectionItem, Slot } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Literal, ParsedQuestion, Location, ProjectionItem, Slot } from '../syntax/statement.ts';
 import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
 export interface GraphqlRequest {

@@ -2,11 +2,11 @@
  * The chains of one MATCH, `(a)-[b]->(c)…`, as a join: nodes become tables or rows of any type, edges walks from the rows before
  * them, and no edge is gone along twice.
  */
-import { degreeNames } from '../expressions/degree.ts';
+import { degreeNames } from '../expressions/degree-query.ts';
 import { entityCalls, nodeNameCall, rowColumns, walkColumns } from '../graph/pattern-columns.ts';
-import { errorAt } from '../error-location.ts';
-import type { ColumnRef, Expression, Location, Source, WantedEntity } from '../statement.ts';
-import type { PatternChain, PatternEdge, PatternNode, Term } from '../pattern-tree.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { ColumnRef, Expression, Location, Source, WantedEntity } from '../syntax/statement.ts';
+import type { PatternChain, PatternEdge, PatternNode, Term } from '../syntax/pattern-tree.ts';
 import type { PatternUses } from './pattern-uses.ts';
 import {
   both,

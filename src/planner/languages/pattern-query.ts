@@ -7,7 +7,7 @@
  */
 import { rowColumns, unwoundColumn } from '../graph/pattern-columns.ts';
 import { type ColumnType, compareText } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type {
   ColumnRef,
   EntityShape,
@@ -19,8 +19,8 @@ import type {
   Select,
   Source,
   WantedEntity,
-} from '../statement.ts';
-import type { Clause, Item, PatternEdge, PatternNode, Projection, Term } from '../pattern-tree.ts';
+} from '../syntax/statement.ts';
+import type { Clause, Item, PatternEdge, PatternNode, Projection, Term } from '../syntax/pattern-tree.ts';
 import { type Fact, PatternChains, type Rows, tableNode } from './pattern-chains.ts';
 import { isAggregate, itemNamed, namesIn } from './pattern-terms.ts';
 import { PatternUses } from './pattern-uses.ts';

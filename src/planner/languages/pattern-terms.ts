@@ -1,5 +1,5 @@
 /** Walks the terms of graph patterns. Pure. */
-import type { Item, Term } from '../pattern-tree.ts';
+import type { Item, Term } from '../syntax/pattern-tree.ts';
 
 /** A function that no text can call: the key of a node by which edges name it. */
 export const nameFunction = '#name';

@@ -4,7 +4,7 @@
  */
 import { rowColumns } from '../graph/pattern-columns.ts';
 import { isTypeFunction, itemNamed, nameFunction, partsOf } from './pattern-terms.ts';
-import type { Clause, Term } from '../pattern-tree.ts';
+import type { Clause, Term } from '../syntax/pattern-tree.ts';
 
 /** The uses of a name in all clauses. */
 export interface Uses {

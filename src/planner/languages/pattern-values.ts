@@ -3,11 +3,11 @@
  * its key, where it is compared. Pure.
  */
 import { rowColumns } from '../graph/pattern-columns.ts';
-import { errorAt } from '../error-location.ts';
-import type { ColumnRef, EntityShape, Expression, Location } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { ColumnRef, EntityShape, Expression, Location } from '../syntax/statement.ts';
 import { functions } from './graph-pattern.ts';
 import { isTypeFunction, nameFunction } from './pattern-terms.ts';
-import type { Term } from '../pattern-tree.ts';
+import type { Term } from '../syntax/pattern-tree.ts';
 
 export interface NodeVariable {
   readonly kind: 'node';

@@ -8,9 +8,9 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { checkIdentifier, checkText, holdsTexts, I64_MAX, I64_MIN, tenantOf } from '../../log/values/value.ts';
 import { splitTypeName, tenantTypeName } from '../../projections/access-paths.ts';
 import { shiftSlots } from '../binding/environment.ts';
-import { scoreName } from '../binding/matches.ts';
+import { scoreName } from '../binding/match-columns.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { nowhere } from '../error-location.ts';
+import { nowhere } from '../syntax/error-location.ts';
 import type { FilterValue, SearchCondition, SearchQuery, SearchRanking } from './search-request.ts';
 import type {
   ColumnRef,
@@ -23,7 +23,7 @@ import type {
   Select,
   Slot,
   Source,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import { parseRankExpression } from './sql-parser.ts';
 
 /** The version of each row, behind the requested columns, for fusing answers. */

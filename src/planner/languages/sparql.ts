@@ -5,14 +5,14 @@
  *   SELECT ?who WHERE { <acme> <employs> ?who . ?who <livesIn> "Lyon" } LIMIT 10
  *
  * Triples are rows of KnowledgeTriple. A pattern with one of the four predicates of provenance asks where rows come from, too
- * (`functions/provenance-triples.ts`). An IRI equals the text that is stored, and so does a literal.
+ * (`table-functions/provenance-triples.ts`). An IRI equals the text that is stored, and so does a literal.
  */
 import { Parser } from '@traqula/parser-sparql-1-1';
 import { AstFactory, lex } from '@traqula/rules-sparql-1-1';
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
-import { provenancePredicates } from '../functions/provenance-triples.ts';
-import { errorAt } from '../error-location.ts';
+import { provenancePredicates } from '../table-functions/provenance-triples.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type {
   ColumnRef,
   Expression,
@@ -23,7 +23,7 @@ import type {
   Query,
   Slot,
   Source,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
 export interface SparqlQuestion {

@@ -1,9 +1,9 @@
 /** Tokens to calls of aggregates and of window functions, with what stands behind their brackets: FILTER, WITHIN GROUP, OVER. */
-import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../expressions/functions/aggregates.ts';
-import type { Expression, FunctionArgument, Location, OrderItem, WindowFunction } from '../statement.ts';
+import { type AggregateFunction, aggregateFunctions, type AggregateName } from '../aggregate-functions.ts';
+import type { Expression, FunctionArgument, Location, OrderItem, WindowFunction } from '../syntax/statement.ts';
 import { argument } from './sql-functions.ts';
 import type { Token } from './sql-lexer.ts';
-import { readOver } from './sql-over.ts';
+import { readOver } from './sql-window-clause.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Read = (cursor: TokenCursor) => Expression;

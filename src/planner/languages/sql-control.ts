@@ -2,7 +2,16 @@
  * Statements that do something other than answer a query: the control statements of the specification's operator table,
  * and the writes and definitions that are recognised only to be refused by name.
  */
-import type { ControlWhat, FunctionArgument, Location, ProjectionItem, Query, Slot, Source, Statement } from '../statement.ts';
+import type {
+  ControlWhat,
+  FunctionArgument,
+  Location,
+  ProjectionItem,
+  Query,
+  Slot,
+  Source,
+  Statement,
+} from '../syntax/statement.ts';
 import { readColumnNames } from './sql-query.ts';
 import { queryOf, selectOf } from './tree-builders.ts';
 import type { TokenCursor } from './token-cursor.ts';

@@ -5,7 +5,7 @@
  * AND and OR chains become balanced trees: both operators are associative in three-valued logic, and a thousand
  * conditions then nest ten deep instead of a thousand.
  */
-import { aggregateNamed } from '../expressions/functions/aggregates.ts';
+import { aggregateNamed } from '../aggregate-functions.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
 import { matchModes } from '../../governance/search/text-query.ts';
 import type {
@@ -17,7 +17,7 @@ import type {
   Interval,
   Location,
   WindowFunction,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
 import { hasFrames, isWindowed, readAggregate, readWindowed, windowFunctions } from './sql-aggregates.ts';
 import { combinedRow, countListed, distinctRows, equalRows, isRow, rowIsNull, rowWithQuery } from './sql-row-values.ts';

@@ -1,6 +1,6 @@
 /** Calls that have words where others have commas: CAST(x AS type), EXTRACT(field FROM x), TRIM(BOTH c FROM x) and the like. */
 import { typeNames } from '../expressions/functions/casts.ts';
-import type { Expression, FunctionArgument, Location } from '../statement.ts';
+import type { Expression, FunctionArgument, Location } from '../syntax/statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
 type Read = (cursor: TokenCursor) => Expression;

@@ -1,5 +1,5 @@
 /** GROUP BY: expressions, a window, and in the wide dialect ROLLUP, CUBE and GROUPING SETS, which say several groupings at once. */
-import type { Expression, GroupWindow, Location, Select } from '../statement.ts';
+import type { Expression, GroupWindow, Location, Select } from '../syntax/statement.ts';
 import { readColumn, readExpression, readInterval } from './sql-expressions.ts';
 import { itemsMax, type TokenCursor } from './token-cursor.ts';
 

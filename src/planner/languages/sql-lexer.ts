@@ -7,8 +7,8 @@
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import { errorAt } from '../error-location.ts';
-import { type Literal, type Location, type StatedType, TypedValue } from '../statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import { type Literal, type Location, type StatedType, TypedValue } from '../syntax/statement.ts';
 import {
   ampersand,
   backtick,

@@ -8,7 +8,7 @@
  * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Parsing any text ends in time linear
  * in its length and never exhausts the stack.
  */
-import { isTableFunction } from '../functions/all.ts';
+import { isTableFunction } from '../table-functions/all.ts';
 import type {
   Dialect,
   Expression,
@@ -20,10 +20,10 @@ import type {
   Slot,
   Source,
   Statement,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import { controlFunction, readControl, readFunctionControl } from './sql-control.ts';
 import { readArguments, readExpression } from './sql-expressions.ts';
-import { repeatsTooMuch } from './repeated-parts.ts';
+import { repeatsTooMuch } from './repeated-expressions.ts';
 import { lexStatement, type LexedStatement } from './sql-lexer.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
 import { patternQuery } from './pattern-query.ts';

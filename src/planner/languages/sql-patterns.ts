@@ -1,5 +1,5 @@
 /** LIKE, ILIKE and SIMILAR TO, with the ESCAPE that the wide dialect has for them: each becomes calls of functions. */
-import type { Expression, Location } from '../statement.ts';
+import type { Expression, Location } from '../syntax/statement.ts';
 import { argument } from './sql-functions.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

@@ -10,7 +10,7 @@ import { didYouMean } from '../../errors.ts';
 import { statsName } from '../graph/algorithms/stats.ts';
 import { graphAlgorithms } from '../graph/algorithms/all.ts';
 import { nodeMetrics } from '../graph/algorithms/node-metric.ts';
-import type { FunctionArgument, Location, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
+import type { FunctionArgument, Location, ProjectionItem, Query, Slot, Statement } from '../syntax/statement.ts';
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

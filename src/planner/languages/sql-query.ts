@@ -17,10 +17,10 @@ import type {
   Select,
   Slot,
   Source,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
-import { isTableFunction } from '../functions/all.ts';
-import { readWindows } from './sql-over.ts';
+import { isTableFunction } from '../table-functions/all.ts';
+import { readWindows } from './sql-window-clause.ts';
 import { readArguments, readColumn, readExpression, readIntervalExpression } from './sql-expressions.ts';
 import { noGroups, notConstant, readGroups } from './sql-groups.ts';
 import { describeToken, itemsMax, type TokenCursor } from './token-cursor.ts';

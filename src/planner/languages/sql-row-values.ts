@@ -1,5 +1,5 @@
 /** Takes row values, (a, b), apart: a comparison of rows becomes comparisons of their items. */
-import type { Expression, Location, Query, Select } from '../statement.ts';
+import type { Expression, Location, Query, Select } from '../syntax/statement.ts';
 import { columnOf, queryOf, selectOf } from './tree-builders.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

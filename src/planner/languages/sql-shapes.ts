@@ -3,7 +3,7 @@
  * Invariants: a recognised statement has the template and the parameters that the lexer would give it; one that the lexer might
  * read differently is not recognised, and no statement is refused here.
  */
-import type { Literal } from '../statement.ts';
+import type { Literal } from '../syntax/statement.ts';
 import { LexedStatement } from './sql-lexer.ts';
 
 /** A statement as a row of texts with a literal between any two. */

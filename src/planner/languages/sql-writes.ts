@@ -2,7 +2,7 @@
  * Parses INSERT, UPDATE, DELETE and MERGE, as PostgreSQL writes them. Only doors that may run them parse them: for others
  * `sql-control.ts` knows their names.
  */
-import type { CommonTable, Dialect, Expression, Location, ProjectionItem, Query, Slot, Source } from '../statement.ts';
+import type { CommonTable, Dialect, Expression, Location, ProjectionItem, Query, Slot, Source } from '../syntax/statement.ts';
 import type {
   Assignment,
   Conflict,
@@ -15,7 +15,7 @@ import type {
   UpdateStatement,
   WriteStatement,
   WriteTarget,
-} from '../write-statement.ts';
+} from '../syntax/write-statement.ts';
 import { readExpression } from './sql-expressions.ts';
 import type { LexedStatement } from './sql-lexer.ts';
 import {

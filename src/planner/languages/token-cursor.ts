@@ -3,7 +3,7 @@
  * and left-deep chains through `countLink`, so that no tree is too deep for the recursion of later passes.
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
-import type { AsOf, Dialect, OrderItem, Location, Query, Slot, Window } from '../statement.ts';
+import type { AsOf, Dialect, OrderItem, Location, Query, Slot, Window } from '../syntax/statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
 const nestingMax = 200;

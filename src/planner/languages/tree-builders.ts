@@ -1,5 +1,5 @@
 /** Builds nodes for languages other than SQL, with the defaults that SQL has for omitted clauses. */
-import type { ColumnRef, Expression, Location, Query, QueryBody, Select, Slot } from '../statement.ts';
+import type { ColumnRef, Expression, Location, Query, QueryBody, Select, Slot } from '../syntax/statement.ts';
 
 export function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where' | 'place'>): Select {
   const nothing = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] } as const;

@@ -8,7 +8,15 @@ import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger, RowByRow } from './accumulate.ts';
+import {
+  type Accumulator,
+  type Fragment,
+  type KernelShare,
+  type KernelStep,
+  isFixed,
+  larger,
+  RowByRow,
+} from './aggregate-loop.ts';
 import { cellAccumulator } from './cell-accumulators.ts';
 import type { Batch } from './operator.ts';
 import { OfDistinct } from './distinct-values.ts';

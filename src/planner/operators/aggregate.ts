@@ -1,13 +1,13 @@
 /** Groups and their results. Takes a block a call; once the input has ended, delivers groups in order of first appearance. */
 import type { AggregateCall, AggregateNode } from '../logical-plan.ts';
 import { GroupKernels } from './group-kernels.ts';
-import { accumulate, type Accumulator, type Fragment, type GroupSource, RowCounts } from './accumulate.ts';
+import { accumulate, type Accumulator, type Fragment, type GroupSource, RowCounts } from './aggregate-loop.ts';
 import { accumulator } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-import { type ColumnWork, keyCost, Turns } from './turns.ts';
-import { aggregateFunctions, distinctCost } from '../expressions/functions/aggregates.ts';
-import { type Cost, turnMost } from '../expressions/work.ts';
+import { type ColumnWork, keyCost, Turns } from './block-slicer.ts';
+import { aggregateFunctions, distinctCost } from '../aggregate-functions.ts';
+import { type Cost, turnMost } from '../expressions/expression-cost.ts';
 
 const outputRows = 4_096;
 const outputRowsMin = 32;

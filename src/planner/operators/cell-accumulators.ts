@@ -1,6 +1,6 @@
 /**
  * Aggregate functions that go over cells one by one, each with a state of its own kind by group: all and any,
- * lists, and those of `moments.ts` and `ordered-values.ts`. Doubles are added in the order of rows.
+ * lists, and those of `variance-aggregates.ts` and `ordered-set-aggregates.ts`. Doubles are added in the order of rows.
  */
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
@@ -18,12 +18,12 @@ import {
 } from '../expressions/functions/intervals.ts';
 import { checkLength, invalid, textMax, tooLong } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
-import { quotedElement } from '../virtual/types.ts';
+import { quotedElement } from '../system-catalogue/catalogue-types.ts';
 import type { AggregateCall } from '../logical-plan.ts';
-import { type Accumulator, RowByRow } from './accumulate.ts';
-import type { Folding } from './folding.ts';
-import { momentFoldings } from './moments.ts';
-import { continuousPercentile, discretePercentile, median, mostFrequent } from './ordered-values.ts';
+import { type Accumulator, RowByRow } from './aggregate-loop.ts';
+import type { Folding } from './aggregate-fold.ts';
+import { momentFoldings } from './variance-aggregates.ts';
+import { continuousPercentile, discretePercentile, median, mostFrequent } from './ordered-set-aggregates.ts';
 import type { Batch } from './operator.ts';
 
 export function cellAccumulator(call: AggregateCall, column: number, types: readonly ColumnType[]): Accumulator {

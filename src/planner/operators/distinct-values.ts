@@ -1,7 +1,7 @@
 /** Passes on the first row of each value in each group: a function over distinct values. NULLs are no values. */
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import { accumulate, type Accumulator, type Fragment, RowByRow, RowCounts } from './accumulate.ts';
+import { accumulate, type Accumulator, type Fragment, RowByRow, RowCounts } from './aggregate-loop.ts';
 import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';

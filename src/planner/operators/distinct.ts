@@ -2,7 +2,7 @@
 import type { DistinctNode } from '../logical-plan.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-import { keyCost, Turns } from './turns.ts';
+import { keyCost, Turns } from './block-slicer.ts';
 
 export class DistinctOperator implements Operator {
   readonly #input: Operator;

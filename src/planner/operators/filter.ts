@@ -4,7 +4,7 @@
  */
 import { type Bound, groupsOf, isLong, mayRaise } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
-import { turnMost, work } from '../expressions/work.ts';
+import { turnMost, work } from '../expressions/expression-cost.ts';
 import type { FilterNode } from '../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { Predicate } from './predicate.ts';

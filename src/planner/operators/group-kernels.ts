@@ -4,7 +4,7 @@
  * stand, integers come out as what the batch adds.
  */
 import { type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
-import { type Accumulator, isFixed, type KernelShare, type KernelStep, type RowCounts } from './accumulate.ts';
+import { type Accumulator, isFixed, type KernelShare, type KernelStep, type RowCounts } from './aggregate-loop.ts';
 import type { GroupTable, KeyTable, KeyTables } from './group-table.ts';
 import type { Batch } from './operator.ts';
 import { type ColumnKernels, kernelsIn } from '../kernels/column-kernels.ts';

@@ -7,12 +7,12 @@ import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { LongWork } from './long-work.ts';
+import type { LongWork } from './statement-job.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { PlanNode, RowCount, VirtualRead } from '../logical-plan.ts';
 import type { Consistency } from '../planner-contract.ts';
-import type { Services } from '../services.ts';
-import type { Literal } from '../statement.ts';
+import type { Services } from '../run-services.ts';
+import type { Literal } from '../syntax/statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
 export interface Batch {

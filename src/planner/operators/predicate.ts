@@ -1,7 +1,7 @@
 /** A condition over the rows of batches, run by kernels that belong to the plan. */
 import type { FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { widen } from '../expressions/kernel-runtime.ts';
-import { work } from '../expressions/work.ts';
+import { work } from '../expressions/expression-cost.ts';
 import { type Batch, emptyBatch, type Execution, lastRows } from './operator.ts';
 
 export class Predicate {

@@ -10,7 +10,7 @@ import {
 } from '../expressions/kernel-compiler.ts';
 import { widen } from '../expressions/kernel-runtime.ts';
 import type { ProjectNode } from '../logical-plan.ts';
-import { turnMost, work } from '../expressions/work.ts';
+import { turnMost, work } from '../expressions/expression-cost.ts';
 import { type Batch, emptyBatch, type Execution, lastRows, type Operator } from './operator.ts';
 
 /** The kernels of one projection; kept with the plan. */

@@ -3,7 +3,7 @@
  * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
  */
 import { type Bound, columnsIn, countValues } from '../expressions/bound-expression.ts';
-import { nowhere } from '../error-location.ts';
+import { nowhere } from '../syntax/error-location.ts';
 import {
   type FilterNode,
   type FunctionNode,

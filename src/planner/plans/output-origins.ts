@@ -2,11 +2,11 @@
 import { systemColumns } from '../../log/values/value.ts';
 import { shownOf } from '../../projections/access-paths.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import { isDate } from '../expressions/dates.ts';
+import { isDate } from '../expressions/date-arithmetic.ts';
 import { vectorCast } from '../expressions/functions/vectors.ts';
 import type { AggregateCall, AggregateNode, LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { OutputColumn } from '../planner-contract.ts';
-import type { Dialect } from '../statement.ts';
+import type { Dialect } from '../syntax/statement.ts';
 
 /** Columns of an answer, from a plan before all passes. */
 export function shownColumns(

@@ -1,6 +1,6 @@
 /** Plans by key, least recently used out first. Pinned branches have a part of it to themselves, which no other can use up. */
 import { LRUCache } from 'lru-cache';
-import { byText } from '../question/question.ts';
+import { byText } from '../statements/statement-source.ts';
 
 export interface PlanCacheOptions {
   readonly plansMax: number;

@@ -9,17 +9,17 @@ import { compareText } from '../../log/values/value.ts';
 import type { MaskKind, TypeDefinition } from '../../log/entries/entry.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
-import { nearestView } from '../languages/views.ts';
+import { nearestView } from '../languages/view-source.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
 import { parseLexed } from '../languages/sql-parser.ts';
-import { functionOfTable } from '../functions/all.ts';
+import { functionOfTable } from '../table-functions/all.ts';
 import type { Words } from '../calls/argument-spec.ts';
-import { typesCalled, wordLiterals } from '../functions/calls.ts';
-import { nowhere } from '../error-location.ts';
-import { byText } from '../question/question.ts';
-import type { Literal, Query } from '../statement.ts';
-import type { ServedView } from '../standing/materialized-views.ts';
+import { typesCalled, wordLiterals } from '../table-functions/statement-call.ts';
+import { nowhere } from '../syntax/error-location.ts';
+import { byText } from '../statements/statement-source.ts';
+import type { Literal, Query } from '../syntax/statement.ts';
+import type { ServedView } from '../continuous/views/materialized-views.ts';
 
 /** Names that a query reads by, wherever they stand in it; common tables of its own may be among them. */
 export interface ReadNames {

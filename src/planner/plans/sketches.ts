@@ -13,7 +13,7 @@ import type { Clock } from '../../clock.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { systemColumns } from '../../log/values/value.ts';
 import { ColumnSketch, isSketched, type SketchOf } from '../passes/column-sketch.ts';
-import type { Scheduler } from '../run/executor.ts';
+import type { Scheduler } from '../execution/executor.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 
 export const withoutSketches: SketchOf = () => null;

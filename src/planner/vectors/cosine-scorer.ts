@@ -3,10 +3,10 @@
  * estimates in 32 bits say it more closely; and only of those rows is the cosine worked out.
  */
 import type { Batch } from '../operators/operator.ts';
-import { Candidates } from './candidates.ts';
+import { Candidates } from './coarse-candidates.ts';
 import { type Direction, estimateError } from '../expressions/cosine.ts';
-import { Estimates } from './estimates.ts';
-import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
+import { Estimates } from './cosine-estimates.ts';
+import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './similarity-scorer.ts';
 
 /** Rows that are looked at before the least of the best is known. */
 const firstRows = 512;

@@ -15,11 +15,11 @@ import {
   PiecesOperator,
 } from '../operators/operator.ts';
 import { vectorIn } from '../expressions/functions/vectors.ts';
-import { Candidates } from './candidates.ts';
+import { Candidates } from './coarse-candidates.ts';
 import { pieceOf } from './cosine-scorer.ts';
 import { Direction, estimateError } from '../expressions/cosine.ts';
-import { Estimates } from './estimates.ts';
-import { rowAt } from './scorer.ts';
+import { Estimates } from './cosine-estimates.ts';
+import { rowAt } from './similarity-scorer.ts';
 import { piecesOf } from './similar-operator.ts';
 import type { VectorColumn } from './vector-column.ts';
 

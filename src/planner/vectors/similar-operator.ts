@@ -12,12 +12,12 @@ import { BestRows } from '../operators/best-rows.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { ScanOperator } from '../operators/scan.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { Direction } from '../expressions/cosine.ts';
 import { CosineScorer, Slot } from './cosine-scorer.ts';
-import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
+import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './similarity-scorer.ts';
 import { hasText, storedVectors } from './stored-vectors.ts';
-import { sharedWords, wordsIn } from './words.ts';
+import { sharedWords, wordsIn } from './text-words.ts';
 
 /** Texts that are taken apart between two looks at the clock. */
 const textsAtOnce = 512;

@@ -1,5 +1,5 @@
 /** Columns that an expression names, wherever in it they stand: trees are plain data. */
-import type { ColumnRef } from '../statement.ts';
+import type { ColumnRef } from '../syntax/statement.ts';
 
 export function columnRefsIn(tree: unknown): ColumnRef[] {
   const found: ColumnRef[] = [];

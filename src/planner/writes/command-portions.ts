@@ -3,7 +3,7 @@ import type { NamedColumn } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { type Batch, batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
-import { vectorOf } from './read-rows.ts';
+import { vectorOf } from './rows-read.ts';
 
 /** Splits a command into portions of at most a batch of rows. */
 export function portionsOf(command: PutRows | DeleteRows | Batch): readonly (PutRows | DeleteRows | Batch)[] {

@@ -4,15 +4,21 @@
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import { exampleValues, inferredTypes, markerTypes, openSlots } from '../question/describe.ts';
+import { exampleValues, inferredTypes, markerTypes, openSlots } from '../statements/infer-types.ts';
 import type { LexedStatement } from '../languages/sql-lexer.ts';
 import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { Description, OutputColumn } from '../planner-contract.ts';
-import type { StatementSource } from '../question/question.ts';
-import type { Literal, ParameterType, Query } from '../statement.ts';
-import type { DeleteStatement, InsertStatement, MergeStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
+import type { StatementSource } from '../statements/statement-source.ts';
+import type { Literal, ParameterType, Query } from '../syntax/statement.ts';
+import type {
+  DeleteStatement,
+  InsertStatement,
+  MergeStatement,
+  UpdateStatement,
+  WriteStatement,
+} from '../syntax/write-statement.ts';
 import { clauseRows, metQuery } from './merge-queries.ts';
-import { FoundRows } from './read-rows.ts';
+import { FoundRows } from './rows-read.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
 import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';

@@ -10,18 +10,18 @@ import type { GovernedSnapshot, Invocation } from '../../governance/gate-contrac
 import type { EdgeColumns, TypeDefinition } from '../../log/entries/entry.ts';
 import { defaultEnds, endsOf } from '../../projections/catalog/edge-columns.ts';
 import type { Batch, Outcome, PutRows } from '../../projections/command.ts';
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import { BodyReader } from '../formats/ingest-reader.ts';
-import { isClosedType } from '../graph/graph-types.ts';
+import { isClosedType } from '../graph/node-and-edge-types.ts';
 import { columnOf, queryOf, selectOf } from '../languages/tree-builders.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { madeRows, returnedQuery } from '../languages/pattern-query.ts';
 import type { Answer, Executed, OutputColumn, Written } from '../planner-contract.ts';
-import type { Expression, Literal, Query, StatedType } from '../statement.ts';
-import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
+import type { Expression, Literal, Query, StatedType } from '../syntax/statement.ts';
+import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../syntax/write-statement.ts';
 import { parseInstant } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
-import { FoundRows, vectorOf } from './read-rows.ts';
+import { FoundRows, vectorOf } from './rows-read.ts';
 import { maskedColumn } from './returning.ts';
 import type { WriteHost } from './write.ts';
 

@@ -1,9 +1,9 @@
 /** Rows that FOR UPDATE reads: the statement reads them as usual, and they must be unchanged when the transaction commits. */
 import type { GovernedSnapshot, Transaction } from '../../governance/gate-contract.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
-import type { Location, ProjectionItem, Query, Select, Source } from '../statement.ts';
+import type { Location, ProjectionItem, Query, Select, Source } from '../syntax/statement.ts';
 
 interface LockedTable {
   /** Its name in the statement. */

@@ -1,8 +1,8 @@
 /**
  * The queries of a MERGE, one for each clause that writes: its rows, on one snapshot, without those that a clause before it takes.
  */
-import type { Expression, ProjectionItem, Query, Source } from '../statement.ts';
-import type { MergeClause, MergeStatement } from '../write-statement.ts';
+import type { Expression, ProjectionItem, Query, Source } from '../syntax/statement.ts';
+import type { MergeClause, MergeStatement } from '../syntax/write-statement.ts';
 import { both, item, keyOf, nullOf, ownPath, selectOf, tableOf } from './write-queries.ts';
 
 /** WHEN MATCHED: the key of each row, then what it sets. WHEN NOT MATCHED: the values of each row. */

@@ -11,12 +11,12 @@ import { readableColumns } from '../binding/source-binder.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 import type { WorkingRows } from '../operators/operator.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
-import type { ColumnRef, ProjectionItem, Query, Source } from '../statement.ts';
-import type { InsertStatement, UpdateStatement } from '../write-statement.ts';
+import type { ColumnRef, ProjectionItem, Query, Source } from '../syntax/statement.ts';
+import type { InsertStatement, UpdateStatement } from '../syntax/write-statement.ts';
 import { withColumns } from './column-refs.ts';
-import { type FoundRows, vectorOf } from './read-rows.ts';
+import { type FoundRows, vectorOf } from './rows-read.ts';
 import { capturedName, namesOf, readFrom, starOf } from './write-queries.ts';
 
 /** Columns of other tables that were read with the rows: from `first` on. */

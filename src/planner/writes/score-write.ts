@@ -9,13 +9,13 @@ import type { JobRunner, JobSpec, JobWork } from '../../governance/jobs/job-runn
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import { columnOf, equal, queryOf, selectOf } from '../languages/tree-builders.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import type { Executed, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
-import type { Expression, Query, Source } from '../statement.ts';
-import type { GraphWrite } from '../write-statement.ts';
-import { vectorOf } from './read-rows.ts';
+import type { Expression, Query, Source } from '../syntax/statement.ts';
+import type { GraphWrite } from '../syntax/write-statement.ts';
+import { vectorOf } from './rows-read.ts';
 import type { GraphWriteRequest } from './graph-write.ts';
 import { maskedColumn } from './returning.ts';
 

@@ -15,7 +15,7 @@ import type {
   QueryBody,
   Select,
   Source,
-} from '../statement.ts';
+} from '../syntax/statement.ts';
 import type {
   Conflict,
   DeleteStatement,
@@ -23,7 +23,7 @@ import type {
   UpdateStatement,
   WriteStatement,
   WriteTarget,
-} from '../write-statement.ts';
+} from '../syntax/write-statement.ts';
 import { columnRefsIn, withColumns } from './column-refs.ts';
 
 /** Columns of other tables that RETURNING names. */

@@ -3,8 +3,8 @@ import { didYouMean } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/values/value.ts';
-import { errorAt } from '../error-location.ts';
-import type { Assignment, Conflict, InsertStatement, NamedLocation, WriteStatement } from '../write-statement.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Assignment, Conflict, InsertStatement, NamedLocation, WriteStatement } from '../syntax/write-statement.ts';
 
 /** `type`: null of a column that the type gets with its first row. */
 export interface TargetColumn extends NamedLocation {

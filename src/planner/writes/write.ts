@@ -21,13 +21,13 @@ import {
   type RowOutcome,
   type SentCells,
 } from '../../projections/command.ts';
-import { smallAnswer } from '../run/answers.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
 import type { WorkingRows } from '../operators/operator.ts';
-import { errorAt } from '../error-location.ts';
+import { errorAt } from '../syntax/error-location.ts';
 import { namesRead } from '../plans/plan-names.ts';
 import type { Answer, Executed, OutputColumn, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans/plans.ts';
-import type { DefaultTime, Literal, Location, Query } from '../statement.ts';
+import type { DefaultTime, Literal, Location, Query } from '../syntax/statement.ts';
 import type {
   Conflict,
   DeleteStatement,
@@ -36,10 +36,10 @@ import type {
   MergeStatement,
   UpdateStatement,
   WriteStatement,
-} from '../write-statement.ts';
-import { FoundRows, vectorOf } from './read-rows.ts';
+} from '../syntax/write-statement.ts';
+import { FoundRows, vectorOf } from './rows-read.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
-import { type PortionOf, portionOf } from './portion.ts';
+import { type PortionOf, portionOf } from './valid-time-portion.ts';
 import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { pickedRows, portionsOf } from './command-portions.ts';
 import { clauseRows, metQuery } from './merge-queries.ts';

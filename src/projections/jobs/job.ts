@@ -90,7 +90,7 @@ export interface RunRecord {
   readonly id: string;
   /** The job; null for a round of rules that are judged on every commit. */
   readonly job: string | null;
-  /** Rules that are judged together: `planner/standing/rules/groups.ts`; null for a job's run. */
+  /** Rules that are judged together: `planner/continuous/rules/commit-rules.ts`; null for a job's run. */
   readonly group: string | null;
   readonly state: RunState;
   /** From 1. */

@@ -5,10 +5,10 @@ import { numberOfError } from '../../../src/doors/document/errors.ts';
 import { projectionOf, sortOf } from '../../../src/doors/document/pipeline-stages.ts';
 import { updateOf } from '../../../src/doors/document/update-operators.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { compileFilter, filterOf } from '../../../src/planner/expressions/documents/filter.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
-import { textOf } from '../../../src/planner/expressions/documents/json.ts';
-import type { Stored, StoredObject } from '../../../src/planner/expressions/documents/values.ts';
+import { compileFilter, filterOf } from '../../../src/planner/expressions/documents/document-filter.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
+import { textOf } from '../../../src/planner/expressions/documents/document-json.ts';
+import type { Stored, StoredObject } from '../../../src/planner/expressions/documents/document-values.ts';
 import { Dice } from '../../fuzz/mutate.ts';
 import { type Doc, matches, projected, sorted, updated, type Value } from './rules.ts';
 

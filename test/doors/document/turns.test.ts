@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { listSteps } from '../../../src/doors/document/bson.ts';
 import { projectionOf, stageOf } from '../../../src/doors/document/pipeline-stages.ts';
 import { nameSteps, seedOf, updateOf } from '../../../src/doors/document/update-operators.ts';
-import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
-import { allAtOnce, type Steps } from '../../../src/planner/expressions/steps.ts';
-import { readText, textOf, textSteps } from '../../../src/planner/expressions/documents/json.ts';
-import { sortedInTurns } from '../../../src/planner/expressions/documents/turns.ts';
-import { type Stored, type StoredObject, valuesAt } from '../../../src/planner/expressions/documents/values.ts';
-import { work } from '../../../src/planner/expressions/work.ts';
+import { compileFilter } from '../../../src/planner/expressions/documents/document-filter.ts';
+import { allAtOnce, type Steps } from '../../../src/planner/expressions/resumable-steps.ts';
+import { readText, textOf, textSteps } from '../../../src/planner/expressions/documents/document-json.ts';
+import { sortedInTurns } from '../../../src/planner/expressions/documents/filter-turns.ts';
+import { type Stored, type StoredObject, valuesAt } from '../../../src/planner/expressions/documents/document-values.ts';
+import { work } from '../../../src/planner/expressions/expression-cost.ts';
 
 const stored = (value: unknown): Stored => readText(JSON.stringify(value));
 const fields = (count: number, value: unknown) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, value]));

@@ -5,7 +5,7 @@ import neo4j, { type Driver, type Integer, type Node, type Path, type Relationsh
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { boltCodec } from '../../../src/doors/graph/bolt-codec.ts';
 import { type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { boltDriver, boltPort, handshakeBytes, helloBytes, map, messageBytes } from './bolt-client.ts';
 

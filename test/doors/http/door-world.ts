@@ -26,8 +26,8 @@ import type {
 } from '../../../src/governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
 import type { Answer, QuestionRequest } from '../../../src/planner/planner-contract.ts';
-import { LookupTables } from '../../../src/planner/standing/lookup-tables.ts';
-import { StandingQueries } from '../../../src/planner/standing/watch.ts';
+import { LookupTables } from '../../../src/planner/continuous/views/lookup-tables.ts';
+import { StandingQueries } from '../../../src/planner/continuous/watch/watch.ts';
 import type { AuditEntry } from '../../../src/projections/access-paths.ts';
 import type { Command, Outcome } from '../../../src/projections/command.ts';
 

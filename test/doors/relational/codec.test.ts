@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { Inbox } from '../../../src/doors/shared/received-bytes.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
 import { formatZonedInstant } from '../../../src/log/values/timestamp.ts';
 import { ScramExchange, scramSecret } from '../../../src/governance/authentication/scram.ts';

@@ -6,7 +6,7 @@ import type pg from 'pg';
 import pgvector from 'pgvector/pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CopyReader, type CopyColumn } from '../../../src/doors/relational/copy-reader.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { copyOf } from '../../../src/doors/relational/copy-statement.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import { Choices } from '../../planner/generator/random.ts';

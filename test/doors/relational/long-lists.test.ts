@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { spreadBound, spreadsIn } from '../../../src/doors/relational/any-lists.ts';
 
 const text = 'SELECT n FROM T WHERE n = ANY($1)';

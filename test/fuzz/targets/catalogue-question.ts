@@ -6,8 +6,8 @@ import { assert, ServiceError } from '../../../src/errors.ts';
 import { bindQuery } from '../../../src/planner/binding/binder.ts';
 import { lexStatement, untyped } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
-import { catalogueFunctions } from '../../../src/planner/virtual/calls.ts';
-import { virtualNode } from '../../../src/planner/virtual/node.ts';
+import { catalogueFunctions } from '../../../src/planner/system-catalogue/catalogue-calls.ts';
+import { virtualNode } from '../../../src/planner/system-catalogue/relation-source.ts';
 import { grown } from '../grown.ts';
 
 export const name = 'catalogue-question';

@@ -7,16 +7,16 @@ import { commandSteps, encodeReply, wireCodec } from '../../../src/doors/documen
 import { projectionOf, stageOf } from '../../../src/doors/document/pipeline-stages.ts';
 import { seedOf, updateOf } from '../../../src/doors/document/update-operators.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
-import { readText, textOf } from '../../../src/planner/expressions/documents/json.ts';
+import { compileFilter } from '../../../src/planner/expressions/documents/document-filter.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
+import { readText, textOf } from '../../../src/planner/expressions/documents/document-json.ts';
 import {
   compare,
   identityOf,
   isList,
   type Stored,
   type StoredObject,
-} from '../../../src/planner/expressions/documents/values.ts';
+} from '../../../src/planner/expressions/documents/document-values.ts';
 import { checkCuts } from '../cuts.ts';
 
 export const name = 'document-codec';

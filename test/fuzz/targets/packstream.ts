@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { Packer, type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
 import { parametersOf } from '../../../src/doors/graph/values.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 
 export const name = 'packstream';
 

@@ -5,7 +5,7 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
-import { allAtOnce } from '../../../src/planner/expressions/steps.ts';
+import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
 import { literalForms } from './sql-parser.ts';

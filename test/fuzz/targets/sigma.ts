@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { assert } from '../../../src/errors.ts';
-import { parseSigma, splitDocuments } from '../../../src/planner/standing/sigma/parse.ts';
-import { judge, columnsOf, type Event, placeholders } from '../../planner/standing/sigma/worlds.ts';
+import { parseSigma, splitDocuments } from '../../../src/planner/continuous/sigma/parse-rules.ts';
+import { judge, columnsOf, type Event, placeholders } from '../../planner/continuous/sigma/worlds.ts';
 
 export const name = 'sigma';
 

@@ -6,7 +6,7 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { lexStatement, type MarkerValues, untyped } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
-import type { Dialect } from '../../../src/planner/statement.ts';
+import type { Dialect } from '../../../src/planner/syntax/statement.ts';
 import { grown } from '../grown.ts';
 
 export const name = 'sql-parser';

@@ -3,7 +3,7 @@
  * found by an index of some texts is what each text says by itself, and terms are made of terms.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { TextMatcher } from '../../../src/planner/expressions/match.ts';
+import { TextMatcher } from '../../../src/planner/expressions/match-text.ts';
 import { Highlighter } from '../../../src/planner/expressions/highlight.ts';
 import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/search/text-query.ts';
 import { StretchSearch } from '../../../src/governance/search/stretch-search.ts';

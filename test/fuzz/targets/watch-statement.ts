@@ -5,8 +5,8 @@
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
-import { parseView, tablesOf } from '../../../src/planner/standing/view-definition.ts';
-import { readWatchStatement } from '../../../src/planner/standing/watch-statement.ts';
+import { parseView, tablesOf } from '../../../src/planner/continuous/views/view-definition.ts';
+import { readWatchStatement } from '../../../src/planner/continuous/watch/watch-statement.ts';
 
 export const name = 'watch-statement';
 

@@ -18,9 +18,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'kernels: a row may cost whatever it likes',
-    file: 'src/planner/expressions/work.ts',
+    file: 'src/planner/expressions/expression-cost.ts',
     find: 'if (work.done > turnMost + rowMost) {',
     replace: 'if (false) {',
-    killedBy: ['test/planner/expressions/functions.test.ts', 'test/planner/documents/filter.test.ts'],
+    killedBy: ['test/planner/expressions/functions.test.ts', 'test/planner/expressions/documents/document-filter.test.ts'],
   },
 ];

@@ -5,7 +5,7 @@ const scope = 'src/planner/binding/scope.ts';
 const select = 'src/planner/binding/select-binder.ts';
 const sets = 'src/planner/binding/set-operations.ts';
 const access = 'src/planner/passes/choose-access-paths.ts';
-const views = 'src/planner/standing/materialized-views.ts';
+const views = 'src/planner/continuous/views/materialized-views.ts';
 
 const byMasks = ['test/planner/masks.test.ts'];
 const byGenerated = ['test/planner/masks-generated.test.ts'];

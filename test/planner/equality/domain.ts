@@ -1,6 +1,6 @@
 /** A small world for the functions of the domain: people, lists, shares, money and sightings, of which some change late in the history. */
 import type { ColumnType } from '../../../src/log/values/value.ts';
-import { domainFunctions } from '../../../src/planner/functions/domain/all.ts';
+import { domainFunctions } from '../../../src/planner/table-functions/domain/all.ts';
 
 interface Rows {
   readonly type: string;

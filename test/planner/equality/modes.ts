@@ -17,7 +17,7 @@ import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
 import { GroupKernels } from '../../../src/planner/operators/group-kernels.ts';
 import { RowMask } from '../../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
-import { vectorOf } from '../../../src/planner/writes/read-rows.ts';
+import { vectorOf } from '../../../src/planner/writes/rows-read.ts';
 import { Service } from '../../../src/service.ts';
 import type { DerivedOptions } from '../../../src/store.ts';
 import { analyst, TestRandom } from '../../harness.ts';

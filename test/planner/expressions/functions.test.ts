@@ -6,7 +6,7 @@ import { scalarFunctions } from '../../../src/planner/expressions/functions/all.
 import { casts } from '../../../src/planner/expressions/functions/casts.ts';
 import { extractions, fixedIntervals } from '../../../src/planner/expressions/functions/instants.ts';
 import { isCounted } from '../../../src/planner/expressions/functions/scalar-function.ts';
-import { rowMost, turnMost, work } from '../../../src/planner/expressions/work.ts';
+import { rowMost, turnMost, work } from '../../../src/planner/expressions/expression-cost.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { shownCell, TestStore } from '../../harness.ts';
 import { scalarBombs, scalarsAtLimits } from '../../hostile/scalars.ts';

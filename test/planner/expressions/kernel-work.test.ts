@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Bound } from '../../../src/planner/expressions/bound-expression.ts';
 import { compileFilter, KernelCache } from '../../../src/planner/expressions/kernel-compiler.ts';
 import { KernelContext } from '../../../src/planner/expressions/kernel-context.ts';
-import { turnMost, work } from '../../../src/planner/expressions/work.ts';
+import { turnMost, work } from '../../../src/planner/expressions/expression-cost.ts';
 
 test('a kernel of many parts has done the work of a turn once it is compiled, and none the next time', () => {
   const place = { line: 1, column: 1 };

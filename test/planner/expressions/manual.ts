@@ -1,5 +1,5 @@
 /** The functions as the manual shows them: the second half of `docs/sql.md`. */
-import { aggregateFunctions } from '../../../src/planner/expressions/functions/aggregates.ts';
+import { aggregateFunctions } from '../../../src/planner/aggregate-functions.ts';
 import { scalarFunctions } from '../../../src/planner/expressions/functions/all.ts';
 import { typeNames } from '../../../src/planner/expressions/functions/casts.ts';
 import { extractFields } from '../../../src/planner/expressions/functions/instants.ts';

@@ -1,7 +1,7 @@
 /** Codes that the methods' own publications and common reference tables give. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { phoneticCode } from '../../../src/planner/expressions/phonetic.ts';
-import { work } from '../../../src/planner/expressions/work.ts';
+import { work } from '../../../src/planner/expressions/expression-cost.ts';
 
 beforeEach(() => {
   work.done = 0;

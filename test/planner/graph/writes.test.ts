@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Executed } from '../../../src/planner/planner-contract.ts';
-import { type Literal, TypedValue } from '../../../src/planner/statement.ts';
+import { type Literal, TypedValue } from '../../../src/planner/syntax/statement.ts';
 import { analyst, rowsOf, TestStore } from '../../harness.ts';
 import { namedCell } from './entity-names.ts';
 

@@ -1,5 +1,5 @@
 /** What a condition on one column demands of the values in a layout: exactly the rows for which it is true, or nothing at all. */
-import { SearchRules } from '../../../src/planner/expressions/text-rules.ts';
+import { SearchRules } from '../../../src/planner/expressions/search-rules.ts';
 import { noSearchConfig } from '../../../src/projections/tenants/search-config.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

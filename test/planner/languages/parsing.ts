@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
-import type { Expression, Query, Select, Statement } from '../../../src/planner/statement.ts';
+import type { Expression, Query, Select, Statement } from '../../../src/planner/syntax/statement.ts';
 
 export type OfKind<K extends Statement['kind']> = Extract<Statement, { kind: K }>;
 

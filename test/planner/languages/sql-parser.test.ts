@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed, parseStatement } from '../../../src/planner/languages/sql-parser.ts';
-import type { Select, Slot } from '../../../src/planner/statement.ts';
+import type { Select, Slot } from '../../../src/planner/syntax/statement.ts';
 import { condition, type OfKind, parsed, query, refused, select } from './parsing.ts';
 
 describe('statement shape', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseStatement } from '../../../src/planner/languages/sql-parser.ts';
-import type { Expression } from '../../../src/planner/statement.ts';
+import type { Expression } from '../../../src/planner/syntax/statement.ts';
 import { condition, parsed, query, refused, select, where } from './parsing.ts';
 
 describe('rule 10: not implemented', () => {

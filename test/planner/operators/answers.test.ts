@@ -7,7 +7,7 @@ import type { InvocationDetails } from '../../../src/governance/gate-contract.ts
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../../src/log/values/value.ts';
 import { Planner } from '../../../src/planner/planner.ts';
 import { FakeStore, type FakeType, type Row, rowsOf, tuplesOf } from '../fake-snapshot.ts';
-import { columns, randomRows } from '../executor/random-expressions.ts';
+import { columns, randomRows } from '../execution/random-expressions.ts';
 import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });

@@ -4,7 +4,7 @@ import type { Vector } from '../../../src/log/values/columns.ts';
 import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { CollectedRows } from '../../../src/planner/operators/collected-rows.ts';
-import { piecesReader } from '../../../src/planner/operators/working.ts';
+import { piecesReader } from '../../../src/planner/operators/working-table.ts';
 
 const columns: Readonly<Record<string, { type: ColumnType; cell(i: number): Cell }>> = {
   growing: {

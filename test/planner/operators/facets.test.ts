@@ -5,7 +5,7 @@ import { type Cell, type ColumnType, compareText } from '../../../src/log/values
 import { FacetCounter, facetRowsMax } from '../../../src/planner/operators/facets.ts';
 import { MemoryMeter } from '../../../src/planner/operators/operator.ts';
 import type { Facets } from '../../../src/planner/planner-contract.ts';
-import { ArraySource, type CellRow, type Layout, plainLayout } from '../executor/array-source.ts';
+import { ArraySource, type CellRow, type Layout, plainLayout } from '../execution/array-source.ts';
 
 function facetsOf(types: readonly ColumnType[], rows: readonly CellRow[], layout: Layout = plainLayout, bytesMax = 1e9): Facets {
   const counter = new FacetCounter(

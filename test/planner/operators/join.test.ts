@@ -14,7 +14,7 @@ import {
   drain,
   type Layout,
   plainLayout,
-} from '../executor/array-source.ts';
+} from '../execution/array-source.ts';
 
 type JoinType = JoinNode['type'];
 

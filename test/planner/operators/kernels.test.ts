@@ -15,7 +15,7 @@ import {
   randomRows,
   text,
   type Value,
-} from '../executor/random-expressions.ts';
+} from '../execution/random-expressions.ts';
 import { whole } from '../../runner/turn.ts';
 
 const planner = new Planner({ clock: systemClock });

@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/clock.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { RowBlock } from '../../../src/projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../../src/governance/gate-contract.ts';
-import type { PlannerLimits } from '../../../src/planner/options.ts';
+import type { PlannerLimits } from '../../../src/planner/planner-options.ts';
 import { Planner } from '../../../src/planner/planner.ts';
 import { FakeStore, type Row, rowsOf } from '../fake-snapshot.ts';
 

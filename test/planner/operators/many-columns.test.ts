@@ -4,7 +4,7 @@ import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import type { AggregateNode, DistinctNode } from '../../../src/planner/logical-plan.ts';
 import { AggregateOperator } from '../../../src/planner/operators/aggregate.ts';
 import { DistinctOperator } from '../../../src/planner/operators/distinct.ts';
-import { ArraySource, arrayExecution, type CellRow, drain, type Layout, plainLayout } from '../executor/array-source.ts';
+import { ArraySource, arrayExecution, type CellRow, drain, type Layout, plainLayout } from '../execution/array-source.ts';
 
 const layouts: Readonly<Record<string, Layout>> = {
   'codes that lie side by side': { ...plainLayout, text: 'shared' },

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Vector } from '../../../src/log/values/columns.ts';
 import type { SortKey } from '../../../src/planner/logical-plan.ts';
-import { NumberedRows } from '../../../src/planner/operators/numbered-rows.ts';
+import { NumberedRows } from '../../../src/planner/operators/composite-key-index.ts';
 import { sortedRows } from '../../../src/planner/operators/row-sort.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { Choices } from '../generator/random.ts';

@@ -5,7 +5,7 @@ import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import type { SetOperationNode } from '../../../src/planner/logical-plan.ts';
 import { SetOperationOperator } from '../../../src/planner/operators/set-operation.ts';
 import type { Operator } from '../../../src/planner/operators/operator.ts';
-import { ArraySource, arrayExecution, type CellRow, drain, type Layout } from '../executor/array-source.ts';
+import { ArraySource, arrayExecution, type CellRow, drain, type Layout } from '../execution/array-source.ts';
 
 const cells = {
   integer: fc.constantFrom<Cell>(0n, 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 63n), null),

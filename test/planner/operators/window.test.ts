@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import type { WindowNode } from '../../../src/planner/logical-plan.ts';
-import { windowOperator } from '../../../src/planner/operators/window.ts';
+import { windowOperator } from '../../../src/planner/operators/time-windows.ts';
 import {
   ArraySource,
   arrayExecution,
@@ -12,7 +12,7 @@ import {
   drain,
   type Layout,
   plainLayout,
-} from '../executor/array-source.ts';
+} from '../execution/array-source.ts';
 
 const second = 1_000_000_000n;
 

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import type { Pass } from '../../../src/planner/passes/pass.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
-import { columns, condition, integer, Overflow, randomRows, type Random } from '../executor/random-expressions.ts';
+import { columns, condition, integer, Overflow, randomRows, type Random } from '../execution/random-expressions.ts';
 import { tell } from '../../runner/tell.ts';
 import { whole } from '../../runner/turn.ts';
 import { FakeStore, type Row, tuplesOf } from '../fake-snapshot.ts';

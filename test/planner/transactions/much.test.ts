@@ -1,7 +1,7 @@
 /** Transactions of many rows. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { vectorOf } from '../../../src/planner/writes/read-rows.ts';
+import { vectorOf } from '../../../src/planner/writes/rows-read.ts';
 import type { PutRows } from '../../../src/projections/command.ts';
 import { TestStore } from '../../harness.ts';
 import { ann, bob, refused, Teller } from './world.ts';

@@ -3,7 +3,7 @@ import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../../src/governance/gate-contract.ts';
 import type { Executed } from '../../../src/planner/planner-contract.ts';
-import type { Literal } from '../../../src/planner/statement.ts';
+import type { Literal } from '../../../src/planner/syntax/statement.ts';
 import type { Outcome } from '../../../src/projections/command.ts';
 import { analyst, type InputRow, type Row, rowsOf, type TestStore } from '../../harness.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ServiceError } from '../../../src/errors.ts';
 import { FOREVER, formatInstant, parseInstant } from '../../../src/log/values/timestamp.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
-import type { Literal } from '../../../src/planner/statement.ts';
+import type { Literal } from '../../../src/planner/syntax/statement.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../../harness.ts';
 
 const ann: Caller = { ...analyst, principal: 'ann', tenant: 'acme', path: 'acme' };

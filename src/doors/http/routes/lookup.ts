@@ -1,6 +1,6 @@
 /** POST /lookup/register and GET /lookup. Source: specification, "Branching, namespaces, schema". */
 import { z } from 'zod';
-import type { LookupStatus } from '../../../planner/standing/lookup-tables.ts';
+import type { LookupStatus } from '../../../planner/continuous/views/lookup-tables.ts';
 import { limits } from '../../../log/values/value.ts';
 import { reply, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';

@@ -2,8 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { testPast } from '../../../planner/standing/rules/past-test.ts';
-import { splitDocuments } from '../../../planner/standing/sigma/parse.ts';
+import { testPast } from '../../../planner/continuous/rules/backtest.ts';
+import { splitDocuments } from '../../../planner/continuous/sigma/parse-rules.ts';
 import { describeRule, putRule, requireRule, ruleInput, ruleView } from '../../schemas/rule-views.ts';
 import { documentsMax, importSigma, sigmaInput, sigmaReply, sigmaType, tooManyDocuments } from '../../schemas/sigma-import.ts';
 import type { FastifyRequest } from '../context.ts';

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import { namedViews } from '../../../planner/languages/views.ts';
+import { namedViews } from '../../../planner/languages/view-source.ts';
 import type { EvolveType, RegisterType } from '../../../projections/command.ts';
 import {
   evolution,

@@ -12,7 +12,7 @@ import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
-import type { DefaultTime, Literal } from '../../../planner/statement.ts';
+import type { DefaultTime, Literal } from '../../../planner/syntax/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
 import { quote, type Row } from '../verb-rows.ts';
 

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
 import { I64_MAX } from '../../../log/values/value.ts';
-import type { Literal } from '../../../planner/statement.ts';
+import type { Literal } from '../../../planner/syntax/statement.ts';
 import { groupBy, type Row, textOf } from '../verb-rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbSession } from '../verb-call.ts';

@@ -6,7 +6,7 @@ import { readNumber, showNumber } from './number-templates.ts';
 import { integer, invalid, linear, number, quick, type ScalarFunction, text } from './scalar-function.ts';
 import { shownByTemplate } from './to-char.ts';
 import { instantIn } from './zones.ts';
-import type { Cost } from '../work.ts';
+import type { Cost } from '../expression-cost.ts';
 import type { Cell } from '../../../log/values/value.ts';
 
 /** Parts of a template are looked for and written one by one. */

@@ -19,7 +19,7 @@ import {
   type Signature,
   text,
 } from './scalar-function.ts';
-import { work } from '../work.ts';
+import { work } from '../expression-cost.ts';
 
 /** Types that hold less than the column type that they are values of: what does not fit is an error. */
 export const sizedTypes = { int2: 'integer', int4: 'integer', float4: 'number', uuid: 'string' } as const satisfies Record<

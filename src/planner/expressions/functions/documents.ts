@@ -1,8 +1,8 @@
 /** Filters of the document door, in SQL as well. */
-import { isList, isObject, type Stored } from '../documents/values.ts';
-import { filterOf } from '../documents/filter.ts';
-import { readText } from '../documents/json.ts';
-import { type Cost, work } from '../work.ts';
+import { isList, isObject, type Stored } from '../documents/document-values.ts';
+import { filterOf } from '../documents/document-filter.ts';
+import { readText } from '../documents/document-json.ts';
+import { type Cost, work } from '../expression-cost.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
 
 /** Cost in ns; reading and comparing count their own work. */

@@ -4,7 +4,7 @@
  * plan allows it beside any other type; a value that does not fit is NULL.
  */
 import { type Cell, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
-import { type Cost, spend, work } from '../work.ts';
+import { type Cost, spend, work } from '../expression-cost.ts';
 import { instantOf, cellText } from './casts.ts';
 import { asText, element, elements, member, members } from './json.ts';
 import { checkLength, type Evaluator, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';

@@ -3,7 +3,7 @@
  * keep all of their digits. What is made here is written as PostgreSQL writes jsonb.
  */
 import { withoutTrailing } from '../../../log/values/trailing.ts';
-import { spend } from '../work.ts';
+import { spend } from '../expression-cost.ts';
 import { elements, member } from './json.ts';
 import { checkLength, invalid, outOfRange } from './scalar-function.ts';
 

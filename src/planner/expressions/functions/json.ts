@@ -3,7 +3,7 @@
  * their keys. A path that leads nowhere is NULL.
  */
 import type { Cell } from '../../../log/values/value.ts';
-import { type Cost } from '../work.ts';
+import { type Cost } from '../expression-cost.ts';
 import { invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 /** Nanoseconds. */

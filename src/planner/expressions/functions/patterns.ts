@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { likeMatches } from '../like.ts';
 import { compileRegex } from '../regular-expression.ts';
-import { type Cost, spend } from '../work.ts';
+import { type Cost, spend } from '../expression-cost.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { lengthOf, unitAfter } from '../code-points.ts';
 import {

@@ -7,9 +7,9 @@
  */
 import { type ErrorReason, ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
-import type { SearchRules } from '../text-rules.ts';
+import type { SearchRules } from '../search-rules.ts';
 import type { ValueType } from '../value-type.ts';
-import { type Cost, spend, work } from '../work.ts';
+import { type Cost, spend, work } from '../expression-cost.ts';
 
 /**
  * The type of an argument. `number` takes integers too; `same` is any comparable type, one for all such arguments, where integers

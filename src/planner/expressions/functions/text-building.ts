@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Cell } from '../../../log/values/value.ts';
 import { lengthOf } from '../code-points.ts';
 import { quotedName, quotedText } from '../quoted-name.ts';
-import { type Cost, spend } from '../work.ts';
+import { type Cost, spend } from '../expression-cost.ts';
 import { checkLength, integer, invalid, linear, quick, type ScalarFunction, text, textMax, tooLong } from './scalar-function.ts';
 import { formatText } from './text-format.ts';
 import { substring } from './texts.ts';

@@ -1,6 +1,6 @@
 /** FORMAT, as PostgreSQL has it: `%[position$][-][width]type`, where the type is s (text), I (name) or L (literal). */
 import { quotedName, quotedText } from '../quoted-name.ts';
-import { spend } from '../work.ts';
+import { spend } from '../expression-cost.ts';
 import { checkLength, invalid, textMax, tooLong } from './scalar-function.ts';
 
 const place = /(?:(\d+)\$)?(-*)(?:\*(?:(\d+)\$)?|(\d+))?([^])?/y;

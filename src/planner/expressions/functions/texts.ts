@@ -2,7 +2,7 @@
 import type { Cell } from '../../../log/values/value.ts';
 import { cellText } from './casts.ts';
 import { lengthOf, plain, unitAfter, unitsOf } from '../code-points.ts';
-import { type Cost, spend } from '../work.ts';
+import { type Cost, spend } from '../expression-cost.ts';
 import { firstMatch } from './patterns.ts';
 import {
   checkLength,

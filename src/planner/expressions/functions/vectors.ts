@@ -1,7 +1,7 @@
 /** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
 import type { Cell } from '../../../log/values/value.ts';
 import { shortFloat } from '../../formats/byte-writer.ts';
-import { type Cost, rowMost, work } from '../work.ts';
+import { type Cost, rowMost, work } from '../expression-cost.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';
 
 /** A text that stands beside every row is read once. */

@@ -1,7 +1,7 @@
 /** How far every node is from every other, and the two that are furthest apart. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../result-rows.ts';
-import { ShortestWays } from '../shortest.ts';
+import { pairColumns, Pairs } from '../score-rows.ts';
+import { ShortestWays } from '../shortest-paths.ts';
 
 export const allPairs: GraphAlgorithm = {
   name: 'GRAPH_APSP',

@@ -4,7 +4,7 @@ import { community } from './community.ts';
 import { connectedComponents } from './connected-components.ts';
 import { cycles } from './cycles.ts';
 import { degreeCentrality } from './degree-centrality.ts';
-import { degreeDirections } from '../../expressions/degree.ts';
+import { degreeDirections } from '../../expressions/degree-query.ts';
 import { degrees } from './degrees.ts';
 import { dijkstra, shortestWays } from './dijkstra.ts';
 import { explainPath } from './explain-path.ts';

@@ -4,8 +4,8 @@
  */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { communities } from '../result-rows.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { communities } from '../score-rows.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 import { spread } from './label-propagation.ts';
 
 /** Least gain of modularity for a move, so that rounding errors don't move nodes to and fro. */

@@ -1,8 +1,8 @@
 /** Which nodes hang together, whichever way edges lead. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
 import type { Adjacency, Graph } from '../graph.ts';
-import { communities } from '../result-rows.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { communities } from '../score-rows.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 export const connectedComponents: GraphAlgorithm = {
   name: 'CONNECTED_COMPONENTS',

@@ -1,7 +1,7 @@
 /** Simple cycles along edges, each once, begun at the least of its nodes: the shortest first, those of one length by their nodes. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
 import { tooMany } from '../graph-limits.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 import { hopsMax } from './paths-between.ts';
 
 export const cycles: GraphAlgorithm = {

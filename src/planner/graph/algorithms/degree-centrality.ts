@@ -1,7 +1,7 @@
 /** The number of a node's edges, or their total weight. A loop counts once for each direction. */
 import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../result-rows.ts';
+import { everyNode } from '../score-rows.ts';
 
 export const degreeCentrality: GraphAlgorithm = {
   name: 'DEGREE_CENTRALITY',

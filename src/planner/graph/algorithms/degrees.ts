@@ -1,9 +1,9 @@
 /** The lookup behind DEGREE(column, direction): the number of edges of each node that has any. Not callable by name. */
-import { degreeNames } from '../../expressions/degree.ts';
+import { degreeNames } from '../../expressions/degree-query.ts';
 import type { Direction } from '../graph.ts';
 import { degreeOf } from '../graph.ts';
 import type { GraphAlgorithm } from '../graph-algorithm.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 
 export function degrees(direction: Direction): GraphAlgorithm {
   return {

@@ -1,6 +1,6 @@
 /** The shortest way from one node to another, node by node, and the shortest ways from one to all others. */
 import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
-import { ShortestWays } from '../shortest.ts';
+import { ShortestWays } from '../shortest-paths.ts';
 
 const columns = scoredWith({ name: 'hop', holds: 'integer' }, { name: 'previous', holds: 'node' });
 

@@ -1,7 +1,7 @@
 /** The search for paths between two nodes, and the number of nodes that it covers: those with a visible edge. */
 import { degreeOf } from '../graph.ts';
 import type { GraphAlgorithm } from '../graph-algorithm.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 
 export const explainPath: GraphAlgorithm = {
   name: 'EXPLAIN_PATH',

@@ -4,7 +4,7 @@
  */
 import type { Adjacency, Graph } from '../graph.ts';
 import type { GraphCall } from '../graph-algorithm.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 const roundsMax = 1_000;
 const tolerance = 1e-12;

@@ -1,8 +1,8 @@
 /** Each node takes the label that most of its neighbours have, in the order of nodes, until none changes. */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { communities } from '../result-rows.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { communities } from '../score-rows.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 export const roundsArgument = {
   name: 'MAX_ITER',

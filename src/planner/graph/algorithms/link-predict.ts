@@ -1,8 +1,8 @@
 /** The likelihood of an edge between two unconnected nodes, by the neighbours that they share. */
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../result-rows.ts';
+import { pairColumns, Pairs } from '../score-rows.ts';
 import { common, type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 const method = {
   name: 'METHOD',

@@ -2,7 +2,7 @@
 import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
 import { tooMany } from '../graph-limits.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 import { hopsMax } from './paths-between.ts';
 
 export const networkExpand: GraphAlgorithm = {

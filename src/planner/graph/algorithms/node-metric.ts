@@ -1,12 +1,12 @@
 /** How much a node matters: by its edges, by the shortest ways that lead over it, by how near the others are, or by its neighbours. */
 import { degreeOf, type Graph, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../result-rows.ts';
+import { everyNode } from '../score-rows.ts';
 import { hits } from './hits.ts';
 import { pageRanks } from './pagerank.ts';
-import { ShortestWays } from '../shortest.ts';
+import { ShortestWays } from '../shortest-paths.ts';
 import { simpleNeighbours } from '../simple-neighbours.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 /** Betweenness is the one by default. */
 export const nodeMetrics = ['betweenness', 'closeness', 'eigenvector', 'pagerank', 'degree', 'hub', 'authority'] as const;

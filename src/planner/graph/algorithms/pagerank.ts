@@ -1,8 +1,8 @@
 /** PageRank by power iteration: scores add up to 1, and the score of nodes without edges is spread over all nodes evenly. */
 import type { Adjacency, Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../result-rows.ts';
-import type { Steps } from '../steps.ts';
+import { everyNode } from '../score-rows.ts';
+import type { Steps } from '../stepped-sort.ts';
 
 /** Scores that change by less in all, added up, are taken for settled. */
 const tolerance = 1e-9;

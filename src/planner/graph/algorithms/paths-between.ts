@@ -6,7 +6,7 @@ import type { Adjacency, Graph } from '../graph.ts';
 import { ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, type GraphRows, scoredWith } from '../graph-algorithm.ts';
 import { tooMany } from '../graph-limits.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 export const hopsMax = 10;
 

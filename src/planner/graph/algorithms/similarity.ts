@@ -1,9 +1,9 @@
 /** Similar nodes by their neighbours: the number in common divided by the number that either has (Jaccard). */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../result-rows.ts';
+import { pairColumns, Pairs } from '../score-rows.ts';
 import { type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';
-import { type Steps, stepsAtOnce } from '../steps.ts';
+import { type Steps, stepsAtOnce } from '../stepped-sort.ts';
 
 export const similarity: GraphAlgorithm = {
   name: 'GRAPH_SIMILARITY',

@@ -1,7 +1,7 @@
 /** Edges that join all that hangs together and weigh least in all: Kruskal's algorithm. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { pairColumns, Pairs } from '../result-rows.ts';
-import { sortInSteps, stepsAtOnce } from '../steps.ts';
+import { pairColumns, Pairs } from '../score-rows.ts';
+import { sortInSteps, stepsAtOnce } from '../stepped-sort.ts';
 
 export const spanningTree: GraphAlgorithm = {
   name: 'GRAPH_SPANNING_TREE',

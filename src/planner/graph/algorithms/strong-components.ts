@@ -1,7 +1,7 @@
 /** Which nodes reach each other both ways: Tarjan's algorithm, its stack an array. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { communities } from '../result-rows.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { communities } from '../score-rows.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 
 export const strongComponents: GraphAlgorithm = {
   name: 'GRAPH_SCC',

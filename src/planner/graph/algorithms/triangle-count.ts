@@ -1,8 +1,8 @@
 /** Triangles that a node is a corner of, whichever way edges lead and however many join two nodes. */
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
-import { everyNode } from '../result-rows.ts';
+import { everyNode } from '../score-rows.ts';
 import { common, simpleNeighbours } from '../simple-neighbours.ts';
-import { stepsAtOnce } from '../steps.ts';
+import { stepsAtOnce } from '../stepped-sort.ts';
 
 export const triangleCount: GraphAlgorithm = {
   name: 'TRIANGLE_COUNT',

@@ -1,0 +1,166 @@
+/** Columns that leave a SELECT: their names, their types, what hides their cells, and the projection that makes them. */
+import type { MaskKind } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import type { ValueType } from '../expressions/value-type.ts';
+import type { PlanNode } from '../logical-plan.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, Location, QueryBody } from '../syntax/statement.ts';
+import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
+
+export interface Output {
+  readonly name: string;
+  readonly bound: Bound;
+  /** The column's name for clients of Postgres. */
+  readonly label?: string | undefined;
+}
+
+/** A column that a query yields. A bare NULL keeps its own type, so that a set operation may give it another. */
+export interface OutputType {
+  readonly name: string;
+  readonly type: ValueType;
+  /** The type of Postgres that its values have, where their cells do not say it. */
+  readonly wire?: string | undefined;
+  /** The column is masked for the caller, or computed from a masked one. */
+  readonly masked?: MaskKind | undefined;
+  /** Index of the column that shows the masked cells, behind the columns that names can reach; absent without a mask. */
+  readonly shown?: number | undefined;
+}
+
+/** The column without its shown twin, for queries that do more than pass it on. */
+export function withoutShown({ name, type, wire, masked }: OutputType): OutputType {
+  return { name, type, wire, masked };
+}
+
+export function project(input: PlanNode, outputs: readonly Output[]): PlanNode {
+  return {
+    kind: 'project',
+    input,
+    expressions: outputs.map(({ bound }) => bound),
+    columns: outputs.map(({ name, bound, label = name }) => ({
+      name,
+      type: columnType(bound.type),
+      ...(label !== name && { label }),
+    })),
+  };
+}
+
+/** The columns of a node as they are, under their own names. */
+export function throughColumns(node: PlanNode): Output[] {
+  return node.columns.map(({ name, type }, index): Output => ({ name, bound: { kind: 'column', index, name, type } }));
+}
+
+/** The final rows of a query: masked columns are replaced by what their masks show. */
+export function projectShown({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
+  if (node.columns.length === columns.length) return node;
+  const through = throughColumns(node);
+  return project(
+    node,
+    columns.map(({ shown }, i) => ({ ...through[i]!, bound: through[shown ?? i]!.bound })),
+  );
+}
+
+/** A bare NULL has no type of its own: it leaves as a string column without values. */
+export function columnType(type: ValueType): ColumnType {
+  return type === 'null' || type === 'interval' ? 'string' : type;
+}
+
+export function nameOf(expression: Expression, position: number): string {
+  switch (expression.kind) {
+    case 'column':
+      return expression.name;
+    case 'aggregate':
+      return expression.function;
+    case 'case':
+      return 'case';
+    default:
+      return `column_${position + 1}`;
+  }
+}
+
+/** Postgres' name of a column without an alias; several columns may share it. */
+export function labelOf(expression: Expression, catalogue: CatalogueFunctions): string {
+  return inferLabel(expression, catalogue).label;
+}
+
+/** A label and its strength. An expression around a weak label may replace it by a better one. */
+interface Figured {
+  readonly label: string;
+  readonly isWeak?: boolean;
+}
+
+const unnamed: Figured = { label: '?column?', isWeak: true };
+
+function inferLabel(expression: Expression, catalogue: CatalogueFunctions): Figured {
+  switch (expression.kind) {
+    case 'column':
+      return { label: expression.name };
+    case 'aggregate':
+    case 'over':
+      return { label: expression.function };
+    case 'case': {
+      if (expression.isTest === true) return unnamed;
+      const otherwise = expression.otherwise ? inferLabel(expression.otherwise, catalogue) : unnamed;
+      return otherwise.isWeak === true ? { label: 'case', isWeak: true } : otherwise;
+    }
+    case 'exists':
+    case 'now':
+      return { label: expression.kind };
+    case 'scalar-query':
+      return ofQuery(expression.query.body, catalogue);
+    case 'call':
+      return ofCall(expression, catalogue);
+    default:
+      return unnamed;
+  }
+}
+
+function ofQuery(body: QueryBody, catalogue: CatalogueFunctions): Figured {
+  if (body.kind !== 'select') return ofQuery(body.left, catalogue);
+  const [item] = body.projection;
+  if (item?.kind !== 'expression') return unnamed;
+  return item.alias === null ? inferLabel(item.expression, catalogue) : { label: item.alias };
+}
+
+function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }>, catalogue: CatalogueFunctions): Figured {
+  if (name === 'CAST') {
+    const [of, type] = given;
+    const inner = inferLabel(of!.value, catalogue);
+    const kept = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
+    return kept === null ? inner : { label: catalogue.elementOf(kept) ?? kept, isWeak: true };
+  }
+  if (name === 'TRIM') return { label: 'btrim' };
+  if (name === '_ARRAY') return { label: 'array' };
+  if (name.startsWith('.')) return { label: name.slice(1) };
+  if (name.startsWith('[')) return inferLabel(given[0]!.value, catalogue);
+  return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamed : { label: name.toLowerCase() };
+}
+
+/** A reply row is an object: of two columns with one name, the later one gets `_2`. */
+export function uniqueNames(outputs: readonly Output[]): Output[] {
+  const taken = new Set(outputs.map(({ name }) => name));
+  const counts = new Map<string, number>();
+  return outputs.map((output) => {
+    const { name } = output;
+    let count = (counts.get(name) ?? 0) + 1;
+    let unique = name;
+    if (count > 1) while (taken.has((unique = `${name}_${count}`))) count++;
+    counts.set(name, count);
+    return { ...output, name: unique };
+  });
+}
+
+/** Gives the columns the names of a column list; a list must name all of them. */
+export function renameColumns<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
+  bound: Q,
+  table: string,
+  names: readonly string[],
+  place: Location,
+): Q {
+  if (names.length === 0) return bound;
+  if (names.length !== bound.columns.length) {
+    const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
+    throw errorAt('REL_INVALID', text, place, 'no-such-column-here');
+  }
+  return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
+}

@@ -1,0 +1,96 @@
+/** The work of a job's run: a question, rules, a function or a chore. Rows stay where they are; a run keeps counts, and weights that it trained. */
+import { createHash } from 'node:crypto';
+import { ServiceError } from '../../../errors.ts';
+import { administers } from '../../../governance/authorization/policy.ts';
+import type { JobEffect, PerformJob } from '../../../governance/jobs/scheduler.ts';
+import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts';
+import type { PutRows } from '../../../projections/command.ts';
+import type { JobRecord, RunRecord } from '../../../projections/jobs/job.ts';
+import type { Invocation } from '../../../governance/gate-contract.ts';
+import type { DetectionDefinition } from '../../../projections/rules/rule.ts';
+import type { PlannerContract, RowTaker } from '../../planner-contract.ts';
+import type { Literal } from '../../syntax/statement.ts';
+import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
+import { quoteName } from '../rules/rule-condition.ts';
+import { type FoundMatches, matchesAt, raise } from '../rules/query-rules.ts';
+import { modelRows } from './identity-model-rows.ts';
+
+export interface JobWorkDependencies {
+  readonly planner: PlannerContract;
+  /** Work of the store's own, for those who run it, by name. */
+  readonly chores: Readonly<Record<string, (signal: AbortSignal) => Promise<Json>>>;
+}
+
+export function performJobs({ planner, chores }: JobWorkDependencies): PerformJob {
+  return async ({ definition }, work): Promise<JobEffect> => {
+    const { run: task } = definition;
+    const { invocation, caller, instant, signal, progress } = work;
+    if (task.chore !== undefined) {
+      if (!administers(caller)) throw new ServiceError('REL_ACL', 'chores are for administrators of the store');
+      const chore = Object.hasOwn(chores, task.chore) ? chores[task.chore] : undefined;
+      if (chore === undefined) throw new ServiceError('REL_NOT_FOUND', `there is no chore ${JSON.stringify(task.chore)}`);
+      return { rows: null, alerts: 0, result: await chore(signal) };
+    }
+    if (task.rules !== undefined) {
+      const snapshot = invocation.snapshot();
+      const question = { planner, caller, snapshot, signal };
+      for (;;) {
+        const found: FoundMatches[] = [];
+        for (const [nth, id] of task.rules.entries()) {
+          progress(nth, task.rules.length);
+          const rule = snapshot.rules().find((each) => each.id === id);
+          if (rule === undefined || rule.definition.kind !== 'detection')
+            throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
+          if (isSql(rule.definition)) found.push(await matchesAt(question, rule, instant));
+        }
+        const { type, all, counted, overtaken } = await raise(question, found, instant, true);
+        // Rows that were read may be gone by now.
+        if (overtaken()) continue;
+        const matches = found.reduce((sum, each) => sum + each.matches.length, 0);
+        const rows = all.length === 0 ? null : putAlerts(type, all, counted, work.run);
+        return { rows, alerts: all.length, result: { matches } };
+      }
+    }
+    const isTraining = task.function?.toUpperCase() === 'TRAIN_IDENTITIES';
+    const asked = { ...questionOf(task), basis: instant, time: 'current', signal, questionsOnly: true } as const;
+    const answer = await planner.query(invocation, isTraining ? asked : { ...asked, rows: onlyCounted });
+    const rows = isTraining ? modelRows(invocation, answer) : null;
+    return { rows, alerts: 0, result: { rows: answer.rowCount } };
+  };
+}
+
+/** Alert of a job that is paused: its id is of the job and the run, so that it is one however often it is told. */
+export function alertPaused(invocation: Invocation, job: JobRecord, run: RunRecord, why: string): PutRows {
+  const alert = {
+    id: createHash('sha256')
+      .update(canonicalJson(['paused/1', job.id, run.id]))
+      .digest('hex'),
+    rule: { id: job.id, version: 1, definition: { name: `a job is paused: ${why}`, severity: 'medium' as const } },
+    match: { type: null, key: null, systemFrom: null, values: [] },
+    count: 1,
+  };
+  return putAlerts(alertTypeIn(invocation.snapshot().catalog), [alert], new Map(), run.id);
+}
+
+/** Nobody reads the rows of a job's answer: they are not copied out of the store. */
+const onlyCounted: RowTaker = { rows: 0, bytes: 0, take: () => true, restart: () => undefined };
+
+const isSql = ({ language }: DetectionDefinition): boolean => language === 'sql';
+
+/** A question, or the call of a table function with its arguments in their order. */
+export function questionOf(task: { readonly sql?: string; readonly function?: string; readonly arguments?: Json }): {
+  readonly sql: string;
+  readonly parameters?: readonly Literal[];
+} {
+  if (task.sql !== undefined) return { sql: task.sql };
+  if (task.function === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version runs no such work yet');
+  const given = task.arguments ?? [];
+  if (!Array.isArray(given)) throw new ServiceError('REL_INVALID', 'arguments of a function are a list');
+  const parameters = given.map((value: Json): Literal => {
+    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+    if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+    throw new ServiceError('REL_INVALID', 'arguments of a function are texts, numbers, booleans and null');
+  });
+  if (!/^\w+$/.test(task.function)) throw new ServiceError('REL_INVALID', `${quoteName(task.function)} is no name of a function`);
+  return { sql: `SELECT * FROM ${task.function}(${parameters.map((_, i) => `$${i + 1}`).join(', ')})`, parameters };
+}

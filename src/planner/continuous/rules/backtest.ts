@@ -1,0 +1,94 @@
+/** Judges the past by a rule as it stands: what it would have raised, and nothing is written. */
+import { ServiceError } from '../../../errors.ts';
+import type { Caller } from '../../../governance/caller.ts';
+import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
+import type { DetectionDefinition, RuleRecord, RuleVersion } from '../../../projections/rules/rule.ts';
+import type { PlannerContract } from '../../planner-contract.ts';
+import { snapshotInvocation } from '../watch/snapshot-invocation.ts';
+import { type Alert, alertsOf, type Match } from './alerts.ts';
+import { readCondition } from './rule-condition.ts';
+import { matchesAt, matchesOf } from './query-rules.ts';
+import { type SigmaParts, sigmaMatcher } from './sigma-change-matcher.ts';
+
+export interface PastAlerts {
+  readonly matches: number;
+  readonly alerts: readonly Alert[];
+}
+
+/** Rounds of a rule that is judged at intervals. */
+const roundsMax = 1_000;
+
+/** Versions that came after `from`, up to and with `to`, or rounds that would have been due then: nanoseconds. */
+export async function testPast(
+  {
+    planner,
+    caller,
+    snapshot,
+    signal,
+    sigma,
+  }: {
+    readonly planner: PlannerContract;
+    readonly caller: Caller;
+    readonly snapshot: GovernedSnapshot;
+    readonly signal?: AbortSignal | undefined;
+    /** For rules in Sigma. */
+    readonly sigma: Pick<SigmaParts, 'placeholders' | 'turn'>;
+  },
+  rule: RuleRecord,
+  { from, to }: { readonly from: bigint; readonly to: bigint },
+): Promise<PastAlerts> {
+  if (from > to) throw new ServiceError('REL_INVALID', 'from lies behind to');
+  const definition = rule.definition as DetectionDefinition;
+  const found = new Map<string, Alert>();
+  let matches = 0;
+  const add = (some: readonly Match[], instant: bigint): void => {
+    matches += some.length;
+    for (const [id, alert] of alertsOf(rule, some, instant)) {
+      const before = found.get(id);
+      const count = definition.dedupe_by.length > 0 ? alert.count + (before?.count ?? 0) : alert.count;
+      found.set(id, before === undefined ? alert : { ...before, count });
+    }
+  };
+  if (definition.language === 'sigma') {
+    for (const match of await sigmaMatches({ planner, caller, snapshot, sigma }, rule, { from, to }))
+      add([match], match.systemFrom!);
+    return { matches, alerts: [...found.values()] };
+  }
+  const condition = readCondition(definition);
+  if (condition.judged === 'by row') {
+    const asked = { sql: condition.sql, questionsOnly: true, signal } as const;
+    const all = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), asked), definition);
+    add(
+      all.filter(({ systemFrom }) => from < systemFrom! && systemFrom! <= to),
+      to,
+    );
+  } else {
+    const interval = BigInt(definition.interval_secs) * 1_000_000_000n;
+    if ((to - from) / interval >= roundsMax)
+      throw new ServiceError('REL_INVALID', `between from and to the rule is judged more than ${roundsMax} times`);
+    for (let instant = from + interval; instant <= to; instant += interval)
+      add((await matchesAt({ planner, caller, snapshot, signal }, rule, instant)).matches, instant);
+  }
+  return { matches, alerts: [...found.values()] };
+}
+
+/** With the rules beside it, on which it may rest as a correlation: all of them as they stand, whenever they were made. */
+async function sigmaMatches(
+  { planner, caller, snapshot, sigma }: Pick<Parameters<typeof testPast>[0], 'planner' | 'caller' | 'snapshot' | 'sigma'>,
+  rule: RuleRecord,
+  { from, to }: { readonly from: bigint; readonly to: bigint },
+): Promise<readonly Match[]> {
+  const type = rule.definition.object_type!;
+  const isBeside = ({ definition, owner }: RuleRecord): boolean =>
+    definition.kind === 'detection' && definition.language === 'sigma' && definition.object_type === type && owner === rule.owner;
+  const versions = snapshot
+    .rules()
+    .filter((each) => isBeside(each))
+    .map((record): RuleVersion => ({ record: { ...record, time: -1n }, until: null }));
+  const onError = ({ record }: RuleVersion, error: unknown): void => {
+    if (record.id === rule.id) throw error;
+  };
+  const matcher = await sigmaMatcher({ planner, onError, ...sigma }, caller, snapshot, type, versions);
+  const all = await matcher.past(snapshot, from, to);
+  return all.filter(({ rule: { record } }) => record.id === rule.id).flatMap(({ matches }) => matches);
+}

@@ -1,0 +1,114 @@
+/**
+ * Rules that are asked as questions: at intervals, by a job, or about the past. The rows of an answer are its matches; an alert that stands
+ * already is not raised again, so that a question may be asked as often as one likes.
+ */
+import type { Caller } from '../../../governance/caller.ts';
+import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
+import { type Cell } from '../../../log/values/value.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
+import type { DetectionDefinition, RuleRecord } from '../../../projections/rules/rule.ts';
+import type { Answer, PlannerContract } from '../../planner-contract.ts';
+import { snapshotInvocation } from '../watch/snapshot-invocation.ts';
+import { type Alert, alertsOf, alertTypeIn, type Match } from './alerts.ts';
+import { quoteName, readCondition } from './rule-condition.ts';
+
+export interface RaisedAlerts {
+  readonly type: string;
+  readonly all: readonly Alert[];
+  /** Counts of alerts that stand already and are counted up, by id. */
+  readonly counted: ReadonlyMap<string, bigint>;
+  /** Whether rows that matched may have been erased since they were read: nothing is to be raised on them. */
+  overtaken(): boolean;
+}
+
+/** Matches of a rule, and whether rows that they were found among have been erased since. */
+export interface FoundMatches {
+  readonly rule: RuleRecord;
+  readonly matches: readonly Match[];
+  overtaken(): boolean;
+}
+
+export interface RuleQuestion {
+  readonly planner: PlannerContract;
+  readonly caller: Caller;
+  readonly snapshot: GovernedSnapshot;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Matches of a rule at an instant in nanoseconds, among the rows that held then. */
+export async function matchesAt(
+  { planner, caller, snapshot, signal }: RuleQuestion,
+  rule: RuleRecord,
+  instant: bigint,
+): Promise<FoundMatches> {
+  const detection = rule.definition as DetectionDefinition;
+  const { sql } = readCondition(detection);
+  const asked = { sql, questionsOnly: true, time: 'current', basis: instant, signal } as const;
+  const answer = await planner.query(snapshotInvocation(caller, snapshot), asked);
+  return { rule, matches: matchesOf(answer, detection), overtaken: () => answer.overtaken() };
+}
+
+/** Rows of a condition's statement, of either kind. */
+export function matchesOf(
+  { columns, batches }: Pick<Answer, 'columns' | 'batches'>,
+  rule: DetectionDefinition,
+): readonly Match[] {
+  const condition = readCondition(rule);
+  const names = columns.map(({ name }) => name);
+  const isByRow = condition.judged === 'by row';
+  const key = names.indexOf(isByRow ? '#pk' : '_pk');
+  const systemFrom = names.indexOf(isByRow ? '#system_from' : 'system_from');
+  const valueColumns = isByRow
+    ? names.flatMap((name, i) => (/^#\d+$/.test(name) ? [i] : []))
+    : rule.dedupe_by.length > 0
+      ? rule.dedupe_by.map((name) => names.indexOf(name)).filter((at) => at >= 0)
+      : names.map((_, i) => i);
+  const matches: Match[] = [];
+  for (const batch of batches) {
+    for (let i = 0; i < batch.count; i++) {
+      const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
+      const cell = (at: number): Cell => cellAt(batch.columns[at]!, columns[at]!.type, row);
+      matches.push({
+        type: isByRow ? condition.type : rule.object_type,
+        key: key < 0 ? null : String(cell(key) as string),
+        systemFrom: systemFrom < 0 ? null : (cell(systemFrom) as bigint),
+        values: valueColumns.map(cell),
+      });
+    }
+  }
+  return matches;
+}
+
+const keysAtOnce = 500;
+
+/** Alerts of matches that do not stand yet, and those that count one up. */
+export async function raise(
+  { planner, caller, snapshot, signal }: RuleQuestion,
+  found: readonly FoundMatches[],
+  instant: bigint,
+  /** Whether the same matches may have been judged before. */
+  again: boolean,
+): Promise<RaisedAlerts> {
+  const type = alertTypeIn(snapshot.catalog);
+  const overtaken = (): boolean => found.some((each) => each.overtaken());
+  const all = found.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
+  const isCounted = ({ rule }: Alert): boolean => (rule.definition as DetectionDefinition).dedupe_by.length > 0;
+  const asked = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
+  const standing = new Map<string, bigint>();
+  if (asked.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
+  for (let from = 0; from < asked.length; from += keysAtOnce) {
+    const keys = asked.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
+    const sql = `SELECT _pk, "count" FROM ${quoteName(type)} WHERE _pk IN (${keys.join(', ')})`;
+    const { batches } = await planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current', signal });
+    for (const batch of batches) {
+      for (let i = 0; i < batch.count; i++) {
+        const row = batch.selection === null ? batch.first + i : batch.selection[i]!;
+        const [key, count] = batch.columns.map((column, at): Cell => cellAt(column, at === 0 ? 'string' : 'integer', row));
+        standing.set(key as string, BigInt((count ?? 0) as bigint));
+      }
+    }
+  }
+  const raised = all.filter((alert) => isCounted(alert) || !standing.has(alert.id));
+  const counted = new Map([...standing].filter(([id]) => raised.some((alert) => alert.id === id)));
+  return { type, all: raised, counted, overtaken };
+}

@@ -1,0 +1,73 @@
+/**
+ * The shared part of all standing queries over one type, branch and organisation path: the notice that rows changed, throttled,
+ * and the newest change set, read from storage once for all of them.
+ */
+import type { Clock } from '../../../clock.ts';
+import type { ChangeSet } from './change-set.ts';
+import type { Subscription } from './subscription.ts';
+
+export class Feed {
+  readonly subscriptions = new Set<Subscription>();
+  /** Rises with each round of news. */
+  round = 0;
+  /** Read in the round of this number. */
+  latest: { readonly round: number; readonly changes: ChangeSet } | null = null;
+  /** Pending while one subscription reads the next change set; the others wait for it. */
+  reading: Promise<void> | null = null;
+  readonly #clock: Clock;
+  readonly #gapMs: () => number;
+  readonly #waiting = new Set<() => void>();
+  #scheduled = false;
+  #lastRoundMs = Number.NEGATIVE_INFINITY;
+
+  /** `gapMs` is how long rounds are apart at least. */
+  constructor(clock: Clock, gapMs: () => number) {
+    this.#clock = clock;
+    this.#gapMs = gapMs;
+  }
+
+  /** Rows became visible. Changes made before the round begins are part of it. */
+  notify(): void {
+    if (this.#scheduled) return;
+    const wait = this.#lastRoundMs + this.#gapMs() - this.#clock.monotonicMs();
+    if (wait <= 0) return this.#begin();
+    this.#scheduled = true;
+    void this.#clock.sleep(wait).then(() => {
+      this.#scheduled = false;
+      this.#begin();
+    });
+  }
+
+  /** Resolves at the next round after `round`, or when the signal aborts. */
+  async after(round: number, signal: AbortSignal): Promise<void> {
+    if (this.round > round || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const wake = (): void => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener('abort', wake, { once: true });
+    });
+  }
+
+  /** Whether any subscription here may see a row of this organisation path. */
+  shows(path: string | null): boolean {
+    for (const subscription of this.subscriptions) if (subscription.shows(path)) return true;
+    return false;
+  }
+
+  /** Columns that some query of the feed reads. */
+  columns(): Set<string> {
+    const all = new Set<string>();
+    for (const { columns } of this.subscriptions) for (const column of columns) all.add(column);
+    return all;
+  }
+
+  #begin(): void {
+    this.round++;
+    this.#lastRoundMs = this.#clock.monotonicMs();
+    for (const wake of this.#waiting) wake();
+  }
+}

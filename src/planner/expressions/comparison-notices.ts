@@ -1,0 +1,39 @@
+/** Comparisons that hold of no row and are no error either. The caller is warned, because an empty answer does not say why. */
+import type { Literal, Location } from '../syntax/statement.ts';
+
+/**
+ * A literal in a slot beside a value that it can't equal. `quoted`: it stands beside json in the double quotes of a JSON string.
+ * Or a pattern is answered by the types of edges that it names, which the specification leaves aside.
+ */
+export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
+
+/** A list may have a hundred thousand: nobody reads more than these. */
+const toldMax = 100;
+
+/** A sentence for each caveat that applies to the literals of a run, as far as they are told. */
+export function caveatsOf(
+  caveats: readonly Caveat[],
+  literals: readonly Literal[],
+  placeOf: (slot: number) => Location,
+): string[] {
+  const told: string[] = [];
+  for (const caveat of caveats) {
+    if (told.length === toldMax) break;
+    const sentence = sentenceOf(caveat, literals, placeOf);
+    if (sentence !== null) told.push(sentence);
+  }
+  return told;
+}
+
+function sentenceOf(caveat: Caveat, literals: readonly Literal[], placeOf: (slot: number) => Location): string | null {
+  if (caveat.kind === 'typed-edges') return 'only relationships of the types that the pattern names are gone along';
+  const { kind, slot } = caveat;
+  if (kind === 'quoted' && !isQuoted(literals[slot])) return null;
+  const { line, column } = placeOf(slot);
+  if (kind === 'null') return `${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`;
+  return `${line}:${column}: json is compared by its value; write the text without its double quotes`;
+}
+
+function isQuoted(literal: Literal | undefined): boolean {
+  return typeof literal === 'string' && /^"(?:[^"\\]|\\.)*"$/s.test(literal);
+}

@@ -1,0 +1,97 @@
+/** Answers of EXPLAIN, in each of its modes. */
+import type { Clock } from '../../clock.ts';
+import { timeOf } from '../binding/binder.ts';
+import { asInstant } from '../expressions/evaluate.ts';
+import { KernelContext } from '../expressions/kernel-context.ts';
+import { typesCalled } from '../table-functions/statement-call.ts';
+import { type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
+import type { Measurements } from '../operators/measurements.ts';
+import type { Execution } from '../operators/operator.ts';
+import type { Answer, QuestionOptions } from '../planner-contract.ts';
+import { type StatementSource, type Question, typesNamed } from '../statements/statement-source.ts';
+import type { Reading } from '../statements/query-series.ts';
+import { smallAnswer } from '../execution/small-answer.ts';
+import type { Scheduler } from '../execution/executor.ts';
+import { type TextsReady, textsReady } from '../search/index-readiness.ts';
+import { tablesOf } from '../continuous/views/view-definition.ts';
+import type { Query } from '../syntax/statement.ts';
+import { explain, planAsJson, policyLines, type TextsOf } from './plan-text.ts';
+import type { Sketches } from './sketches.ts';
+
+/** Columns of what EXPLAIN answers. */
+export const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
+
+export class Explainer {
+  readonly #clock: Clock;
+  readonly #scheduler: Scheduler;
+  readonly #sketches: Sketches;
+
+  constructor(clock: Clock, scheduler: Scheduler, sketches: Sketches) {
+    this.#clock = clock;
+    this.#scheduler = scheduler;
+    this.#sketches = sketches;
+  }
+
+  async explain(
+    plan: LogicalPlan,
+    execution: Execution,
+    startedMs: number,
+    {
+      question,
+      run,
+    }: { readonly question: Question; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
+  ): Promise<Answer> {
+    // To explain takes no part in what it explains.
+    const processingTimeMs = this.#clock.monotonicMs() - startedMs;
+    const sketch = await this.#sketches.sketchesOf(plan, execution.snapshot);
+    const texts = await this.#textsOf(plan, execution);
+    const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
+    const answer = this.lines(question.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
+    return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
+  }
+
+  /** By search: whether what it searches is indexed. */
+  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
+    const texts = new Map<PlanNode, TextsReady>();
+    for (const node of nodesOf(plan)) {
+      if (node.kind !== 'search') continue;
+      const steps = textsReady(node, execution);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await this.#scheduler.yield();
+      texts.set(node, step.value);
+    }
+    return texts;
+  }
+
+  /**
+   * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of now,
+   * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
+   */
+  policy(reading: Reading, query: Query, asked: StatementSource, { time }: QuestionOptions, startedMs: number): Answer {
+    const now = this.#clock.now();
+    const literals = asked.parameters;
+    const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
+    const { system } = timeOf(query, literals, asked.dialect !== 'spec');
+    const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
+    const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
+    const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
+    const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
+      const told = policyLines(reading.explainPolicy(type, at));
+      return types.length > 1 ? [`type ${type}`, ...told] : told;
+    });
+    return this.lines(lines, now, startedMs);
+  }
+
+  lines(lines: readonly string[], asOfSystem: bigint, startedMs: number): Answer {
+    return smallAnswer(
+      planColumns,
+      lines.map((line) => [line]),
+      {
+        asOfSystem,
+        costUnits: 1,
+        plan: lines.join('\n'),
+        processingTimeMs: this.#clock.monotonicMs() - startedMs,
+      },
+    );
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Keeps what was derived of the catalogue for the next question of the same view. A view is a grant, an identity of a session, and the
+ * very types and views that are seen under them: what one caller may see is never told to another.
+ */
+import type { ViewRecord } from '../../projections/access-paths.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { namedViews } from '../languages/view-source.ts';
+import { CatalogueTables } from './catalogue-contents.ts';
+import { RelationRows } from './relation-rows.ts';
+import { type Relation, shownRelations } from './relations.ts';
+import type { Session } from './client-session.ts';
+
+/** Views that are kept at most, however small they are. */
+const viewsMax = 64;
+
+export class CatalogueCache {
+  readonly #bytesMax: number;
+  /** By key, the one asked for last at the end. */
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  clear(): void {
+    this.#kept.clear();
+  }
+
+  find(snapshot: GovernedSnapshot, { user, database, variables }: Session, lookupEpoch: number): SeenTables {
+    const { instants } = variables;
+    const types = snapshot.catalog.types();
+    const { views } = snapshot;
+    if (snapshot.isPrivate) return new SeenTables(new CatalogueTables(types, namedViews(snapshot), instants));
+    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, user, database, instants, lookupEpoch]);
+    let kept = this.#kept.get(key);
+    this.#kept.delete(key);
+    if (kept === undefined || !isSame(kept.types, types) || !isSame(kept.views, views)) {
+      const before = kept?.seen.tables.isWhole === true ? kept.seen : null;
+      const tables = new CatalogueTables(types, namedViews(snapshot), instants, before?.tables ?? null);
+      kept = { types, views, seen: new SeenTables(tables, before) };
+    }
+    this.#kept.set(key, kept);
+    this.#letGo();
+    return kept.seen;
+  }
+
+  #letGo(): void {
+    let bytes = 0;
+    for (const { seen } of this.#kept.values()) bytes += seen.bytes;
+    for (const [key, { seen }] of this.#kept) {
+      if (bytes <= this.#bytesMax && this.#kept.size <= viewsMax) return;
+      this.#kept.delete(key);
+      bytes -= seen.bytes;
+    }
+  }
+}
+
+interface Kept {
+  readonly types: readonly TypeDefinition[];
+  readonly views: readonly ViewRecord[];
+  readonly seen: SeenTables;
+}
+
+/** Tables that a caller sees, and the rows that tell of them. */
+export class SeenTables {
+  readonly tables: CatalogueTables;
+  readonly #rows = new Map<string, RelationRows>();
+  /** Rows as they were before a type or a view changed, of relations that nobody has read since. */
+  readonly #before: Map<string, RelationRows>;
+
+  constructor(tables: CatalogueTables, before: SeenTables | null = null) {
+    this.tables = tables;
+    this.#before = new Map(before === null ? [] : [...before.#before, ...before.#rows]);
+  }
+
+  get bytes(): number {
+    let bytes = this.tables.bytes;
+    for (const rows of [...this.#rows.values(), ...this.#before.values()]) bytes += rows.bytes;
+    return bytes;
+  }
+
+  rowsOf(relation: Relation): RelationRows {
+    const path = `${relation.schema}.${relation.name}`;
+    const known = this.#rows.get(path);
+    if (known) return known;
+    const rows = new RelationRows(relation, shownRelations, this.#before.get(path));
+    this.#before.delete(path);
+    // Rows that are about no table may tell of the session.
+    const { ofTable, ofColumns } = relation.maker ?? {};
+    if (ofTable || ofColumns) this.#rows.set(path, rows);
+    return rows;
+  }
+}
+
+function isSame<T>(some: readonly T[], others: readonly T[]): boolean {
+  return some === others || (some.length === others.length && some.every((each, i) => each === others[i]));
+}

@@ -1,0 +1,62 @@
+/** All table functions, and the names of those not built yet with what they need. */
+import { didYouMean, type ServiceError } from '../../errors.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Location } from '../syntax/statement.ts';
+import { graphFunctions, innerFunctions } from '../graph/algorithm-functions.ts';
+import { graphRows } from '../graph/all-types-scan.ts';
+import { entities } from '../graph/path-json.ts';
+import { unwind } from '../graph/pattern-unwind.ts';
+import { walk } from '../graph/pattern-walk.ts';
+import { domainFunctions } from './domain/all.ts';
+import { hybridSearch } from './hybrid-search.ts';
+import { provenanceTriples } from './provenance-triples.ts';
+import { similar } from './similar.ts';
+import type { TableFunction } from '../calls/table-function.ts';
+
+export const tableFunctions: readonly TableFunction[] = [
+  hybridSearch,
+  similar,
+  provenanceTriples,
+  ...graphFunctions,
+  ...domainFunctions,
+];
+
+const byName: ReadonlyMap<string, TableFunction> = new Map(
+  [...tableFunctions, ...innerFunctions, walk, graphRows, entities, unwind].map((each) => [each.name, each]),
+);
+
+export function tableFunction(name: string): TableFunction | undefined {
+  return byName.get(name);
+}
+
+const byTable: ReadonlyMap<string, TableFunction> = new Map(
+  tableFunctions.flatMap((each) => (each.table ? [[each.table, each]] : [])),
+);
+
+/** The function whose rows are named like those of a type. */
+export function functionOfTable(name: string): TableFunction | undefined {
+  return byTable.get(name);
+}
+
+/** Names behind which a call may stand without SELECT * FROM. */
+export function isTableFunction(name: string): boolean {
+  return byName.has(name) || needs.has(name);
+}
+
+export function refuseTableFunction(name: string, place: Location): ServiceError {
+  const need = needs.get(name);
+  if (need === undefined) {
+    const detail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`;
+    return errorAt('REL_NOT_FOUND', detail, place, 'no-such-function');
+  }
+  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
+}
+
+/** Source: specification, "SQL dialect", the table of operators. */
+const needs: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'an exhibit': 'EXPLAIN_REPLAY',
+    'to be a statement of its own': 'FUSE_IDENTITIES SPLIT_IDENTITIES',
+    'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
+  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
+);

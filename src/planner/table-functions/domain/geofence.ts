@@ -1,0 +1,187 @@
+/** GEOFENCE: what is within a distance of a place. Source: specification, "SQL dialect", the table of operators. */
+import { forEachInSteps, numbersBelow, sortInSteps, type Steps } from '../../graph/stepped-sort.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import { VectorBuilder } from '../../../log/values/vector-builder.ts';
+import type { TableFunction } from '../../calls/table-function.ts';
+import { type DomainCall, type DomainColumns, domainFunction, type DomainVectors, repeatedText } from './domain-function.ts';
+import { isPlace, PlaceIndex } from './sphere.ts';
+
+const roles = ['incident', 'sighting', 'unit'] as const;
+
+export const geofence: TableFunction = domainFunction({
+  name: 'GEOFENCE',
+  summary: 'Sightings, incidents and units within a distance of a place, nearest first; the rim belongs to it.',
+  method: 'haversine/1',
+  arguments: [
+    { name: 'LAT', kind: 'number', required: true, least: -90, most: 90, summary: 'latitude of the middle, in degrees' },
+    { name: 'LON', kind: 'number', required: true, least: -180, most: 180, summary: 'longitude of the middle, in degrees' },
+    { name: 'RADIUS_M', kind: 'number', required: true, least: 0, summary: 'radius in metres' },
+  ],
+  roles: roles.map((role) => ({ role })),
+  areAlternatives: true,
+  columns: [
+    { name: 'lat', type: 'number' },
+    { name: 'lon', type: 'number' },
+    { name: 'distance_m', type: 'number' },
+  ],
+  isOrdered: true,
+  run: within,
+});
+
+/** By place of the index: what lies near is read without jumps. */
+interface Placed {
+  readonly types: readonly string[];
+  readonly typeOf: Uint16Array;
+  readonly nodes: Texts;
+  readonly index: PlaceIndex;
+}
+
+interface Texts {
+  readonly offsets: Uint32Array;
+  readonly heap: Uint8Array;
+  readonly nulls: Uint8Array | null;
+}
+
+function* within(call: DomainCall): Steps<DomainColumns> {
+  const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
+  const placed = yield* call.reuse('places', roles, () => readPlaces(call));
+  const { index, nodes } = placed;
+  const places: number[] = [];
+  const distances: number[] = [];
+  const looked = yield* index.within(lat, lon, radius, (_, distance, place) => {
+    places.push(place);
+    distances.push(distance);
+  });
+  call.look(looked);
+  call.hold(places.length * bytesPerHit);
+  const order = yield* sortInSteps(
+    numbersBelow(places.length),
+    (a, b) =>
+      distances[a]! - distances[b]! ||
+      compareNodes(nodes, places[a]!, places[b]!) ||
+      index.points[places[a]!]! - index.points[places[b]!]!,
+  );
+  const found = { ...placed, places, distances, order, radius };
+  return { count: order.length, evidence: { radius_m: radius }, vectors: (first, count) => vectorsOf(found, first, count) };
+}
+
+const bytesPerHit = 32;
+
+interface Found extends Placed {
+  /** By hit, as they were found. */
+  readonly places: readonly number[];
+  readonly distances: readonly number[];
+  /** Hits, nearest first. */
+  readonly order: Int32Array;
+  readonly radius: number;
+}
+
+function vectorsOf(
+  { types, typeOf, nodes, index, places, distances, order, radius }: Found,
+  first: number,
+  count: number,
+): DomainVectors {
+  const at = new Int32Array(count);
+  const cells = ['lats', 'lons', 'distances'].map(() => new Float64Array(count)) as [Float64Array, Float64Array, Float64Array];
+  const score = new Float64Array(count);
+  for (let row = 0; row < count; row++) {
+    const hit = order[first + row]!;
+    const [place, distance] = [places[hit]!, distances[hit]!];
+    at[row] = place;
+    cells[0][row] = index.lats[place]!;
+    cells[1][row] = index.lons[place]!;
+    cells[2][row] = distance;
+    score[row] = radius === 0 ? 1 : 1 - distance / radius;
+  }
+  return {
+    nodeId: { kind: 'text', ...textsAt(nodes, at) },
+    type: typesAt(types, typeOf, at),
+    cells: cells.map(numbers),
+    score: numbers(score),
+  };
+}
+
+function numbers(values: Float64Array): Vector {
+  return { kind: 'f64', values, nulls: null };
+}
+
+function typesAt(types: readonly string[], typeOf: Uint16Array, places: Int32Array): Vector {
+  const type = typeOf[places[0]!]!;
+  if (places.every((place) => typeOf[place] === type)) return repeatedText(types[type]!, places.length);
+  const builder = new VectorBuilder('string', places.length);
+  for (const place of places) builder.appendString(types[typeOf[place]!]!);
+  return builder.build();
+}
+
+function textsAt({ offsets, heap, nulls }: Texts, places: Int32Array): Texts {
+  const { length } = places;
+  const to = new Uint32Array(length + 1);
+  for (let i = 0; i < length; i++) to[i + 1] = to[i]! + offsets[places[i]! + 1]! - offsets[places[i]!]!;
+  const bytes = new Uint8Array(to[length]!);
+  for (let i = 0; i < length; i++) {
+    const begin = offsets[places[i]!]!;
+    const [from, end] = [to[i]!, to[i + 1]!];
+    for (let at = from; at < end; at++) bytes[at] = heap[begin + at - from]!;
+  }
+  return { offsets: to, heap: bytes, nulls: nulls && Uint8Array.from(places, (place) => nulls[place]!) };
+}
+
+/** By bytes of UTF-8, NULL last. */
+function compareNodes({ offsets, heap, nulls }: Texts, left: number, right: number): number {
+  if (nulls !== null && nulls[left] !== nulls[right]) return nulls[left]! - nulls[right]!;
+  const bytesOf = (place: number): Uint8Array => heap.subarray(offsets[place]!, offsets[place + 1]!);
+  return Buffer.compare(bytesOf(left), bytesOf(right));
+}
+
+const bytesPerPlace = 96;
+
+function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly bytes: number }> {
+  const types: string[] = [];
+  const typeOf: number[] = [];
+  const nodes = new VectorBuilder('string');
+  const [lats, lons] = [new VectorBuilder('number'), new VectorBuilder('number')];
+  for (const role of roles) {
+    yield* call.rows(role, ['lat', 'lon'], (batch) => {
+      if (types.at(-1) !== batch.type) types.push(batch.type);
+      for (let row = 0; row < batch.count; row++) {
+        const [lat, lon] = [batch.number('lat', row), batch.number('lon', row)];
+        if (!isPlace(lat, lon)) continue;
+        typeOf.push(types.length - 1);
+        nodes.append(batch.nodeId(row));
+        lats.appendNumber(lat!);
+        lons.appendNumber(lon!);
+      }
+      call.hold(typeOf.length * bytesPerPlace);
+    });
+  }
+  const count = typeOf.length;
+  const index = yield* PlaceIndex.build(doubles(lats), doubles(lons));
+  const texts = yield* textsByPlace(nodes.build(), index.points);
+  const typeByPlace = new Uint16Array(count);
+  yield* forEachInSteps(count, (place) => (typeByPlace[place] = typeOf[index.points[place]!]!));
+  const value: Placed = { types, typeOf: typeByPlace, nodes: texts, index };
+  return { value, bytes: index.bytes + texts.heap.length + 8 * count };
+}
+
+function doubles(builder: VectorBuilder): Float64Array {
+  const vector = builder.build();
+  return vector.kind === 'f64' ? vector.values : new Float64Array(0);
+}
+
+/** A masked key is NULL throughout. */
+function* textsByPlace(vector: Vector, points: Int32Array): Steps<Texts> {
+  const { length } = points;
+  if (vector.kind !== 'text')
+    return { offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: new Uint8Array(length).fill(1) };
+  const { offsets: from, heap: source, nulls } = vector;
+  const offsets = new Uint32Array(length + 1);
+  const heap = new Uint8Array(source.length);
+  const nullByPlace = nulls && new Uint8Array(length);
+  yield* forEachInSteps(length, (place) => {
+    const [begin, end, to] = [from[points[place]!]!, from[points[place]! + 1]!, offsets[place]!];
+    for (let at = begin; at < end; at++) heap[to + at - begin] = source[at]!;
+    offsets[place + 1] = to + end - begin;
+    if (nullByPlace) nullByPlace[place] = nulls![points[place]!]!;
+  });
+  return { offsets, heap, nulls: nullByPlace };
+}

@@ -1,0 +1,44 @@
+/** FOR PORTION OF VALID_TIME: which versions are written, and which part of each. */
+import type { NamedColumn } from '../../log/values/columns.ts';
+import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { DefaultTime, Literal, Slot } from '../syntax/statement.ts';
+import type { Portion } from '../syntax/write-statement.ts';
+import { type FoundRows, vectorOf } from './rows-read.ts';
+
+export interface PortionOf {
+  readonly within: { readonly from: bigint; readonly to: bigint | null };
+  /** Reads the current versions, of any valid time. */
+  readonly read: { readonly time: DefaultTime };
+  /** The part of each row that is written. Its own bounds stand behind its key. */
+  boundsOf(found: FoundRows): readonly NamedColumn[];
+}
+
+export function portionOf({ from, to, place }: Portion, literal: (slot: number) => Literal, now: bigint): PortionOf {
+  const instant = (slot: Slot): bigint => {
+    const value = literal(slot.slot);
+    if (typeof value === 'bigint') return value;
+    if (typeof value === 'string') return parseZonedInstant(value);
+    throw errorAt('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.place);
+  };
+  const begins = instant(from);
+  const ends = to === null ? null : instant(to);
+  if (ends !== null && begins >= ends) throw errorAt('REL_INVALID', 'the portion has to end after it begins', place);
+  return {
+    within: { from: begins, to: ends },
+    read: { time: { system: now } },
+    boundsOf: (found) => {
+      const rows = found.numbers();
+      const own = (row: number, column: number): bigint => found.cell(row, column) as bigint;
+      const starts = rows.map((row) => (own(row, 1) > begins ? own(row, 1) : begins));
+      const stops = rows.map((row) => {
+        const stop = ends === null || own(row, 2) < ends ? own(row, 2) : ends;
+        return stop === FOREVER ? null : stop;
+      });
+      return [
+        { name: 'valid_from', type: 'timestamp', vector: vectorOf(starts, 'timestamp') },
+        { name: 'valid_to', type: 'timestamp', vector: vectorOf(stops, 'timestamp') },
+      ];
+    },
+  };
+}

@@ -1,0 +1,249 @@
+/** Statements that write, between the planner and `write.ts`: their trees, kept by template, and the queries that they are made of. */
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import { runAtOnce } from '../execution/executor.ts';
+import type { LogicalPlan } from '../logical-plan.ts';
+import type { Execution } from '../operators/operator.ts';
+import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QuestionRequest } from '../planner-contract.ts';
+import type { Plans } from '../plans/plans.ts';
+import {
+  byText,
+  type StatementSource,
+  QuerySource,
+  TextSource,
+  TreeSource,
+  questionOf,
+  statedPurpose,
+} from '../statements/statement-source.ts';
+import type { Reading } from '../statements/query-series.ts';
+import type { DefaultTime, Literal, ParsedQuestion, Query, Statement } from '../syntax/statement.ts';
+import type { GraphWrite, WriteStatement } from '../syntax/write-statement.ts';
+import { describeWrite, type DescribeWrite } from './describe-write.ts';
+import { readsPattern, runPatternWrite } from './graph-write.ts';
+import { LockedRows, lockingQuery } from './locked-rows.ts';
+import { runScoreWrite } from './score-write.ts';
+import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
+
+/** Options for a query that is part of a write. */
+export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>> & {
+  /** It is part of work that is listed: it is not listed by itself. */
+  readonly isListed?: boolean;
+};
+
+export interface WriteFrontDependencies {
+  readonly clock: Clock;
+  /** Gives other work a turn. */
+  readonly turn: () => Promise<void>;
+  readonly plans: Plans;
+  /** A key that nothing has yet; null: nodes and edges are written with theirs. */
+  readonly newKey: (() => string) | null;
+  /** The list that long writes are in, where there is one. */
+  readonly jobs: JobRunner | null;
+  ask(reading: Reading, request: QuestionRequest, own: OwnQuestion): Promise<Answer>;
+  executionOf(plan: LogicalPlan, query: Query, asked: StatementSource, snapshot: GovernedSnapshot): Execution;
+}
+
+/** Longer statements are not kept on record. */
+const keptTextMax = 16_384;
+
+export class WriteFront {
+  readonly #parts: WriteFrontDependencies;
+  readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
+
+  constructor(parts: WriteFrontDependencies) {
+    this.#parts = parts;
+  }
+
+  clear(): void {
+    this.#statements.clear();
+  }
+
+  knows(key: string): boolean {
+    return this.#statements.has(key);
+  }
+
+  /** Parses a write; null where it is no INSERT, UPDATE or DELETE. */
+  statementOf(asked: StatementSource): WriteStatement | null {
+    if (!(asked instanceof TextSource)) return null;
+    let known = this.#statements.get(asked.key);
+    if (known === undefined) this.#statements.set(asked.key, (known = { write: asked.write() }));
+    return known.write;
+  }
+
+  async execute(
+    invocation: Invocation,
+    asked: StatementSource,
+    statement: WriteStatement,
+    request: ExecuteOptions,
+    startedMs: number,
+  ): Promise<Executed> {
+    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
+    const host = this.#hostOf({ asked, statement, reads: readsRows(statement), invocation, signal: request.signal, startedMs });
+    const onKnown = (): void => {
+      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+    };
+    const { sync = false } = request;
+    return invocation.retryConflicts(statement.target.type, () => runWrite({ statement, invocation, host, sync, onKnown }));
+  }
+
+  /** Executes a write of the graph doors: a pattern, or scores. */
+  async executeGraph(
+    invocation: Invocation,
+    asked: StatementSource,
+    statement: GraphWrite,
+    request: ExecuteOptions,
+    startedMs: number,
+  ): Promise<Executed> {
+    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
+    const reads = statement.kind === 'scores' || readsPattern(statement);
+    const host = this.#hostOf({ asked, statement, reads, invocation, signal: request.signal, startedMs });
+    const onKnown = (): void => {
+      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+    };
+    const { newKey, jobs } = this.#parts;
+    const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
+    if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
+    const sql = textToKeep(asked, invocation);
+    const { purpose = null, as } = request;
+    const kept = sql === null ? {} : { statement: { sql, dialect: asked.dialect, purpose } };
+    return runScoreWrite({ ...common, statement, work: { ...as, ...kept } }, jobs);
+  }
+
+  /**
+   * Reads the rows of a locking query, and adds them to the transaction's conditions; outside of one there is nothing to lock.
+   */
+  async lock(
+    invocation: Invocation,
+    asked: StatementSource,
+    query: Query,
+    { signal }: ExecuteOptions,
+    time: DefaultTime,
+    startedMs: number,
+  ): Promise<void> {
+    const { transaction } = invocation;
+    if (transaction === null) return;
+    const snapshot = invocation.snapshot();
+    const locking = lockingQuery(query, snapshot);
+    const statement = { nullSlot: asked.parameters.length, place: query.place };
+    const host = this.#hostOf({ asked, statement, reads: true, invocation, signal, startedMs });
+    const found = new LockedRows(locking.tables, transaction);
+    await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
+  }
+
+  /** The columns of RETURNING, and the parameters of the statement. Nothing is read or written. */
+  describe(invocation: Invocation, request: DescribeWrite): Description {
+    const { asked, statement, purpose } = request;
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, { purpose: purpose ?? null }));
+    const host = this.#hostOf({
+      asked,
+      statement,
+      reads: readsRows(statement),
+      invocation,
+      signal: undefined,
+      startedMs: this.#parts.clock.monotonicMs(),
+    });
+    const { plans } = this.#parts;
+    const description = describeWrite({
+      ...request,
+      invocation,
+      atOnce: (query, snapshot) => host.atOnce(query, snapshot),
+      bindQuery: (query, literals, snapshot) => {
+        const question = { query, withProvenance: false } as const;
+        return plans.bindQuestion(question, asked, snapshot, null, literals);
+      },
+    });
+    invocation.describe({ template: asked.template, objectType: statement.target.type, rowCount: 0 });
+    return description;
+  }
+
+  #hostOf(of: Running): WriteHost {
+    const { clock, plans, ask, executionOf } = this.#parts;
+    const { asked, reads, invocation, signal, startedMs } = of;
+    const { dialect } = asked;
+    return {
+      processingTimeMs: () => clock.monotonicMs() - startedMs,
+      turn: this.#parts.turn,
+      literal: (slot) => asked.parameters[slot] ?? null,
+      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan, signal: own }) => {
+        const reading: Reading = {
+          caller: invocation.caller,
+          // The statement is recorded as itself.
+          describe: ({ costUnits }) => {
+            if (reads && costUnits !== undefined) invocation.describe({ costUnits });
+          },
+          snapshot: () => snapshot,
+          branches: () => invocation.branches(),
+          checkInspects: () => invocation.checkInspects(),
+          explainPolicy: (type, instant) => invocation.explainPolicy(type, instant),
+          control: () => noControl(),
+        };
+        const parsed = partOf(of, query, part, extra);
+        const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
+        const question = { parsed, dialect, time, rows: found, signal: either };
+        return ask(reading, question, { onPlan, given, isListed: own !== undefined });
+      },
+      atOnce: (query, snapshot) => {
+        const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
+        const plan = plans.atOnce(questionOf(own.parse()), own, snapshot);
+        return {
+          plan,
+          run: (working) => runAtOnce(plan, { ...executionOf(plan, query, own, snapshot), working }),
+        };
+      },
+    };
+  }
+}
+
+interface Running {
+  readonly asked: StatementSource;
+  readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
+  /** Whether the statement reads rows: the costs of its queries are then its own. */
+  readonly reads: boolean;
+  readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy' | 'branches' | 'checkInspects'>;
+  readonly signal: AbortSignal | undefined;
+  readonly startedMs: number;
+}
+
+/** A query of a write, over its literals and the added ones. */
+function partOf(
+  { asked, statement, invocation }: Running,
+  query: Query,
+  part: string,
+  extra: readonly Literal[],
+): ParsedQuestion {
+  const own: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
+  return {
+    language: 'write',
+    template: `${asked.key}\0${part}`,
+    statement: own,
+    parameters: [...asked.parameters, null, invocation.caller.path, ...extra],
+    placeOf: (slot) => (slot < statement.nullSlot ? asked.placeOf(slot) : statement.place),
+  };
+}
+
+/** The text of a statement that may be run again from its record; null: values that it was given apart, or its transaction, are gone then. */
+function textToKeep(asked: StatementSource, { transaction }: Invocation): string | null {
+  if (!(asked instanceof TextSource) || asked.takesParameters || transaction !== null) return null;
+  const text = asked.text();
+  return text.length > keptTextMax ? null : text;
+}
+
+function noControl(): never {
+  throw new ServiceError('REL_INVALID', 'a write is made of queries');
+}
+
+/** A write that came as a tree. */
+export class WriteSource extends TreeSource<ParsedWrite> {
+  get key(): string {
+    return `\0${this.parsed.language}\0${this.parsed.template}`;
+  }
+
+  parse(): Statement {
+    throw new ServiceError('REL_INVALID', 'a write is no question');
+  }
+}
