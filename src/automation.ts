@@ -11,10 +11,10 @@ import { ServiceError } from './errors.ts';
 import type { AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { type Caller, tenantlessCaller } from './governance/caller.ts';
 import type { Gate } from './governance/gate.ts';
-import { JobDesk } from './governance/jobs/job-desk.ts';
+import { JobDesk } from './governance/desks/job-desk.ts';
 import { type BeginAgain, JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
-import { JobScheduler } from './governance/jobs/scheduler.ts';
-import { WorkflowDesk } from './governance/jobs/workflow-desk.ts';
+import { JobScheduler } from './governance/jobs/job-scheduler.ts';
+import { WorkflowDesk } from './governance/desks/workflow-desk.ts';
 import type { Json } from './log/values/canonical-json.ts';
 import { tenantOf } from './log/values/value.ts';
 import type { PlannerContract } from './planner/planner-contract.ts';
@@ -27,7 +27,7 @@ import { RuleJudge } from './planner/standing/rules/judge.ts';
 import type { Dialect } from './planner/statement.ts';
 import type { WorkRecord } from './projections/jobs/job.ts';
 import type { Store } from './store.ts';
-import type { WorkTurns } from './work-turns.ts';
+import type { WorkTurns } from './event-loop-turns.ts';
 
 export interface AutomationDependencies {
   readonly settings: Settings;

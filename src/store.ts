@@ -8,7 +8,7 @@ import type { Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
 import { Blobs } from './log/blobs/blobs.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/blobs/derived-file.ts';
-import { unfinishedRestore } from './log/backup/restore.ts';
+import { unfinishedRestore } from './log/backup/backup-restore.ts';
 import type { Disk } from './log/disk/disk.ts';
 import { BULK_ROWS_MIN } from './log/entries/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/files/frame-opener.ts';
@@ -20,13 +20,13 @@ import type { ColumnMemory } from './log/values/column-memory.ts';
 import { masterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
-import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
+import { CheckpointKeeper } from './projections/checkpoint-schedule.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
-import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
-import type { WorkTurns } from './work-turns.ts';
+import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './memory-budget.ts';
+import type { WorkTurns } from './event-loop-turns.ts';
 
 /** State kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
 export interface DerivedOptions {

@@ -5,7 +5,7 @@
 import type { Vector } from '../log/values/columns.ts';
 import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Basis, SignedHead } from '../log/log-store.ts';
-import type { RowProof } from '../log/row-proof.ts';
+import type { RowProof } from '../log/proofs/row-proof.ts';
 import type {
   AccessPaths,
   AuditReader,
@@ -22,7 +22,7 @@ import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
-import type { GovernedBlock } from './search/visible-texts.ts';
+import type { GovernedBlock } from './text-search/visible-texts.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
 export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'pathsOf' | 'recalls' | 'rows'> {

@@ -10,9 +10,9 @@ import type { Branches } from '../projections/branches/projection.ts';
 import type { Catalog } from '../projections/catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from '../projections/command.ts';
 import type { Decision, RowCheck, WriteChecks } from '../projections/decision.ts';
-import type { Directory } from '../projections/directory/projection.ts';
+import type { Directory } from '../projections/tokens/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
-import type { PrivateBranch } from '../projections/private-branch.ts';
+import type { PrivateBranch } from '../projections/transaction-branch.ts';
 import type { Policies } from '../projections/policies/projection.ts';
 import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule, Retention } from '../projections/retention/projection.ts';
@@ -21,19 +21,19 @@ import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QuerySlots } from './admission/query-slots.ts';
 import type { Quota } from './admission/quota.ts';
 import type { TenantStorage } from './admission/tenant-storage.ts';
-import type { LiteralDigest } from './recording/audit-trail.ts';
+import type { LiteralDigest } from './access-records/access-record-writer.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
 import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './writing/committer.ts';
-import type { Contention } from './contention.ts';
+import type { Contention } from './transactions/conflict-retry.ts';
 import type { KeyedTextSeals } from './erasure/text-seals.ts';
 import type { Reading } from './reading/lane-blocks.ts';
 import type { LargeBodiesDependencies } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';
-import type { VisibleWrites } from './writing/visible-writes.ts';
+import type { VisibleWrites } from './writing/write-notices.ts';
 
 /** The part of the projections that the gate uses. */
 export interface GovernedState {

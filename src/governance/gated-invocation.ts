@@ -19,10 +19,10 @@ import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
-import { accessRecord, type Ending, type Happened } from './recording/access-record.ts';
+import { accessRecord, type Ending, type Happened } from './access-records/access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
-import { Described, type RecordedAct } from './recording/description.ts';
+import { Described, type RecordedAct } from './access-records/invocation-description.ts';
 import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
 import { explainPolicy } from './reading/explain-policy.ts';
 import type {

@@ -14,7 +14,7 @@
 import type { Clock, Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { malformedError } from './bytes/byte-stream.ts';
-import { Chain } from './files/chain.ts';
+import { Chain } from './files/hash-chain.ts';
 import { openCheckpoint } from './tree/checkpoint-note.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
 import type { CommittedEntry } from './entries/entry.ts';

@@ -9,7 +9,7 @@ import type { Caveat } from './expressions/caveats.ts';
 import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 import type { GraphTypes } from './graph/graph-types.ts';
-import type { MatchMode } from '../governance/search/text-query.ts';
+import type { MatchMode } from '../governance/text-search/text-query.ts';
 import type { Frame, Literal, OutputEntity, Location, SetOperation, Slot, WindowFunction } from './statement.ts';
 
 export interface PlanColumn {

@@ -59,7 +59,7 @@ import type {
 } from './planner-contract.ts';
 import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
 import { type StatementSource, QuerySource, TextSource, type Question, questionOf, statedPurpose } from './question/question.ts';
-import { typoPresets } from '../governance/search/text-query.ts';
+import { typoPresets } from '../governance/text-search/text-query.ts';
 import { type Reading, Session } from './question/session.ts';
 import type { ControlStatement } from './statement.ts';
 

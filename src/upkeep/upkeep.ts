@@ -1,14 +1,14 @@
 /** Keeps a store in order while it serves: backups, erasures, bodies that no row names, and embeddings of rows that came. */
-import { type BackgroundCopy, type BackgroundDigest, Backups } from './backups.ts';
-import type { BackgroundRestore } from './restores.ts';
+import { type BackgroundCopy, type BackgroundDigest, Backups } from './store-backups.ts';
+import type { BackgroundRestore } from './store-restores.ts';
 import type { Clock, Ids, Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { Embedder } from '../governance/embedding/embedder.ts';
-import { EmbeddingDesk } from '../governance/embedding/embedding-desk.ts';
+import { EmbeddingDesk } from '../governance/embedding/row-embedding.ts';
 import { BlobSweep } from '../governance/erasure/blob-sweep.ts';
 import { ErasureChores } from '../governance/erasure/erasure-chores.ts';
-import { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
-import { sealedCopies } from '../governance/erasure/receipt.ts';
+import { ErasureDesk } from '../governance/erasure/subject-erasure.ts';
+import { sealedCopies } from '../governance/erasure/erasure-receipt.ts';
 import type { KeyedTextSeals } from '../governance/erasure/text-seals.ts';
 import { RedactionChore } from '../governance/erasure/redaction-chore.ts';
 import type { Gate } from '../governance/gate.ts';
@@ -20,7 +20,7 @@ import type { Disk } from '../log/disk/disk.ts';
 import { noteSigner } from '../log/tree/checkpoint-note.ts';
 import { erasureSeed } from '../master-keys.ts';
 import type { Store } from '../store.ts';
-import type { WorkTurns } from '../work-turns.ts';
+import type { WorkTurns } from '../event-loop-turns.ts';
 
 export interface UpkeepDependencies {
   readonly settings: Settings;

@@ -1,9 +1,9 @@
 /** Clients that change one value at once, by every door that has such a command: nothing is lost, and nobody sees an error. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Contender, Contention } from '../../src/governance/contention.ts';
+import { type Contender, Contention } from '../../src/governance/transactions/conflict-retry.ts';
 import { SlotsTaken } from '../../src/governance/admission/quota.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { WaitingLine } from '../../src/governance/waiting-line.ts';
+import { WaitingLine } from '../../src/governance/transactions/conflict-queue.ts';
 import { documentsConnected } from './document/document-client.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvConnected, kvSecret } from './kv/kv-client.ts';

@@ -1,7 +1,7 @@
 /** Searches of a block by an index that covers more than the block shows. */
 import { expect, test } from 'vitest';
-import { VisibleTexts } from '../../src/governance/search/visible-texts.ts';
-import { parseTextQuery } from '../../src/governance/search/text-query.ts';
+import { VisibleTexts } from '../../src/governance/text-search/visible-texts.ts';
+import { parseTextQuery } from '../../src/governance/text-search/text-query.ts';
 import type { Vector } from '../../src/log/values/columns.ts';
 import { atOnce } from '../../src/log/threads/stepping-job.ts';
 import { buildTextIndex } from '../../src/projections/rows/indexes/text/text-builder.ts';

@@ -4,7 +4,7 @@ import { sees } from '../../src/governance/caller.ts';
 import type { WriteScope } from '../../src/governance/gate-contract.ts';
 import type { EntryDraft } from '../../src/log/entries/entry.ts';
 import type { Appended } from '../../src/log/log-store.ts';
-import { VisibleWrites } from '../../src/governance/writing/visible-writes.ts';
+import { VisibleWrites } from '../../src/governance/writing/write-notices.ts';
 
 function draft(type: string, path: string | null, branch = 'main', kind: 'rows' | 'removal' | 'type' = 'rows'): EntryDraft {
   const tenant = path?.split('/')[0] ?? null;

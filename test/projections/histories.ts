@@ -14,7 +14,7 @@ import { isEmbedded } from '../../src/log/entries/embedded-vectors.ts';
 import type { ColumnType } from '../../src/log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
-import { Names } from '../../src/projections/names.ts';
+import { Names } from '../../src/projections/subject-names.ts';
 import { batchOf, START, type Store } from './store.ts';
 
 export interface Step {

@@ -1,7 +1,7 @@
 /** What views and removed keys are to a reader: by branch, by basis, by path. */
 import { describe, expect, test } from 'vitest';
 import type { Command } from '../../src/projections/command.ts';
-import { Names } from '../../src/projections/names.ts';
+import { Names } from '../../src/projections/subject-names.ts';
 import { SavedState } from './saved-state.ts';
 import { freshProjections, Store } from './store.ts';
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
-import type { TypoTolerance } from '../../governance/search/text-query.ts';
+import type { TypoTolerance } from '../../governance/text-search/text-query.ts';
 import { inBothCases, oneSpelling } from '../member-spelling.ts';
 import { typoTolerance } from '../search-body.ts';
 import { reasons } from '../request-terms.ts';

@@ -5,11 +5,11 @@
 import { tenantOf } from '../../log/values/value.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
-import { readsOnly, unitsAtStart } from '../actions.ts';
+import { readsOnly, unitsAtStart } from '../authorization/action-names.ts';
 import { checkPurpose } from '../authorization/purpose.ts';
-import type { Described } from '../recording/description.ts';
+import type { Described } from '../access-records/invocation-description.ts';
 import type { Core } from '../gate-core.ts';
-import { checkStanding } from '../tenancy/tenant-standing.ts';
+import { checkStanding } from '../tenancy/tenant-status.ts';
 import { priorityOf } from './query-slots.ts';
 import type { Account } from './quota.ts';
 

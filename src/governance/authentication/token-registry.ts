@@ -1,6 +1,6 @@
 /** The registry as authentication sees it: live tokens only. A token that was revoked or rotated away is as if never made. */
 import type { TokenRecord } from '../../log/entries/entry.ts';
-import type { Directory } from '../../projections/directory/projection.ts';
+import type { Directory } from '../../projections/tokens/projection.ts';
 import type { TokenDirectory } from './bearer-tokens.ts';
 
 export class TokenRegistry implements TokenDirectory {

@@ -5,21 +5,21 @@
 import { tenantOf } from '../../log/values/value.ts';
 import { ServiceError } from '../../errors.ts';
 import type { AccessPaths, AuditReader } from '../../projections/access-paths.ts';
-import { LogAuditReader } from '../../projections/audit/reader.ts';
+import { LogAuditReader } from '../../projections/audit/audit-reader.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { About, Judged } from '../authorization/judge.ts';
-import { GovernedPolicyDesk } from '../authorization/policy-desk.ts';
+import { GovernedPolicyDesk } from './policy-desk.ts';
 import { sees } from '../caller.ts';
-import type { Described } from '../recording/description.ts';
+import type { Described } from '../access-records/invocation-description.ts';
 import type { PolicyDesk, TenantDesk } from '../desk-contract.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
 import type { BranchView, ExhibitDesk, ProofReader, TokenView } from '../gate-contract.ts';
 import type { Core } from '../gate-core.ts';
 import { grantedSnapshot, pinnedSnapshot } from '../reading/governed-snapshot.ts';
-import { GovernedProofs } from './proofs.ts';
+import { GovernedProofs } from './proof-desk.ts';
 import { auditFrom, type Beginning, beginningOf } from '../tenancy/earlier-tenant.ts';
-import { GovernedTenants } from '../tenancy/tenant-desk.ts';
-import { branchesNow } from '../tenancy/usage.ts';
+import { GovernedTenants } from './tenant-desk.ts';
+import { branchesNow } from '../tenancy/tenant-usage.ts';
 
 export class InvocationDesks {
   readonly #core: Core;

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Retention } from '../../projections/retention/projection.ts';
 import { tenantlessCaller } from '../caller.ts';
 import type { GateContract } from '../gate-contract.ts';
-import type { ErasureDesk } from './erasure-desk.ts';
+import type { ErasureDesk } from './subject-erasure.ts';
 import { onceAMinute } from '../jobs/minute-rounds.ts';
 
 export interface ErasureChoresDependencies {

@@ -2,10 +2,10 @@
  * The target of a scan. The request names the subject; a start that continues an erasure has its commitment alone, and tests each
  * text against that: slower, and as sure for whole texts. Pure.
  */
-import { endOfQuoted } from '../../log/values/quoted.ts';
+import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import type { TextVector } from '../../projections/rows/erasure/stored-texts.ts';
-import { Names } from '../../projections/names.ts';
-import { commitmentTest } from './receipt.ts';
+import { Names } from '../../projections/subject-names.ts';
+import { commitmentTest } from './erasure-receipt.ts';
 
 export interface ScanTarget {
   readonly method: 'text rescan' | 'blind-index rescan';

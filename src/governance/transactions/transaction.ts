@@ -4,7 +4,7 @@
  *
  * - nothing of it is in the log, an index, a change set or another caller's answer before the commit;
  * - it holds no lock, no slot and no fsync: of two that write the same rows the first to commit wins, and the other is refused as
- *   stale; the next one of its client then waits for others that write the same (`../waiting-line.ts`);
+ *   stale; the next one of its client then waits for others that write the same (`./conflict-queue.ts`);
  * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -14,12 +14,12 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Batch, DeleteRows, PutRows } from '../../projections/command.ts';
 import type { Decision, WriteChecks } from '../../projections/decision.ts';
-import type { PrivateBranch } from '../../projections/private-branch.ts';
-import { partsOf } from '../actions.ts';
+import type { PrivateBranch } from '../../projections/transaction-branch.ts';
+import { partsOf } from '../authorization/action-names.ts';
 import { bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { Caller } from '../caller.ts';
 import type { StatementDetails, Transaction } from '../gate-contract.ts';
-import type { Place } from '../waiting-line.ts';
+import type { Place } from './conflict-queue.ts';
 
 /** A command that waits for the commit. */
 export type WaitingCommand = PutRows | DeleteRows | Batch;

@@ -6,7 +6,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
-import { Place, type WaitingLine } from '../waiting-line.ts';
+import { Place, type WaitingLine } from './conflict-queue.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 /** Each remembers a few keys. A size: for a number of them the cache would take its room at once. */

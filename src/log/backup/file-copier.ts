@@ -1,6 +1,6 @@
 /** Files copied one after the other, and read behind the copying, while the last bytes are still in memory. */
 import type { CopiedFile } from './backup-artefact.ts';
-import { CopyFront } from '../disk/copy-front.ts';
+import { CopyFront } from '../disk/copied-prefix.ts';
 import type { Disk } from '../disk/disk.ts';
 import { type CopyOptions, copyFile } from '../disk/file-copy.ts';
 

@@ -17,7 +17,7 @@ import { ByteWriter } from '../bytes/byte-stream.ts';
 import type { RowsBody } from './entry.ts';
 import { rootOfHashes, rowsRoot, rowsRootInSlices } from './row-leaf.ts';
 import { HASH_BYTES, sha256 } from '../bytes/sha256.ts';
-import { sealSections } from './subject-seal.ts';
+import { sealSections } from './section-sealer.ts';
 import { SEED_BYTES, type SubjectSections } from './subject-sections.ts';
 import { atOnce } from '../threads/stepping-job.ts';
 import type { Job } from '../threads/workers.ts';

@@ -42,7 +42,7 @@ import {
   subjectBody,
   TAG_BYTES,
 } from './body-sealer.ts';
-import { isBlank } from './blank-body.ts';
+import { isBlank } from './text-redaction.ts';
 import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
 import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import { isEmbedded, type SealedVectors, sealedVectors } from './embedded-vectors.ts';

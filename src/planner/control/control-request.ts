@@ -1,6 +1,6 @@
 /** The request that the handler of a control statement gets. */
 import type { Clock } from '../../clock.ts';
-import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { ErasureDesk } from '../../governance/erasure/subject-erasure.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contract.ts';
 import type { LookupTables } from '../standing/lookup-tables.ts';

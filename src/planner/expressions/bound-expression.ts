@@ -4,7 +4,7 @@
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import type { Literal, Location } from '../statement.ts';
-import type { MatchMode } from '../../governance/search/text-query.ts';
+import type { MatchMode } from '../../governance/text-search/text-query.ts';
 import type { ScalarFunction } from './scalar-functions.ts';
 import type { Signature } from './functions/scalar-function.ts';
 import type { LookupTable } from './lookup-table.ts';

@@ -5,11 +5,11 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
-import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/search/visible-texts.ts';
+import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/text-search/visible-texts.ts';
 import type { Candidates, PlacedRows, ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
-import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/search/text-query.ts';
-import { BestScores } from '../../governance/search/best-scores.ts';
+import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/text-search/text-query.ts';
+import { BestScores } from '../../governance/text-search/top-scores.ts';
 import { type Found, matchOf, noScores, nothingFound, scoreOf } from './stretch-matches.ts';
 import {
   bitCount,
@@ -18,7 +18,7 @@ import {
   rowsIn,
   type Scoring,
   type StretchSearch,
-} from '../../governance/search/stretch-search.ts';
+} from '../../governance/text-search/block-search.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 

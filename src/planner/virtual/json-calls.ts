@@ -12,7 +12,7 @@ import { checkLength, type Evaluator, invalid, type Signature, text } from '../e
 import { type Cost, spend } from '../expressions/work.ts';
 import type { SeenCatalogue } from './rows.ts';
 import { elementOf, elementsOf, isReference, type Names, textOf } from './types.ts';
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Reading counts its own work; this is that of writing. */
 const cost: Cost = { call: 1_000, character: 20 };

@@ -12,15 +12,15 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 import { ForkedTimeline } from '../../log/values/forked-timeline.ts';
 import type { Timeline } from '../../log/values/timeline.ts';
 import type { StartWorker } from '../../log/threads/workers.ts';
-import { BranchRows } from './tables/branch-rows.ts';
+import { BranchRows } from './tables/tenant-rows.ts';
 import { ClosingOrders } from './tables/closing-order.ts';
-import { PrivateRows } from './tables/private-rows.ts';
-import type { ColumnSpace } from './cells/extents.ts';
+import { PrivateRows } from './tables/transaction-rows.ts';
+import type { ColumnSpace } from './cells/column-extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
-import { Layer, type ScopedNames } from './tables/layer.ts';
-import { subjectProperty } from '../catalog/subject.ts';
+import { Layer, type ScopedNames } from './tables/branch-layer.ts';
+import { subjectProperty } from '../catalog/subject-property.ts';
 import { SnapshotRows } from './scan/snapshot-rows.ts';
-import { Scopes } from './cells/scopes.ts';
+import { Scopes } from './cells/path-codes.ts';
 import { LiveVersionDigests } from './erasure/version-digests.ts';
 import { type StoredTexts, storedTexts } from './erasure/stored-texts.ts';
 import { cellsOf, textsOf, type TextSink } from './erasure/subject-texts.ts';
@@ -32,7 +32,7 @@ import { columnDigestJob, DigestShares, stretchesOf } from './digests/column-dig
 import { type CellHashes, hashOverlay, TableDigest } from './digests/table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './tables/row-storage.ts';
 import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
-import type { PruningCounts } from './tables/zones.ts';
+import type { PruningCounts } from './tables/zone-maps.ts';
 
 /** Branch and tenant of the rows, and the tenant's catalog on that branch. */
 export interface RowsScope {

@@ -22,11 +22,11 @@ import { isShallow } from '../../log/entries/record-codec.ts';
 import { checkIdentifier, checkText, compareText, limits } from '../../log/values/value.ts';
 import type { ChangeTenant, CreateTenant, DeleteTenant, MemberChange, ReactivateTenant, SuspendTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { Directory } from '../directory/projection.ts';
+import type { Directory } from '../tokens/projection.ts';
 import { heldBy } from '../retention/holds.ts';
 import { endings } from './agreements.ts';
 import type { RegisteredTenant, Tenants } from './projection.ts';
-import { checkTenantId, recordDraft, tenantOfPath } from './records.ts';
+import { checkTenantId, recordDraft, tenantOfPath } from './tenant-drafts.ts';
 
 const membersMax = 1_000;
 const nameMax = 1_024;

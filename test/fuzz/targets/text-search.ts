@@ -5,8 +5,8 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { TextMatcher } from '../../../src/planner/expressions/match.ts';
 import { Highlighter } from '../../../src/planner/expressions/highlight.ts';
-import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/search/text-query.ts';
-import { StretchSearch } from '../../../src/governance/search/stretch-search.ts';
+import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/text-search/text-query.ts';
+import { StretchSearch } from '../../../src/governance/text-search/block-search.ts';
 import { atOnce } from '../../../src/log/threads/stepping-job.ts';
 import { buildTextIndex, type TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { jsonTexts } from '../../../src/projections/rows/indexes/text/json-texts.ts';

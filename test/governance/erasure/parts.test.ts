@@ -1,7 +1,7 @@
 /** Reasons, texts that are sought, recipes under seal, and the envelope of a receipt, each by itself. */
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { Reason } from '../../../src/governance/erasure/reason.ts';
+import { Reason } from '../../../src/governance/erasure/erasure-reason.ts';
 import {
   commitmentOf,
   commitmentTest,
@@ -9,9 +9,9 @@ import {
   receiptOf,
   receiptType,
   saltOf,
-} from '../../../src/governance/erasure/receipt.ts';
-import { Names } from '../../../src/projections/names.ts';
-import { mentionsOf } from '../../../src/governance/erasure/mentions.ts';
+} from '../../../src/governance/erasure/erasure-receipt.ts';
+import { Names } from '../../../src/projections/subject-names.ts';
+import { mentionsOf } from '../../../src/governance/erasure/subject-mentions.ts';
 import { KeyedTextSeals } from '../../../src/governance/erasure/text-seals.ts';
 import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
 import { CommitmentTarget, TextTarget } from '../../../src/governance/erasure/scan-target.ts';

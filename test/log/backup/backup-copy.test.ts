@@ -1,7 +1,7 @@
 /** A log is copied, into a backup and out of one, and read behind the copying. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { copyLog, type CopyRequest, handedKeys } from '../../../src/log/backup/backup-copy.ts';
-import { CopyFront } from '../../../src/log/disk/copy-front.ts';
+import { CopyFront } from '../../../src/log/disk/copied-prefix.ts';
 import { copyAndRead, FileCopier } from '../../../src/log/backup/file-copier.ts';
 import { formatManifest, logFileName } from '../../../src/log/files/manifest.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';

@@ -3,7 +3,11 @@ import fs from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { MEMORY_DIRECTORY, openMemoryFile } from '../../../src/log/disk/memory-file.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
-import { type GraphRequest, graphJob, type GraphReply } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import {
+  type GraphRequest,
+  graphJob,
+  type GraphReply,
+} from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 
 const own = async (): Promise<readonly string[]> => {
   const names = (await fs.readdir(MEMORY_DIRECTORY)).filter((name) => name.startsWith('annals-'));

@@ -1,6 +1,6 @@
 /** Transactions whose clients met a conflict: they wait for each other, and for nobody who does not end. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Place, WaitingLine } from '../../../src/governance/waiting-line.ts';
+import { Place, WaitingLine } from '../../../src/governance/transactions/conflict-queue.ts';
 import { TestStore } from '../../harness.ts';
 import { ManualClock } from '../../log/world.ts';
 import { ann, bob, refused, Teller } from './world.ts';

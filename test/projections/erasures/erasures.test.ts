@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
 import type { CompleteErasure, IntendErasure } from '../../../src/projections/command.ts';
-import { Names } from '../../../src/projections/names.ts';
+import { Names } from '../../../src/projections/subject-names.ts';
 import { Store } from '../store.ts';
 
 const refused = (code: ErrorCode): unknown => expect.objectContaining({ code });

@@ -8,7 +8,7 @@ import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { inlineWorker, threadWorker } from '../../../src/log/threads/workers.ts';
 import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 import { forgetIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
-import { INDEX_SHARE } from '../../../src/row-memory.ts';
+import { INDEX_SHARE } from '../../../src/memory-budget.ts';
 import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts';
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { MEMORY_DIRECTORY } from '../../../src/log/disk/memory-file.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
-import { graphJob } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import { graphJob } from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 
 const [dims, rows, count] = [64, 800, 10];
 

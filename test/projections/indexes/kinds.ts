@@ -10,7 +10,7 @@ import type { SegmentIndexes } from '../../../src/projections/rows/indexes/segme
 import { textIndexJob } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import type { TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { coarseVectorsJob } from '../../../src/projections/rows/indexes/vectors/coarse-vectors.ts';
-import { graphJob } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import { graphJob } from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 
 export const dims = 4;

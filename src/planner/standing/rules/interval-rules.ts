@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../../errors.ts';
-import { Slices } from '../../../governance/jobs/slices.ts';
+import { Slices } from '../../../governance/jobs/work-slices.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import type { RunRecord } from '../../../projections/jobs/job.ts';

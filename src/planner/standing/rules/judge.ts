@@ -17,7 +17,7 @@ import type { AbsentOwner } from '../../../governance/authentication/authenticat
 import type { Caller } from '../../../governance/caller.ts';
 import { sees } from '../../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
-import { Slices } from '../../../governance/jobs/slices.ts';
+import { Slices } from '../../../governance/jobs/work-slices.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';

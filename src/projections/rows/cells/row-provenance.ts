@@ -6,8 +6,8 @@ import { ServiceError } from '../../../errors.ts';
 import type { RowBatch } from '../../../log/values/columns.ts';
 import type { Provenance, RowsBody } from '../../../log/entries/entry.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import { gather } from './gather.ts';
-import type { Rejections } from './rejections.ts';
+import { gather } from './gather-rows.ts';
+import type { Rejections } from './rejected-rows.ts';
 
 export const provenanceColumn = '_provenance';
 

@@ -9,9 +9,9 @@ import { becomesText, checkIdentifier, embeddingPrefix, limits } from '../../../
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { canBeKey, evolveDefinition, isReservedName, type StoredColumns } from '../../catalog/commands.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import { fitColumn, keyText } from './fit-column.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { Rejections } from '../cells/rejected-rows.ts';
 import { provenanceColumn } from '../cells/row-provenance.ts';
 
 export interface CheckedBatch {

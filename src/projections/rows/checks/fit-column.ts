@@ -6,7 +6,7 @@ import { coarseHint, isBound, isCoarse, parseInstant } from '../../../log/values
 import { becomesText, type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { jsonText } from '../cells/json-text.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { Rejections } from '../cells/rejected-rows.ts';
 
 /**
  * Cells as the property's type; rows whose cell doesn't fit are rejected and read NULL in the result. A text column of an

@@ -12,8 +12,8 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { RowReader, TimeBounds } from '../../access-paths.ts';
 import type { RowCheck, RowTest } from '../../decision.ts';
 import type { CheckedBatch } from './batch-contract.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { Rejections } from '../cells/rejected-rows.ts';
 
 /** Where rows are about to be written. */
 export interface WriteContext {

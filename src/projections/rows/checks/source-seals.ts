@@ -4,18 +4,18 @@
  * own cells say. Pure.
  */
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
-import { ownSubject } from '../../../log/keys/subjects.ts';
+import { ownSubject } from '../../../log/keys/joint-subject.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import type { DecideContext, RowSeals } from '../../decision.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
-import { subjectsOf } from '../edges/subjects.ts';
+import { subjectsOf } from './row-subjects.ts';
 import { NO_ROW } from '../segments/segment.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
-import type { SourceSealing } from './removal.ts';
+import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { SourceSealing } from './removal-entry.ts';
 import type { Written } from './version-columns.ts';
 
 /** Keys looked up for one command: a row that names more is sealed without looking. */

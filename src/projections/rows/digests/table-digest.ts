@@ -16,8 +16,8 @@ import { type ColumnType, compareText } from '../../../log/values/value.ts';
 import { CanonicalHash, type Texts } from '../../canonical-hash.ts';
 import { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { CodeColumn } from '../cells/code-column.ts';
-import type { Overlay } from '../tables/overlay.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { Overlay } from '../tables/branch-overlay.ts';
+import type { Scopes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { Table } from '../tables/table.ts';
 

@@ -4,9 +4,9 @@ import type { NextPosition } from '../../../log/log-store.ts';
 import type { CatalogReader, HoldReader } from '../../access-paths.ts';
 import type { WriteChecks } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
+import type { BranchRows } from '../tables/tenant-rows.ts';
 import { EdgeEnds, type Refusal, refusal } from './edge-ends.ts';
-import { removalOf, type SourceSealing } from '../checks/removal.ts';
+import { removalOf, type SourceSealing } from '../checks/removal-entry.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, refusedKeys } from '../checks/row-check.ts';
 

@@ -3,7 +3,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { Layer } from '../tables/branch-layer.ts';
 import type { Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';

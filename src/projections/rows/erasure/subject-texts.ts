@@ -4,7 +4,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
 import { type ColumnType, holdsTexts } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { Layer } from '../tables/branch-layer.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';

@@ -10,7 +10,7 @@
  */
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
 import { CanonicalHash } from '../../canonical-hash.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { Layer } from '../tables/branch-layer.ts';
 import type { Segment } from '../segments/segment.ts';
 
 export interface StandingDigests {

@@ -18,7 +18,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
 import { atOnce, type SteppedJob } from '../../../log/threads/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/threads/worker-keeper.ts';
-import type { ColumnSpace, Extents } from '../cells/extents.ts';
+import type { ColumnSpace, Extents } from '../cells/column-extents.ts';
 import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
@@ -28,7 +28,7 @@ import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
 import { formsVersion, IDENTIFIER_RUN_FORMAT, IdentifierRun, identifierRunBytes, identifierRunJob } from './identifier-run.ts';
-import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
+import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/neighbour-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
 /** Rows that are indexed in one turn. */

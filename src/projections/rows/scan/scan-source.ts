@@ -1,9 +1,9 @@
 /** The sources of a scan of one type on one branch. */
 import type { Timeline } from '../../../log/values/timeline.ts';
-import type { TableLayer } from '../tables/branch-table.ts';
+import type { TableLayer } from '../tables/lineage-table.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';
-import type { DeclaredTypes } from '../tables/overlay.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { DeclaredTypes } from '../tables/branch-overlay.ts';
+import type { Scopes } from '../cells/path-codes.ts';
 
 export interface ScanSource {
   readonly timeline: Timeline;

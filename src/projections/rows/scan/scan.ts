@@ -13,20 +13,28 @@ import {
 import { memoryOf } from '../../../log/values/column-memory.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
-import type { TableLayer } from '../tables/branch-table.ts';
+import type { TableLayer } from '../tables/lineage-table.ts';
 import { CHUNK_ROWS } from '../indexes/segment-indexes.ts';
 import type { StoredBlock } from '../../stored-block.ts';
 import type { TextIndex } from '../indexes/text/text-index.ts';
 import { inheritedCounts } from '../tables/inherited-counts.ts';
 import type { ScanSource } from './scan-source.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { Scopes } from '../cells/path-codes.ts';
 import type { ClosingOrders } from '../tables/closing-order.ts';
-import { HIDDEN, type Inherited } from '../tables/overlay.ts';
+import { HIDDEN, type Inherited } from '../tables/branch-overlay.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { Table } from '../tables/table.ts';
-import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
-import { matchingPaths, Pruner, STRETCH_ROWS } from '../tables/zones.ts';
+import {
+  filterOf,
+  isCurrent,
+  isVisible,
+  type SegmentFilter,
+  selectRows,
+  type Visibility,
+  visibilityOf,
+} from './version-visibility.ts';
+import { matchingPaths, Pruner, STRETCH_ROWS } from '../tables/zone-maps.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;

@@ -12,12 +12,12 @@ import type {
   ScanRequest,
 } from '../../access-paths.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
-import type { ColumnSpace } from '../cells/extents.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { ColumnSpace } from '../cells/column-extents.ts';
+import type { Scopes } from '../cells/path-codes.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';
-import { declaredTypes, type Layer } from '../tables/layer.ts';
-import { provenanceOf } from './lineage.ts';
-import { rowsNear } from './near.ts';
+import { declaredTypes, type Layer } from '../tables/branch-layer.ts';
+import { provenanceOf } from './provenance-entry.ts';
+import { rowsNear } from './near-vectors.ts';
 import { estimateRows, scanRows } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 

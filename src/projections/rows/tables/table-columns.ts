@@ -3,7 +3,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { type ColumnType, holdsTexts } from '../../../log/values/value.ts';
 import { ByteDictionary, type SavedDictionary } from '../cells/byte-dictionary.ts';
 import type { Segment } from '../segments/segment.ts';
-import { forgetZones } from './zones.ts';
+import { forgetZones } from './zone-maps.ts';
 
 /** Distinct strings beyond which new segments spell a column out. */
 const DICTIONARY_MAX = 65_536;

@@ -14,7 +14,7 @@ import { hashBytes } from '../cells/byte-hash.ts';
 import { DeferredCopies } from './deferred-copies.ts';
 import { hashesOf, takeHashes } from '../keys/key-hashes.ts';
 import { encodeKey, keyScratch, withGaps } from '../cells/key-text.ts';
-import { KeyEntering } from '../keys/enter-keys.ts';
+import { KeyEntering } from '../keys/key-index-restore.ts';
 import { PrimaryKeyIndex, type StoredKeys } from '../keys/primary-key-index.ts';
 import { Provenances } from '../cells/row-provenance.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -26,7 +26,7 @@ import type { CellAddress, StoredVersions } from '../cells/stored-versions.ts';
 import { TableColumns } from './table-columns.ts';
 import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
-import { forgetZones, type PruningCounts } from './zones.ts';
+import { forgetZones, type PruningCounts } from './zone-maps.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Reason } from '../../../../src/governance/erasure/reason.ts';
+import { Reason } from '../../../../src/governance/erasure/erasure-reason.ts';
 import type { Vector } from '../../../../src/log/values/columns.ts';
 import { VectorBuilder } from '../../../../src/log/values/vector-builder.ts';
 import { addBeginnings, LettersInARow, noBeginnings } from '../../../../src/projections/rows/cells/text-beginnings.ts';
