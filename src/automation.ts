@@ -27,14 +27,14 @@ import { RuleJudge } from './planner/standing/rules/judge.ts';
 import type { Dialect } from './planner/statement.ts';
 import type { WorkRecord } from './projections/jobs/job.ts';
 import type { Store } from './store.ts';
-import type { WorkTurns } from './event-loop-turns.ts';
+import type { EventLoopTurns } from './event-loop-turns.ts';
 
 export interface AutomationDependencies {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly store: Store;
-  readonly turns: WorkTurns;
+  readonly turns: EventLoopTurns;
   readonly gate: Gate;
   readonly authenticator: Authenticator;
   readonly planner: Pick<Planner, 'query' | 'execute'>;

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { TurnsBehind } from './planner/run/turns-behind.ts';
 
-export class WorkTurns {
+export class EventLoopTurns {
   readonly #queue = new TurnQueue();
   readonly #scheduled: (() => Promise<void>) | null;
   readonly #behind: TurnsBehind;

@@ -17,7 +17,7 @@ const atOnceBytes = { text: 1 << 16, markdown: 1 << 12, html: 1 << 12, pdf: 0 } 
 /** Threads at a time, beside one for a tenant that has none while another has all of them. */
 const threadsMax = 2;
 
-export function documentReader(clock: Pick<Clock, 'sleep'>, startWorker: StartWorker = threadWorker): ReadDocuments {
+export function richTextReader(clock: Pick<Clock, 'sleep'>, startWorker: StartWorker = threadWorker): ReadDocuments {
   const threads = new Threads();
   return async (given, { tenant, signal }) => {
     const request = { ...given, format: given.format ?? formatOf(given.bytes, given.name) };

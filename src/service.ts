@@ -23,7 +23,7 @@ import { StandingQueries } from './planner/standing/watch.ts';
 import { Store, type StoreDependencies } from './store.ts';
 import type { BackgroundRestore } from './upkeep/store-restores.ts';
 import { Upkeep } from './upkeep/upkeep.ts';
-import { WorkTurns } from './event-loop-turns.ts';
+import { EventLoopTurns } from './event-loop-turns.ts';
 
 export interface ServiceDependencies extends StoreDependencies {
   /** Where lookup tables are read from; absent: registering one is refused. */
@@ -67,7 +67,7 @@ export class Service {
   readonly clock: Clock;
   readonly random: Random;
   readonly ids: Ids;
-  readonly turns: WorkTurns;
+  readonly turns: EventLoopTurns;
   readonly store: Store;
   readonly gate: Gate;
   readonly authenticator: Authenticator;
@@ -78,7 +78,7 @@ export class Service {
   readonly upkeep: Upkeep;
   readonly #life: Life = { stage: 'ready', drained: null, ending: new AbortController() };
 
-  private constructor(parts: ServiceDependencies, ids: Ids, turns: WorkTurns, store: Store) {
+  private constructor(parts: ServiceDependencies, ids: Ids, turns: EventLoopTurns, store: Store) {
     const { settings, clock, random, version, say } = parts;
     const { log, projections, keyring, blobs, audit } = store;
     const licence = readLicence(settings);
@@ -184,7 +184,7 @@ export class Service {
 
   static async open(parts: ServiceDependencies): Promise<Service> {
     const ids = new Ids(parts.clock, parts.random);
-    const turns = new WorkTurns(parts.clock, parts.yieldTurn ?? null);
+    const turns = new EventLoopTurns(parts.clock, parts.yieldTurn ?? null);
     const store = await Store.open(parts, ids, turns);
     try {
       return new Service(parts, ids, turns, store);

@@ -1,7 +1,7 @@
 /** Who has the threads that read documents, and what a parser is spared. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../src/clock.ts';
-import { documentReader } from '../src/rich-text-reader.ts';
+import { richTextReader } from '../src/rich-text-reader.ts';
 import { blocksOf, formatOf } from '../src/doors/rich-text/blocks.ts';
 import type { ReadDocument } from '../src/doors/rich-text/rich-text.ts';
 import { ServiceError } from '../src/errors.ts';
@@ -22,7 +22,7 @@ function controlled(): {
     },
     end: async () => undefined,
   })) as unknown as StartWorker;
-  const reader = documentReader(systemClock, startWorker);
+  const reader = richTextReader(systemClock, startWorker);
   const bytes = Buffer.alloc(100_000, 'a');
   return {
     begun,
@@ -78,7 +78,7 @@ test.each([
   ['for which it throws what is no error', { name: 'InvalidPDFException' }],
 ])('a parser fails on a document %s: that can not be read', async (_, failure) => {
   const startWorker = (() => ({ ask: () => Promise.reject(failure), end: async () => undefined })) as unknown as StartWorker;
-  const reader = documentReader(systemClock, startWorker);
+  const reader = richTextReader(systemClock, startWorker);
   const bytes = Buffer.alloc(100_000, 'a');
   await expect(
     reader({ bytes, format: 'html', name: 'x', chunkSize: 100, overlap: 0 }, { tenant: 'a', signal: undefined }),

@@ -2,7 +2,7 @@
 import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
-import { documentReader } from '../rich-text-reader.ts';
+import { richTextReader } from '../rich-text-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { strangersPerSecond, wireBounds } from '../doors/frame/door-dependencies.ts';
@@ -125,7 +125,7 @@ export async function openHttpDoor(
     gate: service.gate,
     planner: service.planner,
     ...service.models,
-    readDocuments: documentReader(service.clock),
+    readDocuments: richTextReader(service.clock),
     watch: service.standing.watch,
     lookups: service.standing.lookups,
     erasures: service.upkeep.erasures,

@@ -6,7 +6,7 @@
 import { ServiceError } from '../errors.ts';
 import { withPolicy } from '../projections/policies/projection.ts';
 import { Grants } from './authorization/grants.ts';
-import { RowBits } from './authorization/row-condition-bits.ts';
+import { RowConditionBits } from './authorization/row-condition-bits.ts';
 import type { PolicyDraft } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { ScopeCache } from './reading/path-scopes.ts';
@@ -21,7 +21,7 @@ export function rehearsalCore(core: Core, { id, text }: PolicyDraft): Core {
     committer: new WritesNothing(core),
     judge,
     grants: new Grants(judge.policies, tenants),
-    reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: core.reading.hash },
+    reading: { scopes: new ScopeCache(), bits: new RowConditionBits(), hash: core.reading.hash },
   };
 }
 

@@ -24,7 +24,7 @@ import type { Disk } from './disk/disk.ts';
 import { EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
 import type { BackgroundOpening } from './files/frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entries/entry.ts';
-import { EntryLinker } from './append/chain-linker.ts';
+import { ChainLinker } from './append/chain-linker.ts';
 import { GroupCommit } from './append/group-commit.ts';
 import type { Keyring } from './keys/keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './files/log-file.ts';
@@ -46,7 +46,7 @@ import type {
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './files/log-writer.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
 import { type LogFileRecord, logFileName } from './files/manifest.ts';
-import { Placement } from './append/position-assigner.ts';
+import { PositionAssigner } from './append/position-assigner.ts';
 import { type Ascending, firstFrom, redactFile, type Redacted } from './files/file-redaction.ts';
 import { type Recovered, recover } from './recovery.ts';
 import { SignedHeads } from './append/signed-heads.ts';
@@ -105,8 +105,8 @@ export class LocalLog implements LogStore {
   readonly #commits: GroupCommit;
   readonly #bulk: BulkSealer | null;
   readonly #sealer: EntrySealer;
-  readonly #placement: Placement;
-  readonly #linker: EntryLinker;
+  readonly #placement: PositionAssigner;
+  readonly #linker: ChainLinker;
   readonly #heads: SignedHeads;
   readonly proofs: LogProofs;
   #redacting: Promise<unknown> = Promise.resolve();
@@ -137,8 +137,8 @@ export class LocalLog implements LogStore {
     this.#recovery = report;
     this.#nodes = nodes;
     this.#writer = new LogWriter(disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits }, root);
-    this.#placement = new Placement(clock, chain);
-    this.#linker = new EntryLinker(chain, () => this.#commits.onLinked());
+    this.#placement = new PositionAssigner(clock, chain);
+    this.#linker = new ChainLinker(chain, () => this.#commits.onLinked());
     this.#state = new LogState({ disk, clock, directory: logDirectory, say });
     this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#state.room, {
       keysDurable: () => keyring.subjects.durable(),

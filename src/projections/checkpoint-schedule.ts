@@ -11,7 +11,7 @@ import { type DerivedKind, DerivedKinds } from './derived-kinds.ts';
 import type { Projector } from './projector.ts';
 import { type ColumnStore, SegmentChangedError } from './rows/store/column-store.ts';
 
-export interface CheckpointKeeperOptions {
+export interface CheckpointScheduleOptions {
   readonly home: DerivedHome;
   readonly projector: Projector;
   readonly store: ColumnStore;
@@ -39,8 +39,8 @@ export interface SavedState {
 /** Deletions that follow each other share a checkpoint. */
 const AFTER_REMOVAL_MS = 1000;
 
-export class CheckpointKeeper {
-  readonly #options: CheckpointKeeperOptions;
+export class CheckpointSchedule {
+  readonly #options: CheckpointScheduleOptions;
   readonly #kinds: DerivedKinds;
   #lastBytes: number;
   #lastLeaves: number;
@@ -51,7 +51,7 @@ export class CheckpointKeeper {
   /** Longest that one turn took to capture a checkpoint, in milliseconds. */
   #captureMs = 0;
 
-  constructor(options: CheckpointKeeperOptions) {
+  constructor(options: CheckpointScheduleOptions) {
     this.#options = options;
     this.#lastBytes = options.last?.bytes ?? 0;
     this.#lastLeaves = options.last?.leaves ?? 0;

@@ -2,9 +2,9 @@
  * Looks for names of a subject in written texts: a query, a recipe, a key. A name is found as a word of its own, as it is, as
  * JSON spells it and as SQL quotes it; not inside a longer word, so that 7 is not in LIMIT 70. Pure.
  */
-export type NameTest = Pick<Names, 'areIn'>;
+export type NameTest = Pick<SubjectNames, 'areIn'>;
 
-export class Names {
+export class SubjectNames {
   /** Spellings by the first units that they have: a text is gone through once, however many there are. */
   readonly #byBeginning = new Map<string, string[]>();
   readonly #short: readonly string[];

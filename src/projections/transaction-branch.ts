@@ -6,17 +6,17 @@ import { type CommittedEntry, type EntryContext, type EntryDraft, positionsOf } 
 import type { Basis, NextPosition } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
-import { MadeTypes } from './catalog/drafted-types.ts';
+import { DraftedTypes } from './catalog/drafted-types.ts';
 import type { Command } from './command.ts';
 import { decide, type CurrentState } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
-import type { PrivateRows } from './rows/tables/transaction-rows.ts';
+import type { TransactionRows } from './rows/tables/transaction-rows.ts';
 
-export class PrivateBranch {
+export class TransactionBranch {
   readonly #state: CurrentState;
   readonly #options: { readonly tokensMax: number; newKey(): string };
-  readonly #catalog: MadeTypes;
-  readonly #rows: PrivateRows;
+  readonly #catalog: DraftedTypes;
+  readonly #rows: TransactionRows;
   readonly #tenant: string | null;
   #next: NextPosition;
   #leaf = 0;
@@ -34,7 +34,7 @@ export class PrivateBranch {
     this.#state = state;
     this.#options = options;
     this.#tenant = tenant;
-    this.#catalog = new MadeTypes(state.catalog.on(fork, tenant));
+    this.#catalog = new DraftedTypes(state.catalog.on(fork, tenant));
     this.#rows = state.rows.privately({ branch: fork, tenant }, position);
     this.#next = { position, time: instant + 1n };
   }

@@ -22,7 +22,7 @@ import { logFileName } from '../log/files/manifest.ts';
 import { readBackup } from '../log/backup/backup-restore.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { masterKeys } from '../master-keys.ts';
-import type { CheckpointKeeper, SavedState } from '../projections/checkpoint-schedule.ts';
+import type { CheckpointSchedule, SavedState } from '../projections/checkpoint-schedule.ts';
 import type { Projections } from '../projections/projections.ts';
 import { type OnProgress, type BackgroundRestore, type RestoreRequest, restoreStore } from './store-restores.ts';
 import { digestsOfSaved, type SavedStateRequest } from './saved-digests.ts';
@@ -33,7 +33,7 @@ const DIGESTED_IN_TURN_MAX = 1_000;
 export const backupDirectory = (settings: Settings): string =>
   settings.SERVICE_BACKUP_DIR ?? join(settings.SERVICE_DATA_DIR, 'backups');
 
-export interface BackupsDependencies {
+export interface StoreBackupsDependencies {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
@@ -52,7 +52,7 @@ export interface BackupsDependencies {
   /** Log from which on that is worth it, in bytes. */
   readonly copyBesideBytesMin?: number;
   /** Where projections are saved; null: nowhere. */
-  readonly checkpoints: CheckpointKeeper | null;
+  readonly checkpoints: CheckpointSchedule | null;
   /** Digests what is saved on the same disk without taking turns of this event loop; absent: in one turn of it. */
   readonly digestBeside?: BackgroundDigest;
   readonly digestedInTurnMax?: number;
@@ -78,15 +78,15 @@ const COPY_BESIDE_BYTES_MIN = 128 << 20;
 const ATTEMPTS = 3;
 
 /** Backups of a running store. */
-export class Backups implements BackupDesk {
-  readonly #parts: BackupsDependencies;
+export class StoreBackups implements BackupDesk {
+  readonly #parts: StoreBackupsDependencies;
   readonly #directory: string;
   #busy: string | null = null;
   #digesting: Promise<unknown> = Promise.resolve();
   /** Ends the digesting of the last backup's saved state: the next saved state replaces its files. */
   #superseded = new AbortController();
 
-  constructor(parts: BackupsDependencies) {
+  constructor(parts: StoreBackupsDependencies) {
     this.#parts = parts;
     this.#directory = backupDirectory(parts.settings);
   }

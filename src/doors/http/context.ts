@@ -15,7 +15,7 @@ import type { Settings } from '../../config.ts';
 import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { ErasureDesk } from '../../governance/erasure/subject-erasure.ts';
+import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
@@ -69,7 +69,7 @@ export interface HttpDoorOptions {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
-  readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly erasures?: Pick<SubjectErasure, 'reach'>;
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;

@@ -15,7 +15,7 @@ import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/statement.ts';
-import type { ErasureDesk } from '../../governance/erasure/subject-erasure.ts';
+import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../http/exact-json.ts';
@@ -33,7 +33,7 @@ export interface VerbDependencies {
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;
   readonly system: SystemDesk;
-  readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly erasures?: Pick<SubjectErasure, 'reach'>;
   readonly yieldTurn: () => Promise<void>;
   /** A model that turns questions into statements; null: there is none. */
   readonly translator: Translator | null;

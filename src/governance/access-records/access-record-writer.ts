@@ -12,7 +12,7 @@ import type { Appended } from '../../log/log-store.ts';
 
 const recordsPerEntryMax = 512;
 
-export class AuditTrail {
+export class AccessRecordWriter {
   readonly #commit: (drafts: readonly EntryDraft[]) => Appended;
   readonly #defer: (task: () => void) => void;
   #batch: Batch | undefined;

@@ -11,7 +11,7 @@ import type { Action } from '../gate-contract.ts';
 /** How an invocation ended for its holder. */
 export type Ending<T> = { readonly answer: T } | { readonly failure: unknown };
 
-export interface Happened {
+export interface InvocationFacts {
   readonly caller: Caller;
   readonly action: Action;
   readonly correlationId: string;
@@ -40,7 +40,7 @@ const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
 
 /** Written field by field: one is made for every invocation, and a spread makes another hidden class each time. */
-export function accessRecord(happened: Happened): AccessRecord {
+export function accessRecord(happened: InvocationFacts): AccessRecord {
   const { caller, statements, recalled } = happened;
   const { decision, code } = verdictOn(happened.ending);
   const record: { -readonly [K in keyof AccessRecord]: AccessRecord[K] } = {

@@ -17,7 +17,7 @@ export interface RecordedAct {
 /** Their rows are those that they wrote, whatever they read for it. */
 const rowActions: ReadonlySet<Action> = new Set(['ingest', 'delete', 'remove']);
 
-export class Described {
+export class InvocationDescription {
   readonly caller: Caller;
   readonly request: InvocationRequest;
   /** When it began. */

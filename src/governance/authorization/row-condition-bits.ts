@@ -13,7 +13,7 @@ const conditionsKept = 4096;
 /** Maximum number of segments ever met; the number of a condition is counted above it. */
 const stretches = 2 ** 28;
 
-export class RowBits {
+export class RowConditionBits {
   readonly #bits: LRUCache<number, Int32Array>;
   readonly #numbers = new LRUCache<string, number>({ maxSize: conditionsKept, sizeCalculation: () => 1 });
   readonly #conditions = new WeakMap<RowCondition, number>();

@@ -4,11 +4,11 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { InstalledPolicy, Policies } from '../../projections/policies/projection.ts';
-import type { PolicyDesk } from '../desk-contract.ts';
+import type { PolicyDeskContract } from '../desk-contract.ts';
 import { readPolicies, type TypeLookup } from '../authorization/cedar/policies.ts';
 import { warningsOf } from '../authorization/cedar/policy-warnings.ts';
 
-export class GovernedPolicyDesk implements PolicyDesk {
+export class PolicyDesk implements PolicyDeskContract {
   readonly #policies: Pick<Policies, 'current'>;
   readonly #typesOf: TypeLookup;
 

@@ -31,7 +31,7 @@ export interface ProofSources {
   readonly forkOf: (branch: string) => number | undefined;
 }
 
-export class GovernedProofs implements ProofReader {
+export class ProofDesk implements ProofReader {
   readonly #sources: ProofSources;
 
   constructor(sources: ProofSources) {

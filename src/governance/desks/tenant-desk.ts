@@ -11,7 +11,7 @@ import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
 import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/access-rules.ts';
 import type { Caller } from '../caller.ts';
-import type { AgreementView, LicenceView, OwnTenant, TenantDesk, TenantUsage, TenantView } from '../desk-contract.ts';
+import type { AgreementView, LicenceView, OwnTenant, TenantDeskContract, TenantUsage, TenantView } from '../desk-contract.ts';
 import { checkAgreementTerms } from '../tenancy/agreement-terms.ts';
 import type { Licence } from '../tenancy/licence.ts';
 import { usageOf, type Period, type UsageDependencies } from '../tenancy/tenant-usage.ts';
@@ -32,7 +32,7 @@ export interface TenantDeskDependencies {
   readonly periodNs: bigint;
 }
 
-export class GovernedTenants implements TenantDesk {
+export class TenantDesk implements TenantDeskContract {
   readonly #parts: TenantDeskDependencies;
 
   constructor(parts: TenantDeskDependencies) {

@@ -28,7 +28,7 @@ import { onceAMinute } from '../jobs/minute-rounds.ts';
 import { textColumns, vectorColumns } from './embedded-columns.ts';
 import type { Embedder } from './embedder.ts';
 
-export interface EmbeddingDeskDependencies {
+export interface RowEmbeddingDependencies {
   /** Null: nothing is embedded. */
   readonly embedder: Embedder | null;
   readonly gate: Pick<GateContract, 'invoke'>;
@@ -76,8 +76,8 @@ interface Pending {
   readonly text: string;
 }
 
-export class EmbeddingDesk {
-  readonly #parts: EmbeddingDeskDependencies;
+export class RowEmbedding {
+  readonly #parts: RowEmbeddingDependencies;
   readonly #wanted = new Map<string, Wanted>();
   /** By type and branch. */
   readonly #places = new Map<string, BranchProgress>();
@@ -87,7 +87,7 @@ export class EmbeddingDesk {
   #failures = 0;
   #quietUntil = 0n;
 
-  constructor(parts: EmbeddingDeskDependencies) {
+  constructor(parts: RowEmbeddingDependencies) {
     this.#parts = parts;
   }
 

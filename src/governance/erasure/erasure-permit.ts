@@ -2,13 +2,13 @@
 import { type ErasedVersions, tenantOfErased, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { RowCheck } from '../../projections/decision.ts';
 import { refusedKeys } from '../../projections/rows/checks/row-check.ts';
-import { branchesNow, type BranchesRead } from './current-branches.ts';
+import { currentBranches, type BranchesRead } from './current-branches.ts';
 
 /** `check` as the invocation has it; undefined: nothing is asked of rows. */
 export function mayErase(check: RowCheck | undefined, state: BranchesRead, erased: readonly ErasedVersions[]): boolean {
   if (check === undefined) return true;
   const tenant = erased[0] === undefined ? null : tenantOfErased(erased[0]);
-  return branchesNow(state, tenant).every(({ types, rows }) =>
+  return currentBranches(state, tenant).every(({ types, rows }) =>
     erased.every(({ type: name, positions }) => {
       const [type, versions] = [types.type(name), rows.versions(name)];
       if (type === undefined || versions === undefined) return true;
@@ -32,7 +32,7 @@ function passes(
   type: TypeDefinition,
   keys: readonly string[],
   path: string | null,
-  rows: ReturnType<typeof branchesNow>[number]['rows'],
+  rows: ReturnType<typeof currentBranches>[number]['rows'],
 ): boolean {
   const at = { position: Number.MAX_SAFE_INTEGER, time: 0n };
   return refusedKeys(test, type.name, keys, { path, rows, at }, 'all').size === 0;

@@ -8,7 +8,7 @@ const lengthMin = 3;
  * The reason without any of these texts, however they are capitalised and composed. The subject is removed at any length; cells
  * only if they are long enough to identify a subject.
  */
-export class Reason {
+export class ErasureReason {
   #text: string;
   #folded: string;
 

@@ -22,7 +22,7 @@ import { textsOf } from './open-entry-texts.ts';
 import type { ResidualHit } from './erasure-receipt.ts';
 import type { KeyedTextSeals } from './text-seals.ts';
 import type { ScanTarget } from './scan-target.ts';
-import { branchesNow, type BranchesRead } from './current-branches.ts';
+import { currentBranches, type BranchesRead } from './current-branches.ts';
 import type { TextStore } from './text-store.ts';
 
 export interface ScanDependencies {
@@ -147,7 +147,7 @@ class Scan {
 
   /** Tables of all branches. */
   async versions({ type, paths, positions }: ErasedVersions): Promise<void> {
-    for (const { rows } of branchesNow(this.#parts.state, tenantOfErased({ paths }))) {
+    for (const { rows } of currentBranches(this.#parts.state, tenantOfErased({ paths }))) {
       await this.#parts.yieldTurn();
       const versions = rows.versions(type);
       let found = 0;

@@ -5,7 +5,7 @@ interface Round<T> {
   readonly done: Promise<void>;
 }
 
-export class Rounds<T> {
+export class SharedRounds<T> {
   readonly #run: (items: readonly T[], yieldTurn: () => Promise<void>) => Promise<unknown>;
   #last: Promise<unknown> = Promise.resolve();
   /** The round that has not begun. */

@@ -20,7 +20,7 @@ import type { ErasedVersions } from '../../log/entries/entry.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/bytes/sha256.ts';
-import { atOnce } from '../../log/threads/stepping-job.ts';
+import { finishSteps } from '../../log/threads/stepping-job.ts';
 import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
 import { formatInstant } from '../../log/values/timestamp.ts';
@@ -30,7 +30,7 @@ import type { Erasure, Erasures } from '../../projections/erasures/projection.ts
 import { tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { Judgements } from '../../projections/entity-resolution/judgements.ts';
-import { Names } from '../../projections/subject-names.ts';
+import { SubjectNames } from '../../projections/subject-names.ts';
 import { textKeysOf } from '../../projections/sealed-definitions.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
 import type { RemovedSource } from '../../projections/rows/checks/removal-entry.ts';
@@ -46,7 +46,7 @@ import { tlogProof } from './tlog-proof.ts';
 import { mayErase } from './erasure-permit.ts';
 import { ErasedWords } from './erased-words.ts';
 import { keysIn, type MentionDependencies, type Mentions, mentionsOf } from './subject-mentions.ts';
-import { Reason } from './erasure-reason.ts';
+import { ErasureReason } from './erasure-reason.ts';
 import {
   commitmentOf,
   type Envelope,
@@ -62,7 +62,7 @@ import {
 import type { KeyedTextSeals } from './text-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type ScanTarget, CommitmentTarget, TextTarget } from './scan-target.ts';
-import { Rounds } from './shared-rounds.ts';
+import { SharedRounds } from './shared-rounds.ts';
 import type { BranchesRead } from './current-branches.ts';
 import type { TextStore } from './text-store.ts';
 
@@ -103,7 +103,7 @@ export interface ErasedState extends BranchesRead {
   readonly tenants: Pick<Tenants, 'tenant'>;
 }
 
-export interface ErasureDeskDependencies {
+export interface SubjectErasureDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
   readonly log: Pick<LogStore, 'read' | 'proofs' | 'redact'>;
   readonly state: ErasedState;
@@ -177,12 +177,12 @@ const sliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
 const keyLengthMin = 4;
 
-export class ErasureDesk {
-  readonly #parts: ErasureDeskDependencies;
+export class SubjectErasure {
+  readonly #parts: SubjectErasureDependencies;
   readonly #stores: TextStore[] = [];
   readonly #running = new Map<string, Promise<void>>();
   /** Each writes files of the log anew: erasures that run beside each other share them. */
-  readonly #redactions: Rounds<number>;
+  readonly #redactions: SharedRounds<number>;
   /** A caller waits for their receipt. */
   readonly #awaited = new Set<string>();
   /** Erasures with a remainder of the subject: they continue with the next request, or after a start. */
@@ -192,9 +192,9 @@ export class ErasureDesk {
   #closing = false;
   #sliceStartMs = 0;
 
-  constructor(parts: ErasureDeskDependencies) {
+  constructor(parts: SubjectErasureDependencies) {
     this.#parts = parts;
-    this.#redactions = new Rounds((positions, yieldTurn) =>
+    this.#redactions = new SharedRounds((positions, yieldTurn) =>
       parts.log.redact(
         [...new Set(positions)].sort((a, b) => a - b),
         yieldTurn,
@@ -299,7 +299,7 @@ export class ErasureDesk {
   ): Promise<Intended | null> {
     const { state, keys, ids } = this.#parts;
     const { subject, tenant, commitment, known } = asked;
-    const reason = new Reason(asked.reason, subject);
+    const reason = new ErasureReason(asked.reason, subject);
     const { rows } = state;
     const found = await this.#inSlices(rows.versionsOf(tenant, subject));
     const derived = rows.derivedFrom(tenant, subject);
@@ -326,7 +326,7 @@ export class ErasureDesk {
       letters = now;
     }
     for (const text of derived.removedKeys) key(text);
-    const mentions = await this.#mentions(tenant, new Names([...names]));
+    const mentions = await this.#mentions(tenant, new SubjectNames([...names]));
     this.#expected++;
     try {
       await this.#inSlices(rows.expectErasure(early));
@@ -334,10 +334,10 @@ export class ErasureDesk {
       await this.#inSlices(standing.expect(early));
 
       // One turn from here to the append: the rows found are the rows erased, and later rows are another erasure's.
-      const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
-      atOnce(rows.textsOf(late, { ...of, key: freeText, keysIn: cellsIn }));
-      atOnce(rows.cellsOf(late, (text, position) => words.add(text, position)));
-      atOnce(derived.find(late, this.#removedSince(tenant, found.end), found.end));
+      const { versions: late } = finishSteps(rows.versionsOf(tenant, subject, found.end));
+      finishSteps(rows.textsOf(late, { ...of, key: freeText, keysIn: cellsIn }));
+      finishSteps(rows.cellsOf(late, (text, position) => words.add(text, position)));
+      finishSteps(derived.find(late, this.#removedSince(tenant, found.end), found.end));
       const versions = together(together(found.versions, late), derived.versions);
       const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
@@ -385,7 +385,7 @@ export class ErasureDesk {
   }
 
   /** `names`: the subject itself, and the keys of its rows. */
-  #mentions(tenant: string | null, names: Names): Promise<Mentions> {
+  #mentions(tenant: string | null, names: SubjectNames): Promise<Mentions> {
     const { exhibits, openEntries, views, removedKeys } = this.#parts.state;
     const { log, seals } = this.#parts;
     const yieldTurn = (): Promise<void> => this.#breathe(this.#parts.yieldTurn.soon);

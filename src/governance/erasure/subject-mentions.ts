@@ -7,7 +7,7 @@ import { isOpen } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
-import type { Names, NameTest } from '../../projections/subject-names.ts';
+import type { SubjectNames, NameTest } from '../../projections/subject-names.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
 import { textKeysOf } from '../../projections/sealed-definitions.ts';
@@ -61,7 +61,7 @@ type TextsHeld = Pick<MentionDependencies, 'exhibits' | 'openEntries' | 'views' 
 /** Whether an organisation path belongs to the tenant: other tenants' texts are theirs. */
 type Owns = (path: string | null) => boolean;
 
-export async function mentionsOf(tenant: string | null, names: Names, parts: MentionDependencies): Promise<Mentions> {
+export async function mentionsOf(tenant: string | null, names: SubjectNames, parts: MentionDependencies): Promise<Mentions> {
   const { exhibits, openEntries, views, removedKeys, log, seals, yieldTurn } = parts;
   const owns: Owns = (path) => tenantOf(path) === tenant;
   const named = views.mentioning(names, owns);

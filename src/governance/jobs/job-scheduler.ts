@@ -24,7 +24,7 @@ import { type Caller, tenantlessCaller } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { JobLane, JobRunner, JobWork } from './job-runner.ts';
 import { dueAfter, dueAt, lateNs, nextDue } from './job-schedule.ts';
-import { Slices } from './work-slices.ts';
+import { WorkSlices } from './work-slices.ts';
 
 /** The effects of a run. */
 export interface JobEffect {
@@ -218,7 +218,7 @@ export class JobScheduler {
   }
 
   /** Finds the longest due, and when the next of the others is; null: none is. */
-  async #lookAtAll(now: bigint, turn: Slices): Promise<bigint | null> {
+  async #lookAtAll(now: bigint, turn: WorkSlices): Promise<bigint | null> {
     const { jobs } = this.#parts;
     const seen = this.#seen;
     if (seen?.epoch === jobs.epoch && (seen.next === null || seen.next > now)) return seen.next;
@@ -248,8 +248,8 @@ export class JobScheduler {
     return next;
   }
 
-  #newSlices(): Slices {
-    return new Slices({ ...this.#parts, sliceMs });
+  #newSlices(): WorkSlices {
+    return new WorkSlices({ ...this.#parts, sliceMs });
   }
 
   /** Whether a job judges rules, and another one of its path does so now. */
@@ -268,7 +268,7 @@ export class JobScheduler {
   }
 
   /** Null: a run of the job was begun, or none will be; else when the next one is. */
-  async #consider(id: string, now: bigint, turn: Slices): Promise<bigint | null> {
+  async #consider(id: string, now: bigint, turn: WorkSlices): Promise<bigint | null> {
     const { jobs } = this.#parts;
     const job = jobs.job(id);
     const from = job === undefined ? null : this.#beginsAt(job);

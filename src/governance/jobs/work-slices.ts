@@ -9,7 +9,7 @@ interface SlicesOptions {
   readonly sliceMs?: number;
 }
 
-export class Slices {
+export class WorkSlices {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #yieldTurn: () => Promise<void>;
   readonly #sliceMs: number;

@@ -8,7 +8,10 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
 
 /** Throws REL_TENANT_SUSPENDED or REL_ACL. */
-export function checkStanding(tenants: Pick<Tenants, 'tenant'>, { path, credential }: Pick<Caller, 'path' | 'credential'>): void {
+export function checkTenantStatus(
+  tenants: Pick<Tenants, 'tenant'>,
+  { path, credential }: Pick<Caller, 'path' | 'credential'>,
+): void {
   if (path === null || credential === 'admin') return;
   const state = tenants.tenant(tenantOf(path)!)?.record.state ?? 'active';
   if (state === 'active') return;

@@ -20,25 +20,25 @@ export interface Period {
 export interface UsageDependencies {
   /** Records of every tenant. */
   readonly audit: Pick<AuditReader, 'all'>;
-  readonly branches: (tenant: string) => Iterable<BranchNow>;
+  readonly branches: (tenant: string) => Iterable<MeasuredBranch>;
 }
 
 /** Ungoverned. */
-export interface BranchNow {
+export interface MeasuredBranch {
   readonly paths: AccessPaths;
   /** The instant that its own rows begin after; null for main. */
   readonly fork: bigint | null;
 }
 
 /** Every branch that a tenant can name as it stands, main first, with the rows of the tenant. */
-export function* branchesNow(
+export function* branchesToMeasure(
   state: {
     snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
     readonly branches: { listFor(tenant: string): readonly { readonly name: string; readonly instant: bigint }[] };
   },
   basis: Basis,
   tenant: string,
-): Generator<BranchNow, void> {
+): Generator<MeasuredBranch, void> {
   yield { paths: state.snapshot(basis, mainBranch, tenant), fork: null };
   for (const { name, instant } of state.branches.listFor(tenant)) {
     yield { paths: state.snapshot(basis, name, tenant), fork: instant };
@@ -100,7 +100,7 @@ type Held = Pick<TenantUsage, 'rowsStored' | 'storedBytes'>;
 const sampleMax = 1_024;
 const everything = { system: 'all', valid: 'all' } as const;
 
-export function measureHeld(branches: Iterable<BranchNow>, tenant: string): Held {
+export function measureHeld(branches: Iterable<MeasuredBranch>, tenant: string): Held {
   const sum = { rowsStored: 0, storedBytes: 0 };
   for (const { paths, fork } of branches) {
     const codes = codesOf(paths.rows, tenant);

@@ -4,7 +4,7 @@
  */
 import { assert } from '../../errors.ts';
 import { PLACES, type TextIndex, type OrdinalRange } from '../../projections/rows/indexes/text/text-index.ts';
-import type { BestScores } from './top-scores.ts';
+import type { TopScores } from './top-scores.ts';
 import type { Condition, TextQuery } from './text-query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './term-filter.ts';
 import { fieldWeight, rarity, WordScores, wordScore } from './bm25f.ts';
@@ -86,7 +86,7 @@ const countsOf = new Int32Array(ROWS);
 const often = new Float64Array(ROWS);
 const weights = new Float64Array(ROWS);
 
-export class StretchSearch {
+export class BlockSearch {
   readonly rows: number;
   readonly #fields: readonly Field[];
   /** By field: typo tolerance may be off in some. */
@@ -213,7 +213,7 @@ export class StretchSearch {
    * The same of a query of few words of the only column, any of which is enough: of those rows only that are among the best so far.
    * null for any other query. Nothing as large as a stretch is gone through, since most words stand in few rows.
    */
-  scoreFew(scoring: Scoring, best: BestScores): Matching | null {
+  scoreFew(scoring: Scoring, best: TopScores): Matching | null {
     const { shape, leaves, scores: ranking } = this.query;
     if (this.#fields.length > 1 || shape !== 'any' || leaves.length > FEW || ranking.includes(false)) return null;
     const { index } = this.#fields[0]!;
@@ -240,7 +240,7 @@ export class StretchSearch {
   }
 
   /** Takes those of the noted rows that may score so much and are among the best; gives how many are taken then. */
-  #take(words: readonly WordScores[], best: BestScores, least: number, matching: number, from: number): number {
+  #take(words: readonly WordScores[], best: TopScores, least: number, matching: number, from: number): number {
     const { lengths } = this.#fields[0]!.index;
     reach(words.length, least);
     let found = from;

@@ -1,5 +1,5 @@
 /** The best of many scores, so many of them, without the others: a heap whose top is the least that is among them. */
-export class BestScores {
+export class TopScores {
   readonly #wanted: number;
   readonly #heap: number[] = [];
 

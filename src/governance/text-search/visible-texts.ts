@@ -9,7 +9,7 @@ import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import type { StoredIndexes } from '../../projections/stored-block.ts';
 import { stemTerms } from './restemmed-terms.ts';
-import { type Field, StretchSearch } from './block-search.ts';
+import { type Field, BlockSearch } from './block-search.ts';
 import type { TextQuery } from './text-query.ts';
 
 /** A block as the gate lets it out. */
@@ -93,8 +93,8 @@ export class SearchableTexts {
   }
 
   /** `queries` has one for each of the columns. */
-  search(columns: readonly string[], queries: readonly TextQuery[]): StretchSearch {
-    return new StretchSearch(
+  search(columns: readonly string[], queries: readonly TextQuery[]): BlockSearch {
+    return new BlockSearch(
       columns.map((column) => this.#fields.get(column)!),
       queries,
     );

@@ -17,10 +17,10 @@ export interface Waiter {
   readonly untilMs: number;
 }
 
-export class WaitingLine {
+export class ConflictQueue {
   readonly clock: LineClock;
   /** In order, those of each tenant. */
-  readonly #places = new Map<string | null, Place[]>();
+  readonly #places = new Map<string | null, QueueTicket[]>();
 
   constructor(clock: LineClock) {
     this.clock = clock;
@@ -31,18 +31,18 @@ export class WaitingLine {
     return this.placesOf(tenant).some((place) => place.isFor(keys));
   }
 
-  placesOf(tenant: string | null): readonly Place[] {
+  placesOf(tenant: string | null): readonly QueueTicket[] {
     return this.#places.get(tenant) ?? [];
   }
 
-  add(tenant: string | null, place: Place): void {
+  add(tenant: string | null, place: QueueTicket): void {
     const places = this.#places.get(tenant);
     if (places === undefined) this.#places.set(tenant, [place]);
     else places.push(place);
   }
 
   /** False where it does not stand there. */
-  remove(tenant: string | null, place: Place): boolean {
+  remove(tenant: string | null, place: QueueTicket): boolean {
     const places = this.#places.get(tenant);
     const index = places?.indexOf(place) ?? -1;
     if (index < 0) return false;
@@ -52,9 +52,9 @@ export class WaitingLine {
   }
 }
 
-export class Place {
+export class QueueTicket {
   readonly keys: ReadonlySet<string>;
-  readonly #line: WaitingLine;
+  readonly #line: ConflictQueue;
   readonly #tenant: string | null;
   readonly #left: Promise<void>;
   #leave: () => void = () => undefined;
@@ -63,7 +63,7 @@ export class Place {
   #headMs: number | null = null;
   #isContended = false;
 
-  constructor(line: WaitingLine, tenant: string | null, keys: ReadonlySet<string>) {
+  constructor(line: ConflictQueue, tenant: string | null, keys: ReadonlySet<string>) {
     this.keys = keys;
     this.#line = line;
     this.#tenant = tenant;
@@ -102,10 +102,10 @@ export class Place {
     this.#leave();
   }
 
-  async #wait(first: Place, { gone, untilMs }: Waiter): Promise<void> {
+  async #wait(first: QueueTicket, { gone, untilMs }: Waiter): Promise<void> {
     this.#isContended = true;
     const { clock } = this.#line;
-    for (let before: Place | undefined = first; before !== undefined; before = this.#before()) {
+    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#before()) {
       const nowMs = clock.monotonicMs();
       if (gone?.aborted === true || nowMs >= untilMs) break;
       await before.#leftOr(Math.min(untilMs, (before.#headMs ?? nowMs) + headMsMax) - nowMs, gone);
@@ -123,7 +123,7 @@ export class Place {
   }
 
   /** The nearest one that it has to wait for. */
-  #before(): Place | undefined {
+  #before(): QueueTicket | undefined {
     const places = this.#line.placesOf(this.#tenant);
     for (let at = places.indexOf(this) - 1; at >= 0; at--) {
       const other = places[at]!;

@@ -5,7 +5,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { SlotsTaken } from '../admission/quota.ts';
-import { Place, type Waiter, type WaitingLine } from './conflict-queue.ts';
+import { QueueTicket, type Waiter, type ConflictQueue } from './conflict-queue.ts';
 
 export interface Contender extends Waiter {
   readonly tenant: string | null;
@@ -25,14 +25,14 @@ export function isStale(error: unknown): boolean {
   return error instanceof ServiceError && error.code === 'REL_CONFLICT' && error.facts.stale === true;
 }
 
-export class Contention {
-  readonly #line: WaitingLine;
+export class ConflictRetry {
+  readonly #line: ConflictQueue;
   readonly #whenAcknowledged: () => Promise<unknown>;
   /** How many decide about the same, or wait to, or have decided and still hold their slot. */
   readonly #inside = new Map<string, number>();
 
   /** `acknowledged` resolves once all that was written so far shows. */
-  constructor(line: WaitingLine, acknowledged: () => Promise<unknown>) {
+  constructor(line: ConflictQueue, acknowledged: () => Promise<unknown>) {
     this.#line = line;
     this.#whenAcknowledged = acknowledged;
   }
@@ -91,9 +91,9 @@ export class Contention {
   }
 
   /** At the end of the line, until nobody is before it. */
-  async #standIn(contender: Contender, keys: ReadonlySet<string>): Promise<Place> {
+  async #standIn(contender: Contender, keys: ReadonlySet<string>): Promise<QueueTicket> {
     contender.pause();
-    const place = new Place(this.#line, contender.tenant, keys);
+    const place = new QueueTicket(this.#line, contender.tenant, keys);
     const waits = place.enter(contender);
     if (waits !== null) await waits;
     return place;

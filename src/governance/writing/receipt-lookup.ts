@@ -6,7 +6,7 @@ import type { Timeline } from '../../log/values/timeline.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { readOutcome, type Receipted } from '../../projections/receipts/receipt-outcome.ts';
 
-export async function receiptedOutcome(
+export async function outcomeInReceipt(
   log: Pick<LogStore, 'read' | 'proofs'>,
   timeline: Pick<Timeline, 'positionAt'>,
   leaf: number,

@@ -14,7 +14,7 @@ export interface KeptScope {
 }
 
 /** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
-export function keptNamed(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
+export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
   const kept = retention.find(command.id);
   if (kept === undefined || !isOwn(command.kind, kept, scope)) {

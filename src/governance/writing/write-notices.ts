@@ -15,7 +15,7 @@ interface Listener extends WriteScope {
 /** Fork of the branch that a name means to a tenant. */
 type BranchIds = (branch: string, tenant: string | null) => number | undefined;
 
-export class VisibleWrites {
+export class WriteNotices {
   /** By type. */
   readonly #listeners = new Map<string, Set<Listener>>();
   /** Listeners that are due and not called yet: many writes of one turn are one call. */

@@ -1,9 +1,9 @@
 /** Links placed entries into the chain and the tree, in order: an entry whose body is still being sealed holds up those behind it. */
 import type { PlacedEntry } from '../entries/entry-codec.ts';
-import type { Chain } from '../files/hash-chain.ts';
+import type { HashChain } from '../files/hash-chain.ts';
 import type { Frontier, TreeHead } from '../tree/merkle-tree.ts';
 
-export class EntryLinker {
+export class ChainLinker {
   readonly #onLinked: () => void;
   /** The tree over the linked entries. */
   readonly #tree: Frontier;
@@ -11,7 +11,7 @@ export class EntryLinker {
   #unlinked: PlacedEntry[] = [];
   #previousHash: Uint8Array;
 
-  constructor({ tree, previousHash }: Pick<Chain, 'tree' | 'previousHash'>, onLinked: () => void) {
+  constructor({ tree, previousHash }: Pick<HashChain, 'tree' | 'previousHash'>, onLinked: () => void) {
     this.#tree = tree;
     this.#previousHash = previousHash;
     this.#onLinked = onLinked;

@@ -10,7 +10,7 @@ const EXPECTED_MS = 5;
 /** No fsync waits longer than this for further callers, however many keep coming. */
 const GATHER_MS_MAX = 2;
 
-export class Gathering {
+export class CommitWait {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   /** How many waited for a recent fsync, or arrived while it was made. */
   #expected = 1;

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Appended, Durability } from '../log-store.ts';
 import { type Disk, type NoRoom, noRoomIn } from '../disk/disk.ts';
 
-export interface DiskRoomOptions {
+export interface FullDiskOptions {
   readonly disk: Pick<Disk, 'freeBytes'>;
   readonly clock: Pick<Clock, 'sleep'>;
   /** Where the log lies. */
@@ -29,14 +29,14 @@ const words: Record<NoRoom, string> = {
   EROFS: 'the disk is read-only',
 };
 
-export class DiskRoom {
-  readonly #options: DiskRoomOptions;
+export class FullDisk {
+  readonly #options: FullDiskOptions;
   readonly #short = new Set<Short>();
   #why: string | null = null;
   /** Callers that wait for something else while there is room. */
   readonly #impatient = new Set<(error: ServiceError) => void>();
 
-  constructor(options: DiskRoomOptions) {
+  constructor(options: FullDiskOptions) {
     this.#options = options;
   }
 

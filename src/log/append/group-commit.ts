@@ -23,10 +23,10 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Sealing } from '../entries/bulk-sealer.ts';
 import { noRoomIn } from '../disk/disk.ts';
-import { type DiskRoom, sendAgain } from './full-disk.ts';
+import { type FullDisk, sendAgain } from './full-disk.ts';
 import type { EncodedEntry, PlacedEntry } from '../entries/entry-codec.ts';
-import { FileSync } from './log-fsync.ts';
-import { Gathering } from './commit-wait.ts';
+import { LogFsync } from './log-fsync.ts';
+import { CommitWait } from './commit-wait.ts';
 import type { Appended, Durability, WalSync } from '../log-store.ts';
 import type { LogWriter } from '../files/log-writer.ts';
 import { CommitQueue, Outcome, PendingAppend, Unsynced } from './pending-append.ts';
@@ -58,7 +58,7 @@ type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 
 export class GroupCommit {
   readonly #writer: LogWriter;
   readonly #walSync: WalSync;
-  readonly #room: DiskRoom;
+  readonly #room: FullDisk;
   readonly #listener: GroupListener;
   #state: State = { at: 'idle' };
   readonly #queue = new CommitQueue();
@@ -71,8 +71,8 @@ export class GroupCommit {
   /** Written, and waiting for whatever fsync comes next. */
   #unsynced = new Unsynced();
   #syncDue = false;
-  readonly #gathering: Gathering;
-  readonly #fileSync: FileSync;
+  readonly #gathering: CommitWait;
+  readonly #fileSync: LogFsync;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   /** When an access record came last while commits waited: their callers leave one only once they are acknowledged. */
   #readMs = Number.NEGATIVE_INFINITY;
@@ -81,11 +81,11 @@ export class GroupCommit {
   /** Work to do while no group is written and no fsync is under way. */
   readonly #between: Between[] = [];
 
-  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: DiskRoom, listener: GroupListener) {
+  constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: FullDisk, listener: GroupListener) {
     this.#writer = writer;
     this.#walSync = walSync;
-    this.#gathering = new Gathering(clock);
-    this.#fileSync = new FileSync(writer, clock);
+    this.#gathering = new CommitWait(clock);
+    this.#fileSync = new LogFsync(writer, clock);
     this.#clock = clock;
     this.#room = room;
     this.#listener = listener;

@@ -9,7 +9,7 @@ const IN_TURN_MS_MAX = 0.5;
 const BESIDE_MIN = 16;
 const BESIDE_MAX = 4096;
 
-export class FileSync {
+export class LogFsync {
   readonly #writer: LogWriter;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   /** Fsyncs that are still made beside the loop, because the last one in the turn was slow. */

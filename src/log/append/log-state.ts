@@ -1,20 +1,20 @@
 /** Whether the log takes entries, and why not: one state, and the room that its disk has. */
 import { ServiceError } from '../../errors.ts';
-import { DiskRoom, type DiskRoomOptions } from './full-disk.ts';
+import { FullDisk, type FullDiskOptions } from './full-disk.ts';
 import { failureText } from './group-commit.ts';
 import type { LogStatus } from '../log-store.ts';
 
 type At = { at: 'open' } | { at: 'draining' } | { at: 'closed' } | { at: 'failed'; reason: string };
 
 export class LogState {
-  readonly room: DiskRoom;
-  readonly #options: Omit<DiskRoomOptions, 'signal'>;
+  readonly room: FullDisk;
+  readonly #options: Omit<FullDiskOptions, 'signal'>;
   readonly #closing = new AbortController();
   #at: At = { at: 'open' };
 
-  constructor(options: Omit<DiskRoomOptions, 'signal'>) {
+  constructor(options: Omit<FullDiskOptions, 'signal'>) {
     this.#options = options;
-    this.room = new DiskRoom({ ...options, signal: this.#closing.signal });
+    this.room = new FullDisk({ ...options, signal: this.#closing.signal });
   }
 
   /** Aborted when the log closes or has failed. */

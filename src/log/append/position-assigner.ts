@@ -5,10 +5,10 @@
 import type { Clock } from '../../clock.ts';
 import { assert } from '../../errors.ts';
 import type { CommittedEntry } from '../entries/entry.ts';
-import { type Chain, lastInstantOf } from '../files/hash-chain.ts';
+import { type HashChain, lastInstantOf } from '../files/hash-chain.ts';
 import type { Basis, NextPosition } from '../log-store.ts';
 
-export class Placement {
+export class PositionAssigner {
   readonly #clock: Clock;
   readonly #listeners: ((basis: Basis) => void)[] = [];
   /** First instants of entries that are placed and not visible: a reader's instant stays below the first. */
@@ -21,7 +21,7 @@ export class Placement {
   #handedOut: bigint;
   #promised: NextPosition | null = null;
 
-  constructor(clock: Clock, chain: Chain) {
+  constructor(clock: Clock, chain: HashChain) {
     this.#clock = clock;
     this.#leaves = chain.leaves;
     this.#position = this.#visiblePosition = chain.position;

@@ -7,8 +7,8 @@ import { assert } from '../../errors.ts';
 import { finalOutcome } from './full-disk.ts';
 import type { Disk } from '../disk/disk.ts';
 import type { EntryBody } from '../entries/entry.ts';
-import type { EntryLinker } from './chain-linker.ts';
-import type { Chain } from '../files/hash-chain.ts';
+import type { ChainLinker } from './chain-linker.ts';
+import type { HashChain } from '../files/hash-chain.ts';
 import type { LogWriter } from '../files/log-writer.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { Keyring } from '../keys/keys.ts';
@@ -27,7 +27,7 @@ export interface SignedHeadsOptions {
   /** A seal follows so long after the last write; 0: only on close. */
   readonly sealIdleMs: number;
   readonly state: LogState;
-  readonly linker: EntryLinker;
+  readonly linker: ChainLinker;
   readonly writer: LogWriter;
   readonly commits: GroupCommit;
   /** Entries that are placed. */
@@ -52,7 +52,7 @@ export class SignedHeads {
   #opened = false;
   #sealing: Promise<void> = Promise.resolve();
 
-  constructor(options: SignedHeadsOptions, { sealed, seals }: Pick<Chain, 'sealed' | 'seals'>) {
+  constructor(options: SignedHeadsOptions, { sealed, seals }: Pick<HashChain, 'sealed' | 'seals'>) {
     this.#options = options;
     this.#sealedLeaves = this.#sealedBefore = sealed;
     this.#seals = seals;
@@ -83,7 +83,7 @@ export class SignedHeads {
   }
 
   /** Leaves that seals cover, and how many seals there are, among the first `written` leaves: at most the last is not. */
-  sealsWithin(written: number): Pick<Chain, 'sealed' | 'seals'> {
+  sealsWithin(written: number): Pick<HashChain, 'sealed' | 'seals'> {
     if (this.#sealedLeaves <= written) return { sealed: this.#sealedLeaves, seals: this.#seals };
     return { sealed: this.#sealedBefore, seals: this.#seals - 1 };
   }

@@ -14,7 +14,7 @@ interface Waiting {
   readonly reject: (cause: unknown) => void;
 }
 
-export class CopyFront {
+export class CopiedPrefix {
   readonly #files: ReadonlyMap<string, { readonly start: number; readonly length: number }>;
   #waiting: Waiting[] = [];
   #copied = 0;

@@ -36,7 +36,7 @@ export interface ChainStart {
  * linked to the leaf before, and its payload what its leaf commits to; each seal must be signed and name the root that
  * the leaves before it give.
  */
-export class Chain {
+export class HashChain {
   readonly tree: Frontier;
   #position = 0;
   #lastInstant: bigint | null = null;

@@ -10,7 +10,7 @@ import type { LogProofs, SignedHead, StoredEntry } from '../log-store.ts';
 import type { TreeHead } from '../tree/merkle-tree.ts';
 import type { TreeStore } from '../tree/tree-store.ts';
 
-export interface LocalProofsDependencies {
+export interface LogProofsDependencies {
   readonly nodes: TreeStore;
   readonly origin: string;
   readonly keyring: Keyring;
@@ -26,9 +26,9 @@ export interface LocalProofsDependencies {
 
 export class LocalProofs implements LogProofs {
   readonly key: string;
-  readonly #parts: LocalProofsDependencies;
+  readonly #parts: LogProofsDependencies;
 
-  constructor(parts: LocalProofsDependencies) {
+  constructor(parts: LogProofsDependencies) {
     this.key = verifierKey(parts.origin, parts.keyring.signer.publicKey);
     this.#parts = parts;
   }

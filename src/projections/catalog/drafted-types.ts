@@ -3,7 +3,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 
-export class MadeTypes implements CatalogReader {
+export class DraftedTypes implements CatalogReader {
   readonly #catalog: CatalogReader;
   readonly #made = new Map<string, TypeDefinition>();
   #changes = 0;

@@ -7,14 +7,14 @@ import type { CatalogReader } from '../access-paths.ts';
 import { subjectProperty } from '../catalog/subject-property.ts';
 import type { EmbedRows } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { BranchRows } from '../rows/tables/tenant-rows.ts';
+import type { TenantRows } from '../rows/tables/tenant-rows.ts';
 import { subjectText } from '../rows/checks/row-subjects.ts';
 
 /** Versions that are gone by now get no vector: their subject may have been erased while the model was asked. */
 export function decideEmbed(
   command: EmbedRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {

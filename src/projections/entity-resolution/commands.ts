@@ -6,7 +6,7 @@ import type { CatalogReader, Judgement } from '../access-paths.ts';
 import type { JudgeIdentities } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { notPermitted, refusedKeys } from '../rows/checks/row-check.ts';
-import type { BranchRows } from '../rows/tables/tenant-rows.ts';
+import type { TenantRows } from '../rows/tables/tenant-rows.ts';
 import { covers } from '../tenants/tenant-drafts.ts';
 import { type JudgedRow, judgementBody } from './judgement-body.ts';
 import { conflictWith } from './judgement-conflict.ts';
@@ -21,7 +21,7 @@ export function decideJudge(
   { a, b, judgement, reason }: JudgeIdentities,
   judgements: readonly Judgement[],
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
@@ -53,7 +53,7 @@ function isSame(row: RowName, { type, key }: RowName): boolean {
 function judgedRow(
   { type, key }: RowName,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   { entry, rowCheck }: DecideContext,
   at: NextPosition,
 ): JudgedRow {

@@ -15,7 +15,7 @@ export interface RegisteredToken {
   readonly replacedBy: string | null;
 }
 
-export class Directory implements Projection {
+export class Tokens implements Projection {
   readonly name = 'directory';
   readonly formatVersion = 1;
   #tokens = new Map<string, RegisteredToken>();

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { Rounds } from '../../../src/governance/erasure/shared-rounds.ts';
+import { SharedRounds } from '../../../src/governance/erasure/shared-rounds.ts';
 
 test('who comes while a round runs is served by the next, together; a round that fails fails its own', async () => {
   const rounds: (readonly number[])[] = [];
   let end: () => void = () => undefined;
-  const shared = new Rounds<number>(async (items) => {
+  const shared = new SharedRounds<number>(async (items) => {
     rounds.push([...items]);
     await new Promise<void>((resolve) => (end = resolve));
     if (items.includes(13)) throw new Error('unlucky');

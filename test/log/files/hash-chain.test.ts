@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Chain } from '../../../src/log/files/hash-chain.ts';
+import { HashChain } from '../../../src/log/files/hash-chain.ts';
 import { noteSigner, signCheckpoint } from '../../../src/log/tree/checkpoint-note.ts';
 import type { EntryDraft } from '../../../src/log/entries/entry.ts';
 import { decodeEntry, decodeLeaf, type EncodedEntry, EntrySealer, noPreviousHash } from '../../../src/log/entries/entry-codec.ts';
@@ -17,8 +17,8 @@ interface Claim {
 }
 
 /** A chain of two whole entries, and a third that claims something else than what belongs there. */
-function third(draft: EntryDraft, claim: Claim = {}): { chain: Chain; entry: EncodedEntry } {
-  const chain = new Chain({ keyring, origin, rows: true });
+function third(draft: EntryDraft, claim: Claim = {}): { chain: HashChain; entry: EncodedEntry } {
+  const chain = new HashChain({ keyring, origin, rows: true });
   let previous = noPreviousHash;
   for (const [leaf, key] of ['a', 'b'].entries()) {
     const entry = sealer.encode(rowsDraft([key, `${key}2`]), { leaf, position: leaf * 2, time: BigInt(leaf * 10) }, previous);
@@ -29,7 +29,7 @@ function third(draft: EntryDraft, claim: Claim = {}): { chain: Chain; entry: Enc
   return { chain, entry: sealer.encode(draft, place, claim.previous ?? previous) };
 }
 
-const follow = ({ chain, entry }: { chain: Chain; entry: EncodedEntry }): unknown =>
+const follow = ({ chain, entry }: { chain: HashChain; entry: EncodedEntry }): unknown =>
   chain.follow({ leaf: entry.leaf, payload: entry.payload, redacted: false });
 
 test('an entry that fits is followed, and what it leaves is where the next one belongs', () => {

@@ -2,7 +2,7 @@
 import type { Dictionary } from '../../../log/values/columns.ts';
 import type { PathCodes } from '../../access-paths.ts';
 
-export class Scopes implements PathCodes {
+export class OrganisationCodes implements PathCodes {
   readonly #paths: (string | null)[] = [null];
   readonly #codes = new Map<string, number>();
   readonly #tenants: string[] = [];

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../../../errors.ts';
 import type { RowRejection } from '../../command.ts';
 
-export class Rejections {
+export class RejectedRows {
   readonly #byRow = new Map<number, RowRejection>();
 
   get count(): number {

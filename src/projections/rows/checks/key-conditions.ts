@@ -1,7 +1,7 @@
 /** Whether a key stands as the writer of its row takes it to. */
 import type { NextPosition } from '../../../log/log-store.ts';
 import type { WriteCondition } from '../../command.ts';
-import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 
 /**
  * Why not; null: it does. `isPresent`: something holds under the key within the bounds of the write; `newest`: position of its newest
@@ -11,7 +11,7 @@ export function conflictOf(
   when: WriteCondition,
   isPresent: boolean,
   newest: number,
-  { positionAfter }: Pick<BranchRows, 'positionAfter'>,
+  { positionAfter }: Pick<TenantRows, 'positionAfter'>,
   at: NextPosition,
 ): string | null {
   if (when === 'absent') return isPresent ? 'the row is there already' : null;

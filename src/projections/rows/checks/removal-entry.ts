@@ -5,7 +5,7 @@ import { tenantOf } from '../../../log/values/value.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { TextSeals } from '../../decision.ts';
-import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 
 /** The chain from a subject to rows made from a row that was removed for good: a removal holds it sealed. */
 export interface RemovedSource {
@@ -32,7 +32,7 @@ export function removalOf(
   type: TypeDefinition,
   keys: readonly string[],
   path: string | null,
-  rows: BranchRows,
+  rows: TenantRows,
   sealing: SourceSealing | null,
   madeFrom?: ReadonlyMap<string, ReadonlySet<string>>,
 ): RemovalBody {

@@ -9,7 +9,7 @@ import type { Cell } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { DecideContext, RowTest } from '../../decision.ts';
-import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { edgeColumns } from '../../catalog/edge-columns.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, testRows, refusedKeys } from '../checks/row-check.ts';
@@ -43,7 +43,7 @@ export interface LinkContext {
   /** As it stands once the edges are written, and as it stood. */
   readonly definition: TypeDefinition;
   readonly known: TypeDefinition | undefined;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly context: DecideContext;
   readonly at: NextPosition;
 }

@@ -9,8 +9,8 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 import { versionName } from '../edges/link-rows.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
-import type { Layer } from '../tables/branch-layer.ts';
-import type { Scopes } from '../cells/path-codes.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
 import type { RemovedSource } from '../checks/removal-entry.ts';
@@ -28,8 +28,8 @@ const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 export interface DerivedRequest {
   readonly tenant: string | null;
   readonly subject: string;
-  readonly layers: () => readonly Layer[];
-  readonly scopes: Scopes;
+  readonly layers: () => readonly BranchLayer[];
+  readonly scopes: OrganisationCodes;
   readonly timeline: Pick<Timeline, 'timeOf'>;
 }
 

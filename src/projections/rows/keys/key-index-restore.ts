@@ -23,7 +23,7 @@ const TOUCHED = 131_072;
 const LEFT = 1_024;
 
 /** The keys of one restored table on their way into its index. No row may come before the last step; rows may be removed. */
-export class KeyEntering {
+export class KeyIndexRestore {
   readonly #steps: Iterator<undefined, void>;
   readonly #hashes: readonly Int32Array[];
   /** Keys of rows that were removed since the first step. */

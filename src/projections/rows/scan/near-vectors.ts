@@ -25,7 +25,7 @@ interface Part {
   readonly isFull: boolean;
 }
 
-export async function rowsNear(source: ScanSource, request: NearRequest): Promise<Near> {
+export async function rowsNearVector(source: ScanSource, request: NearRequest): Promise<Near> {
   const { graphs } = source.indexes;
   const candidates = new Map<object, Int32Array>();
   const found = new Map<Segment, Int32Array[]>();

@@ -1,7 +1,7 @@
 /** Where a stored version came from. Source: specification, "Provenance entry". */
 import { rowOp } from '../../../log/entries/entry.ts';
 import type { RowProvenance } from '../../access-paths.ts';
-import { BranchTable } from '../tables/lineage-table.ts';
+import { LineageTable } from '../tables/lineage-table.ts';
 import type { ScanSource } from './scan-source.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
@@ -14,11 +14,11 @@ export function provenanceOf(source: ScanSource, systemFrom: bigint, paths?: rea
   const layer = layers.findLast(({ table }) => table.rowAt(position) !== NO_ROW);
   if (!layer) return undefined;
   const { table, inherited } = layer;
-  const versions = layers.length === 1 && !inherited ? table : new BranchTable(layers, source.types ?? (() => undefined), []);
+  const versions = layers.length === 1 && !inherited ? table : new LineageTable(layers, source.types ?? (() => undefined), []);
   const row = table.rowAt(position);
   const segment = table.segmentOf(row);
   const at = row & 0xffff;
-  const version = versions instanceof BranchTable ? versions.versionAt(position) : row;
+  const version = versions instanceof LineageTable ? versions.versionAt(position) : row;
   if (version === NO_ROW || segment.isRemoved(at) || (paths && !paths.includes(segment.paths.codeAt(at)))) return undefined;
   const { source: origin, method, confidence, derivedFrom } = table.provenances()[segment.provenances.codeAt(at)]!;
   const parent = derivedFrom === null ? supersededBy(versions, version) : NO_ROW;

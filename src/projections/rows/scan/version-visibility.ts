@@ -9,7 +9,7 @@ import type { Codes } from '../cells/code-column.ts';
 import { OPEN, REMOVED } from '../segments/closings.ts';
 import type { Segment } from '../segments/segment.ts';
 
-export interface Visibility {
+export interface VersionVisibility {
   /** Versions at positions below this one. */
   readonly bound: number;
   /** Closings at or after this position have not happened yet: everything that the snapshot sees is below it. */
@@ -27,7 +27,7 @@ export function visibilityOf(
   request: { time: TimeBounds; after?: bigint | undefined },
   basis: number,
   timeline: Timeline,
-): Visibility {
+): VersionVisibility {
   const { system, valid } = request.time;
   const bound = system === 'all' ? basis : Math.min(basis, timeline.positionAfter(system));
   return {
@@ -42,7 +42,7 @@ export function visibilityOf(
 }
 
 /** One version, for reads by key. */
-export function isVisible(segment: Segment, row: number, visibility: Visibility): boolean {
+export function isVisible(segment: Segment, row: number, visibility: VersionVisibility): boolean {
   const position = segment.positionOf(row);
   if (position >= visibility.bound || position < visibility.from) return false;
   // Removed versions are the only ones with a closing below the segment's first row.
@@ -69,7 +69,7 @@ export interface SegmentFilter {
 }
 
 /** Null when no row of the segment can be visible. */
-export function filterOf(segment: Segment, visibility: Visibility): SegmentFilter | null {
+export function filterOf(segment: Segment, visibility: VersionVisibility): SegmentFilter | null {
   const { bound, from, valid } = visibility;
   const last = segment.length - 1;
   if (last < 0 || segment.base >= bound || segment.positionOf(last) < from) return null;
@@ -114,7 +114,7 @@ const scratch = new Int32Array(65_536);
 export function selectRows(
   segment: Segment,
   filter: SegmentFilter,
-  visibility: Visibility,
+  visibility: VersionVisibility,
   allowed: Uint8Array | null,
   first: number,
   end: number,
@@ -206,6 +206,6 @@ function keepPaths(paths: Codes, allowed: Uint8Array, first: number, end: number
 }
 
 /** True when a request is for what is believed now: nothing that the snapshot sees was closed before its bound alone. */
-export function isCurrent(request: ScanRequest, visibility: Visibility): boolean {
+export function isCurrent(request: ScanRequest, visibility: VersionVisibility): boolean {
   return request.time.system !== 'all' && visibility.bound === visibility.basis;
 }

@@ -9,18 +9,18 @@ import { compareText, tenantOf } from '../../../log/values/value.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { endsOf } from '../../catalog/edge-columns.ts';
 import type { TableLayer } from './lineage-table.ts';
-import { type DeclaredTypes, Inherited, Overlay } from './branch-overlay.ts';
+import { type DeclaredTypes, Inherited, BranchOverlay } from './branch-overlay.ts';
 import type { RowStorage } from './row-storage.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import { Table } from './table.ts';
 
 /** A layer that a branch reads: its positions below `end`, where the next one was forked from it. */
 export interface LowerLayer {
-  readonly layer: Layer;
+  readonly layer: BranchLayer;
   readonly end: number;
 }
 
-export class Layer {
+export class BranchLayer {
   /** Position of the fork; 0 for main. */
   readonly id: number;
   /** Oldest first. Empty on main and where only types were forked. */
@@ -30,7 +30,7 @@ export class Layer {
   /** By tenant, then type. */
   readonly #tables = new Map<string | null, Map<string, Table>>();
   /** By the inherited table that they change. */
-  readonly #overlays = new Map<Table, Overlay>();
+  readonly #overlays = new Map<Table, BranchOverlay>();
 
   /** `names` are those of the branch that it was forked from. */
   constructor(id: number, lower: readonly LowerLayer[], storage: RowStorage, names = new ScopedNames()) {
@@ -44,7 +44,7 @@ export class Layer {
     return this.#tables.get(tenant)?.get(type);
   }
 
-  overlay(table: Table): Overlay | undefined {
+  overlay(table: Table): BranchOverlay | undefined {
     return this.#overlays.get(table);
   }
 
@@ -96,7 +96,7 @@ export class Layer {
   }
 
   /** In the order of the layers that they change, then by tenant and type. */
-  overlays(): { readonly layer: Layer; readonly table: Table; readonly overlay: Overlay }[] {
+  overlays(): { readonly layer: BranchLayer; readonly table: Table; readonly overlay: BranchOverlay }[] {
     if (this.#overlays.size === 0) return [];
     return this.lower.flatMap(({ layer }) =>
       layer.tables().flatMap((table) => {
@@ -127,7 +127,7 @@ export class Layer {
     this.#tables.set(table.tenant, tables.set(table.type, table));
   }
 
-  adoptOverlay(table: Table, overlay: Overlay): void {
+  adoptOverlay(table: Table, overlay: BranchOverlay): void {
     this.#overlays.set(table, overlay);
   }
 
@@ -161,7 +161,7 @@ export class Layer {
       const table = layer.table(tenant, type);
       if (!table || table.segments.length === 0 || table.segments[0]!.base >= end) return;
       // Layers between that one and this may have changed its rows, up to where the next was forked.
-      const between = [...this.lower.slice(index + 1), { layer: this as Layer, end: Infinity }];
+      const between = [...this.lower.slice(index + 1), { layer: this as BranchLayer, end: Infinity }];
       const overlays = between.flatMap((upper) => {
         const overlay = upper.layer.overlay(table);
         return overlay ? [{ overlay, end: upper.end }] : [];
@@ -173,13 +173,18 @@ export class Layer {
     return layers;
   }
 
-  #inheritedAt(tenant: string | null, type: string, position: number, change: (overlay: Overlay, row: number) => void): void {
+  #inheritedAt(
+    tenant: string | null,
+    type: string,
+    position: number,
+    change: (overlay: BranchOverlay, row: number) => void,
+  ): void {
     const below = this.lower.findLast(({ layer }) => layer.id <= position);
     const table = below?.layer.table(tenant, type);
     const row = table && position < below!.end ? table.rowAt(position) : NO_ROW;
     assert(table && row !== NO_ROW, 'a branch changes rows that it inherited');
     let overlay = this.#overlays.get(table);
-    if (!overlay) this.#overlays.set(table, (overlay = new Overlay()));
+    if (!overlay) this.#overlays.set(table, (overlay = new BranchOverlay()));
     change(overlay, row);
   }
 }

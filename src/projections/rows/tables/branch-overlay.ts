@@ -18,7 +18,7 @@ interface Touched {
 }
 
 /** Changes of one branch to one table that it inherited. Row numbers are the table's. */
-export class Overlay {
+export class BranchOverlay {
   readonly #segments = new Map<number, Touched>();
 
   close(row: number, position: number): void {
@@ -60,8 +60,8 @@ export class Overlay {
     return Float64Array.from(this.entries().flat());
   }
 
-  static fromSaved(saved: Float64Array): Overlay {
-    const overlay = new Overlay();
+  static fromSaved(saved: Float64Array): BranchOverlay {
+    const overlay = new BranchOverlay();
     for (let i = 0; i < saved.length; i += 2) overlay.#set(saved[i]!, saved[i + 1]!);
     return overlay;
   }
@@ -83,10 +83,10 @@ export type DeclaredTypes = (column: string) => ColumnType | undefined;
 export class Inherited {
   readonly end: number;
   /** Each with the position from which on its changes are not the reader's: where the next branch was forked from it. */
-  readonly #overlays: readonly { readonly overlay: Overlay; readonly end: number }[];
+  readonly #overlays: readonly { readonly overlay: BranchOverlay; readonly end: number }[];
   readonly #types: DeclaredTypes;
 
-  constructor(end: number, overlays: readonly { readonly overlay: Overlay; readonly end: number }[], types: DeclaredTypes) {
+  constructor(end: number, overlays: readonly { readonly overlay: BranchOverlay; readonly end: number }[], types: DeclaredTypes) {
     this.end = end;
     this.#overlays = overlays;
     this.#types = types;

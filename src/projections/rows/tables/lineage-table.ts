@@ -20,7 +20,7 @@ export interface TableLayer {
 /** Versions are numbered layer * LAYER + row. */
 const LAYER = 2 ** 32;
 
-export class BranchTable implements StoredVersions {
+export class LineageTable implements StoredVersions {
   readonly #layers: readonly TableLayer[];
   readonly #types: DeclaredTypes;
   readonly #names: readonly string[];

@@ -2,14 +2,14 @@
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';
 import type { StoredColumns } from '../../catalog/commands.ts';
-import { BranchTable, type TableLayer } from './lineage-table.ts';
-import { declaredTypes, type Layer } from './branch-layer.ts';
-import type { Scopes } from '../cells/path-codes.ts';
+import { LineageTable, type TableLayer } from './lineage-table.ts';
+import { declaredTypes, type BranchLayer } from './branch-layer.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 
-export class BranchRows implements StoredColumns {
-  readonly scopes: Scopes;
-  readonly #layer: Layer;
+export class TenantRows implements StoredColumns {
+  readonly scopes: OrganisationCodes;
+  readonly #layer: BranchLayer;
   readonly #tenant: string | null;
   readonly #catalog: CatalogReader;
   /** Reads the rows below a position. */
@@ -19,9 +19,9 @@ export class BranchRows implements StoredColumns {
 
   /** `catalog` is that of the tenant on the branch. */
   constructor(
-    layer: Layer,
+    layer: BranchLayer,
     tenant: string | null,
-    scopes: Scopes,
+    scopes: OrganisationCodes,
     catalog: CatalogReader,
     timeline: Timeline,
     reader: (basis: number) => RowReader,
@@ -41,7 +41,7 @@ export class BranchRows implements StoredColumns {
     const types = declaredTypes(this.#catalog, type);
     const layers = layer.layersOf(this.#tenant, type, types);
     if (layers.length === 0) return undefined;
-    return new BranchTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
+    return new LineageTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
   }
 
   /** Tells of keys whether something was written under them at or after a position. */

@@ -4,19 +4,19 @@ import type { ForkedTimeline } from '../../../log/values/forked-timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';
 import { subjectProperty } from '../../catalog/subject-property.ts';
 import { SnapshotRows, type SharedRows } from '../scan/snapshot-rows.ts';
-import { BranchRows } from './tenant-rows.ts';
-import type { Layer } from './branch-layer.ts';
+import { TenantRows } from './tenant-rows.ts';
+import type { BranchLayer } from './branch-layer.ts';
 
-interface PrivateRowsDependencies extends SharedRows {
-  readonly layer: Layer;
+interface TransactionRowsDependencies extends SharedRows {
+  readonly layer: BranchLayer;
   readonly tenant: string | null;
   readonly timeline: ForkedTimeline;
 }
 
-export class PrivateRows {
-  readonly #parts: PrivateRowsDependencies;
+export class TransactionRows {
+  readonly #parts: TransactionRowsDependencies;
 
-  constructor(parts: PrivateRowsDependencies) {
+  constructor(parts: TransactionRowsDependencies) {
     this.#parts = parts;
   }
 
@@ -27,9 +27,9 @@ export class PrivateRows {
   }
 
   /** The rows of the branch, for decide functions. */
-  on(catalog: CatalogReader): BranchRows {
+  on(catalog: CatalogReader): TenantRows {
     const { layer, tenant, scopes, timeline } = this.#parts;
-    return new BranchRows(layer, tenant, scopes, catalog, timeline, (basis) => this.reader(catalog, basis));
+    return new TenantRows(layer, tenant, scopes, catalog, timeline, (basis) => this.reader(catalog, basis));
   }
 
   /** Takes an entry with rows or a type, at a position of its own. */

@@ -4,7 +4,7 @@
  *
  * - cells below a segment's length never change but by being removed, so extremes stay true; of a segment that still grows
  *   only whole stretches are summarised;
- * - every removal of cells, and every change of a column's stored type, calls `forgetZones`: extremes are values.
+ * - every removal of cells, and every change of a column's stored type, calls `forgetZoneMaps`: extremes are values.
  */
 import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
@@ -17,7 +17,7 @@ import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
 /** 32 to a segment: one bit of a word each. */
-export const STRETCH_ROWS = SEGMENT_ROWS / 32;
+export const ZONE_ROWS = SEGMENT_ROWS / 32;
 const ALL = -1;
 /** Bytes of a text that are kept: longer ones are known by how they begin. */
 const TEXT_BYTES = 24;
@@ -63,7 +63,7 @@ const blooms = new WeakMap<Segment, Summaries<Bloom | null>>();
 const encoder = new TextEncoder();
 
 /** Without a column: of all of them, keys included. */
-export function forgetZones(segment: Segment, column?: string): void {
+export function forgetZoneMaps(segment: Segment, column?: string): void {
   forgetIndexes(segment, column);
   for (const summaries of [known, blooms]) {
     if (column === undefined) summaries.delete(segment);
@@ -121,7 +121,7 @@ interface PrunedTable {
 }
 
 /** The predicates of one scan. */
-export class Pruner {
+export class ZonePruner {
   readonly #predicates: readonly Predicate[];
   readonly #timeline: Timeline;
   readonly #table: PrunedTable;
@@ -234,7 +234,7 @@ export class Pruner {
   /** Null where nothing can be said of the column. */
   #zonesOf(segment: Segment, column: string, sealed: boolean): Zones | null {
     let zones = summaryOf(known, segment, column);
-    const rows = sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS);
+    const rows = sealed ? segment.length : segment.length - (segment.length % ZONE_ROWS);
     if (zones && zones.summarised >= rows) return zones;
     const cells = column === '_pk' ? segment.keys : segment.column(column);
     const vector = withoutRemoved(segment, cells?.vector(segment.length));
@@ -267,7 +267,7 @@ function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
 
 /** Bits of the stretches after so many rows. */
 function unsummarisedRows(rows: number): number {
-  return from(Math.ceil(rows / STRETCH_ROWS));
+  return from(Math.ceil(rows / ZONE_ROWS));
 }
 
 /** Bits of this stretch and those behind it. */
@@ -318,9 +318,9 @@ function summariseNumbers(
   rows: number,
 ): void {
   if (vector.kind === 'i64') zones.exact = false;
-  for (let from = zones.summarised - (zones.summarised % STRETCH_ROWS); from < rows; from += STRETCH_ROWS) {
-    const end = Math.min(rows, from + STRETCH_ROWS);
-    const stretch = from / STRETCH_ROWS;
+  for (let from = zones.summarised - (zones.summarised % ZONE_ROWS); from < rows; from += ZONE_ROWS) {
+    const end = Math.min(rows, from + ZONE_ROWS);
+    const stretch = from / ZONE_ROWS;
     const [least, most] = vector.kind === 'i64' ? wideExtremes(vector, from, end) : extremes(vector, from, end);
     zones.least[stretch] = least;
     zones.most[stretch] = most;
@@ -362,7 +362,7 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   if (bytes === null) return ALL;
   // Where keys rise with arrival, this alone rules out all segments but one or two.
   if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
-  const stretches = Math.ceil(zones.summarised / STRETCH_ROWS);
+  const stretches = Math.ceil(zones.summarised / ZONE_ROWS);
   const all = ~unsummarisedRows(zones.summarised);
   if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, stretches, op, bytes);
   let holding = 0;
@@ -419,17 +419,17 @@ function startOfLeast({ ends }: TextZones, stretch: number): number {
 }
 
 function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
-  const first = Math.floor(zones.summarised / STRETCH_ROWS);
+  const first = Math.floor(zones.summarised / ZONE_ROWS);
   const before = first === 0 ? 0 : zones.ends[first * 2 - 1]!;
-  const bytes = new Uint8Array(before + (Math.ceil(rows / STRETCH_ROWS) - first) * 2 * TEXT_BYTES);
+  const bytes = new Uint8Array(before + (Math.ceil(rows / ZONE_ROWS) - first) * 2 * TEXT_BYTES);
   bytes.set(zones.bytes.subarray(0, before));
   let used = before;
-  for (let stretch = first; stretch * STRETCH_ROWS < rows; stretch++) {
+  for (let stretch = first; stretch * ZONE_ROWS < rows; stretch++) {
     let least = -1;
     let most = -1;
-    const before = stretch * STRETCH_ROWS - 1;
+    const before = stretch * ZONE_ROWS - 1;
     let rising = nulls === null && (before < 0 || compareCells(offsets, heap, before + 1, before) >= 0);
-    for (let row = stretch * STRETCH_ROWS; row < Math.min(rows, (stretch + 1) * STRETCH_ROWS); row++) {
+    for (let row = stretch * ZONE_ROWS; row < Math.min(rows, (stretch + 1) * ZONE_ROWS); row++) {
       if (nulls !== null && nulls[row] === 1) continue;
       if (most < 0) least = most = row;
       // Texts that rise, as keys often do, are compared once.
@@ -450,7 +450,7 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   }
   zones.bytes = bytes.slice(0, used);
   zones.summarised = rows;
-  for (let stretch = first; stretch * STRETCH_ROWS < rows; stretch++) noteExtremes(zones, stretch);
+  for (let stretch = first; stretch * ZONE_ROWS < rows; stretch++) noteExtremes(zones, stretch);
 }
 
 function noteExtremes(zones: TextZones, stretch: number): void {
@@ -466,8 +466,8 @@ function noteExtremes(zones: TextZones, stretch: number): void {
 
 function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {
   const known = Math.min(to, zones.summarised);
-  const isRising = (row: number): boolean => ((zones.rising >>> (row / STRETCH_ROWS)) & 1) === 1;
-  for (let row = from; row < known; row += STRETCH_ROWS) if (!isRising(row)) return false;
+  const isRising = (row: number): boolean => ((zones.rising >>> (row / ZONE_ROWS)) & 1) === 1;
+  for (let row = from; row < known; row += ZONE_ROWS) if (!isRising(row)) return false;
   return (from >= known || isRising(known - 1)) && (to <= known || tailRises(zones, texts, to));
 }
 

@@ -1,7 +1,7 @@
 /** Rows that follow each other in a commit become one entry, of which each draft is a part. Positions stay as they were decided. Pure. */
 import type { EntryDraft, RowsBody } from '../../../log/entries/entry.ts';
 
-export function joinRows(drafts: readonly EntryDraft[]): readonly EntryDraft[] {
+export function joinDrafts(drafts: readonly EntryDraft[]): readonly EntryDraft[] {
   const joined: EntryDraft[] = [];
   let parts: RowsBody[] = [];
   for (const draft of drafts) {

@@ -4,17 +4,17 @@ import { type EntryDraft, positionsOf, type TypeDefinition } from '../../../log/
 import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
-import { MadeTypes } from '../../catalog/drafted-types.ts';
+import { DraftedTypes } from '../../catalog/drafted-types.ts';
 import { type Batch, batchRowsMax, type DeleteRows, type PutRows } from '../../command.ts';
 import { type DecideContext, type Decision, outcomeLimits } from '../../decision.ts';
-import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { SourceSeals } from '../checks/source-seals.ts';
 import { decideDelete, decidePut } from './commands.ts';
 
-export function decideBatch(
+export function decideMultiTypeBatch(
   { steps }: Batch,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
@@ -26,7 +26,7 @@ export function decideBatch(
     );
   }
   const drafts: EntryDraft[] = [];
-  const made = new MadeTypes(catalog);
+  const made = new DraftedTypes(catalog);
   const keys = new WrittenKeys();
   const seals = new SourceSeals(made, rows);
   const outcomes: Decision['outcome'][] = [];
@@ -71,8 +71,8 @@ export function decideBatch(
 
 function decideStep(
   step: PutRows | DeleteRows,
-  made: MadeTypes,
-  rows: BranchRows,
+  made: DraftedTypes,
+  rows: TenantRows,
   context: DecideContext,
   at: NextPosition,
 ): Decision {

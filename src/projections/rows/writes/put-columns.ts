@@ -9,7 +9,12 @@ import type { StoredVersions } from '../cells/stored-versions.ts';
 import { boundAt, keyColumns, type Written } from '../checks/version-columns.ts';
 
 /** Null when some row is not that simple: bounds that hold nothing, or bounds of a key that has open versions already. */
-export function putWhole(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPosition): Written | null {
+export function putColumns(
+  batch: CheckedBatch,
+  table: StoredVersions | undefined,
+  path: number,
+  at: NextPosition,
+): Written | null {
   const { length, keys, validFrom, validTo } = batch;
   if (length === 1) return putOne(batch, table, path, at);
   const groups = new BatchKeys(keys, length, path);

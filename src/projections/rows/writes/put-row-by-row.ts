@@ -11,12 +11,12 @@ import type { PutRows, RowOutcome } from '../../command.ts';
 import type { DecideContext, RowTest } from '../../decision.ts';
 import type { CheckedBatch } from '../checks/batch-contract.ts';
 import { BatchKeys } from '../keys/batch-keys.ts';
-import type { BranchRows } from '../tables/tenant-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { conflictOf } from '../checks/key-conditions.ts';
 import type { Refusal } from '../edges/edge-ends.ts';
 import type { RowEdges, RowVersion } from '../edges/edges.ts';
 import { gather } from '../cells/gather-rows.ts';
-import type { Rejections } from '../cells/rejected-rows.ts';
+import type { RejectedRows } from '../cells/rejected-rows.ts';
 import type { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, testRows } from '../checks/row-check.ts';
 import { NO_ROW } from '../segments/segment.ts';
@@ -29,10 +29,10 @@ export interface RowByRow {
   readonly batch: CheckedBatch;
   readonly cells: RowCells;
   readonly edges: RowEdges | null;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly context: DecideContext;
   readonly at: NextPosition;
-  readonly rejections: Rejections;
+  readonly rejections: RejectedRows;
 }
 
 export interface PutByRow {

@@ -61,9 +61,9 @@ interface Graph {
 
 const nothing: GraphReply = {};
 
-export const graphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
+export const neighbourGraphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
   module: import.meta.url,
-  name: 'graphJob',
+  name: 'neighbourGraphJob',
   begin: ({ memory }) => {
     const graphs = new Map<number, Graph>();
     const requireGraph = (number: number): Graph => {

@@ -15,7 +15,7 @@ import {
   type GraphRequest,
   type GraphReply,
   graphBytes,
-  graphJob,
+  neighbourGraphJob,
   type GraphsOptions,
   EFFORT_MOST,
   type NearPart,
@@ -29,7 +29,7 @@ const EFFORT_LEAST = 40;
 /** Questions after which a graph that none of them asked may leave memory: reading one back takes far longer than any of them. */
 const QUESTIONS_IDLE = 16;
 
-export interface SegmentGraphsOptions extends Partial<GraphsOptions> {
+export interface NeighbourGraphsOptions extends Partial<GraphsOptions> {
   readonly startWorker: StartWorker;
   /** Before each slice, where slices are the event loop's own. */
   readonly yieldTurn: () => Promise<void>;
@@ -87,8 +87,8 @@ export function forgetGraphs(segment: Segment, column?: string): void {
   for (const forget of forgetters.get(segment) ?? []) forget(column);
 }
 
-export class SegmentGraphs {
-  readonly #options: SegmentGraphsOptions;
+export class NeighbourGraphs {
+  readonly #options: NeighbourGraphsOptions;
   readonly #shared: Shared;
   readonly #known = new WeakMap<Segment, Graphs>();
   readonly #all = new Set<Graph>();
@@ -101,7 +101,7 @@ export class SegmentGraphs {
   #last: Promise<void> = Promise.resolve();
   readonly counts = { built: 0, read: 0 };
 
-  constructor(options: SegmentGraphsOptions, shared: Shared) {
+  constructor(options: NeighbourGraphsOptions, shared: Shared) {
     this.#options = options;
     this.#shared = shared;
   }
@@ -168,7 +168,7 @@ export class SegmentGraphs {
 
   #ask(asked: GraphRequest): Promise<GraphReply> {
     const { startWorker, memory = MEMORY_DIRECTORY } = this.#options;
-    this.#worker ??= startWorker(graphJob, { memory });
+    this.#worker ??= startWorker(neighbourGraphJob, { memory });
     return this.#worker.ask(asked);
   }
 
