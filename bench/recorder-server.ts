@@ -3,7 +3,7 @@
  * two against each other for. Both start through here, so that nothing else differs.
  */
 import { serveCommand } from '../src/cli/serve.ts';
-import { AuditTrail } from '../src/governance/recording/audit-trail.ts';
+import { AccessRecordWriter } from '../src/governance/access-records/access-record-writer.ts';
 
-if (process.argv[2] === 'silent') AuditTrail.prototype.record = (): Promise<void> => Promise.resolve();
+if (process.argv[2] === 'silent') AccessRecordWriter.prototype.record = (): Promise<void> => Promise.resolve();
 process.exit(await serveCommand({}, 'bench'));

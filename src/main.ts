@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { finish } from './cli/exit.ts';
+import { finish } from './cli/exit-codes.ts';
 import { packageRoot } from './package-root.ts';
 import type { VerifyProofOptions } from './cli/proof.ts';
 

@@ -2,7 +2,7 @@
  * Composition root: opens the rooms bottom-up, closes them top-down. Everything that a room needs from outside arrives here as an
  * argument.
  */
-import type { BackgroundCopy, BackgroundDigest } from './upkeep/backups.ts';
+import type { BackgroundCopy, BackgroundDigest } from './upkeep/store-backups.ts';
 import { Automation } from './automation.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
@@ -12,18 +12,18 @@ import { Authenticator } from './governance/authentication/authenticator.ts';
 import { KeyedTextSeals } from './governance/erasure/text-seals.ts';
 import { Gate } from './governance/gate.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
-import { bootRefusals } from './governance/tenancy/profile.ts';
+import { bootRefusals } from './governance/tenancy/profile-rules.ts';
 import { spareCores } from './log/threads/workers.ts';
-import { modelsOf } from './models/http-models.ts';
-import { plannerOptions } from './planner-options.ts';
+import { modelsOf } from './models/configured-models.ts';
+import { plannerOptions } from './planner-settings.ts';
 import { Planner } from './planner/planner.ts';
 import { type LookupFiles, LookupTables } from './planner/continuous/views/lookup-tables.ts';
 import { MaterializedViews } from './planner/continuous/views/materialized-views.ts';
 import { StandingQueries } from './planner/continuous/watch/watch.ts';
 import { Store, type StoreDependencies } from './store.ts';
-import type { BackgroundRestore } from './upkeep/restores.ts';
+import type { BackgroundRestore } from './upkeep/store-restores.ts';
 import { Upkeep } from './upkeep/upkeep.ts';
-import { WorkTurns } from './work-turns.ts';
+import { EventLoopTurns } from './event-loop-turns.ts';
 
 export interface ServiceDependencies extends StoreDependencies {
   /** Where lookup tables are read from; absent: registering one is refused. */
@@ -67,7 +67,7 @@ export class Service {
   readonly clock: Clock;
   readonly random: Random;
   readonly ids: Ids;
-  readonly turns: WorkTurns;
+  readonly turns: EventLoopTurns;
   readonly store: Store;
   readonly gate: Gate;
   readonly authenticator: Authenticator;
@@ -78,7 +78,7 @@ export class Service {
   readonly upkeep: Upkeep;
   readonly #life: Life = { stage: 'ready', drained: null, ending: new AbortController() };
 
-  private constructor(parts: ServiceDependencies, ids: Ids, turns: WorkTurns, store: Store) {
+  private constructor(parts: ServiceDependencies, ids: Ids, turns: EventLoopTurns, store: Store) {
     const { settings, clock, random, version, say } = parts;
     const { log, projections, keyring, blobs, audit } = store;
     const licence = readLicence(settings);
@@ -184,7 +184,7 @@ export class Service {
 
   static async open(parts: ServiceDependencies): Promise<Service> {
     const ids = new Ids(parts.clock, parts.random);
-    const turns = new WorkTurns(parts.clock, parts.yieldTurn ?? null);
+    const turns = new EventLoopTurns(parts.clock, parts.yieldTurn ?? null);
     const store = await Store.open(parts, ids, turns);
     try {
       return new Service(parts, ids, turns, store);

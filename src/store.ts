@@ -8,7 +8,7 @@ import type { Settings } from './config.ts';
 import { ServiceError } from './errors.ts';
 import { Blobs } from './log/blobs/blobs.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/blobs/derived-file.ts';
-import { unfinishedRestore } from './log/backup/restore.ts';
+import { unfinishedRestore } from './log/backup/backup-restore.ts';
 import type { Disk } from './log/disk/disk.ts';
 import { BULK_ROWS_MIN } from './log/entries/bulk-sealer.ts';
 import { OPEN_BESIDE_BYTES_MIN } from './log/files/frame-opener.ts';
@@ -20,13 +20,13 @@ import type { ColumnMemory } from './log/values/column-memory.ts';
 import { masterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoint.ts';
-import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
+import { CheckpointSchedule } from './projections/checkpoint-schedule.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
-import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
-import type { WorkTurns } from './work-turns.ts';
+import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './memory-budget.ts';
+import type { EventLoopTurns } from './event-loop-turns.ts';
 
 /** State kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
 export interface DerivedOptions {
@@ -73,7 +73,7 @@ export class Store {
   /** Long work of the store's own and of doors. */
   readonly workers: WorkerKeeper;
   /** Null: nothing is saved. */
-  readonly checkpoints: CheckpointKeeper | null;
+  readonly checkpoints: CheckpointSchedule | null;
   readonly columns: ColumnStore | null;
   /** The saved state that the start went on from; columns may still rest on its files. */
   readonly #resumed: Checkpoint | null;
@@ -93,7 +93,7 @@ export class Store {
     this.unlock = unlock;
   }
 
-  static async open(parts: StoreDependencies, ids: Ids, turns: WorkTurns): Promise<Store> {
+  static async open(parts: StoreDependencies, ids: Ids, turns: EventLoopTurns): Promise<Store> {
     const { settings, disk, random } = parts;
     const directory = settings.SERVICE_DATA_DIR;
     await disk.makeDirectory(directory);
@@ -145,7 +145,7 @@ interface Ground {
   readonly keyring: KeyStore;
   readonly blobs: Blobs;
   readonly ids: Ids;
-  readonly turns: WorkTurns;
+  readonly turns: EventLoopTurns;
   readonly workers: WorkerKeeper;
 }
 
@@ -156,7 +156,7 @@ interface Rooms {
 
 interface Opened extends Rooms {
   readonly log: LocalLog;
-  readonly checkpoints: CheckpointKeeper | null;
+  readonly checkpoints: CheckpointSchedule | null;
   readonly columns: ColumnStore | null;
   readonly resumed: Checkpoint | null;
 }
@@ -250,7 +250,7 @@ async function openDerived(parts: StoreDependencies, derived: DerivedOptions, gr
       onDamaged: () => void dropCheckpoint(reader).catch(() => undefined),
     });
     columns.readFrom(reader);
-    let keeper: CheckpointKeeper | null = null;
+    let keeper: CheckpointSchedule | null = null;
     /** A hard delete came after the checkpoint that the start goes on from. */
     let removedBefore = false;
     const rooms = newRooms(parts, ground, {
@@ -302,7 +302,7 @@ async function openDerived(parts: StoreDependencies, derived: DerivedOptions, gr
       }
       const indexFiles = rooms.projections.rows.indexes.files!;
       await indexFiles.begin();
-      keeper = new CheckpointKeeper({
+      keeper = new CheckpointSchedule({
         kinds: [indexFiles],
         home: homeOf(logId),
         projector,

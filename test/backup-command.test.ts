@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { backupCommand, backupsCommand, restoreCommand } from '../src/cli/backup.ts';
 import { escrowCommand } from '../src/cli/escrow.ts';
-import { withService } from '../src/cli/local.ts';
+import { withService } from '../src/cli/local-store.ts';
 import { verifyCommand } from '../src/cli/verify.ts';
 import { analyst, beginStore } from './harness.ts';
 

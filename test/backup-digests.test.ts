@@ -3,12 +3,12 @@
  * digested after the backup was acknowledged.
  */
 import { describe, expect, it, test } from 'vitest';
-import type { BackgroundDigest } from '../src/upkeep/backups.ts';
+import type { BackgroundDigest } from '../src/upkeep/store-backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-contract.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup/backup-artefact.ts';
 import type { Disk } from '../src/log/disk/disk.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
-import type { SavedState } from '../src/projections/checkpoint-keeper.ts';
+import type { SavedState } from '../src/projections/checkpoint-schedule.ts';
 import { digestsOfSaved } from '../src/upkeep/saved-digests.ts';
 import type { Service, ServiceDependencies } from '../src/service.ts';
 import { ErasureWorld } from './governance/erasure/erasure-world.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../src/config.ts';
 import { readEscrow } from '../src/log/keys/escrow.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
-import { restoreStore } from '../src/upkeep/restores.ts';
+import { restoreStore } from '../src/upkeep/store-restores.ts';
 import { TestClock, TestRandom, TestStore } from './harness.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/backups/', import.meta.url));

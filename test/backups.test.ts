@@ -1,6 +1,6 @@
 /** A store is backed up, and stores are made of its backups. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { listBackups } from '../src/upkeep/backups.ts';
+import { listBackups } from '../src/upkeep/store-backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-contract.ts';
 import { ServiceError } from '../src/errors.ts';
 import type { Artefact } from '../src/log/backup/backup-artefact.ts';
@@ -9,7 +9,7 @@ import { removeTree } from '../src/log/disk/file-copy.ts';
 import type { KeyContents } from '../src/log/keys/keys.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import { verifyDirectory } from '../src/log/verify/verify.ts';
-import { restoreStore } from '../src/upkeep/restores.ts';
+import { restoreStore } from '../src/upkeep/store-restores.ts';
 import type { Service } from '../src/service.ts';
 import { FaultyDisk } from './simulation/faulty-disk.ts';
 import { analyst, TestClock, TestRandom, TestStore } from './harness.ts';

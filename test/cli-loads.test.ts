@@ -27,7 +27,7 @@ const large = ['apache-arrow', 'fastify', 'zod', 'hyparquet-writer', 'prom-clien
 
 test('the program loads its verbs when they are asked for', () => {
   const loaded = [...loads('main.ts')];
-  expect(loaded.filter((name) => name.startsWith('cli/')).toSorted()).toEqual(['cli/exit.ts']);
+  expect(loaded.filter((name) => name.startsWith('cli/')).toSorted()).toEqual(['cli/exit-codes.ts']);
   expect(loaded.filter((name) => store.test(name) || large.includes(name))).toEqual([]);
 });
 
@@ -45,7 +45,7 @@ test.each(['query', 'export', 'ingest', 'branch', 'token', 'proof'])(
   'what of %s works on a running server loads no store',
   (verb) => {
     const loaded = [...loads(`cli/${verb}.ts`)];
-    expect(loaded).toContain('cli/remote.ts');
+    expect(loaded).toContain('cli/remote-server.ts');
     expect(loaded.filter((name) => store.test(name) || large.includes(name))).toEqual([]);
   },
 );

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { backupCommand, backupsCommand, restoreCommand } from '../src/cli/backup.ts';
 import { branchCommand } from '../src/cli/branch.ts';
 import { escrowCommand } from '../src/cli/escrow.ts';
-import { finish } from '../src/cli/exit.ts';
+import { finish } from '../src/cli/exit-codes.ts';
 import { ingestCommand } from '../src/cli/ingest.ts';
 import { makeProofCommand, proofHeadCommand } from '../src/cli/proof.ts';
 import { queryCommand } from '../src/cli/query.ts';

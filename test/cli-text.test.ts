@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseExactJson } from '../src/doors/shared/read-exact-json.ts';
 import { Progress, type ProgressTarget } from '../src/cli/progress.ts';
-import { renderTable } from '../src/cli/table.ts';
+import { renderTable } from '../src/cli/text-table.ts';
 
 test('integers beyond a double come out exact, digits inside strings stay text', () => {
   const text =

@@ -6,8 +6,8 @@ import { formatOf } from '../src/doors/rich-text/blocks.ts';
 import { evaluate } from '../src/planner/expressions/evaluate.ts';
 import { lexStatement } from '../src/planner/languages/sql-lexer.ts';
 import { elementsOf } from '../src/planner/system-catalogue/catalogue-types.ts';
-import { canonicalIdentifier } from '../src/projections/identity/identifiers.ts';
-import { withoutTrailing } from '../src/log/values/trailing.ts';
+import { canonicalIdentifier } from '../src/projections/entity-resolution/identifiers.ts';
+import { withoutTrailing } from '../src/log/values/trim-end.ts';
 
 const many = 300_000;
 const blanks = ' '.repeat(many);

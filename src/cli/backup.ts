@@ -1,7 +1,7 @@
 /** `annals backup`, `backups` and `restore`: a stopped store, its copies, and stores made of them. */
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { backupDirectory, listBackups } from '../upkeep/backups.ts';
+import { backupDirectory, listBackups } from '../upkeep/store-backups.ts';
 import { Ids, systemClock, systemRandom } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { RestoreReport } from '../doors/http/system-contract.ts';
@@ -14,9 +14,9 @@ import { type KeyContents, keyFilePath, openKeyring } from '../log/keys/keys.ts'
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { spareCores, threadWorker } from '../log/threads/workers.ts';
 import { escrowKey, presentKeys } from '../master-keys.ts';
-import { publicKeysOf, restoreStore } from '../upkeep/restores.ts';
-import { exitCode } from './exit.ts';
-import { type DirectoryOptions, directorySettings, withService } from './local.ts';
+import { publicKeysOf, restoreStore } from '../upkeep/store-restores.ts';
+import { exitCode } from './exit-codes.ts';
+import { type DirectoryOptions, directorySettings, withService } from './local-store.ts';
 import { count, Progress } from './progress.ts';
 import { readOnlyDisk } from './read-only-disk.ts';
 

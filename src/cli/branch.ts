@@ -4,10 +4,10 @@ import type { Action, Invocation } from '../governance/gate-contract.ts';
 import { mainBranch } from '../log/entries/entry.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import type { Command } from '../projections/command.ts';
-import { exitCode } from './exit.ts';
-import { operator, withService, type DirectoryOptions } from './local.ts';
-import { remoteOf, request, type RemoteOptions } from './remote.ts';
-import { renderTable } from './table.ts';
+import { exitCode } from './exit-codes.ts';
+import { operator, withService, type DirectoryOptions } from './local-store.ts';
+import { remoteOf, request, type RemoteOptions } from './remote-server.ts';
+import { renderTable } from './text-table.ts';
 
 export interface BranchOptions extends DirectoryOptions, RemoteOptions {
   readonly purpose?: string;

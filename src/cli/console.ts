@@ -1,8 +1,8 @@
 /** `annals console`: a link that opens the console of a running server once, within a minute. */
 import { ConfigError } from '../errors.ts';
-import { exitCode } from './exit.ts';
-import { request } from './remote.ts';
-import { withoutTrailing } from '../log/values/trailing.ts';
+import { exitCode } from './exit-codes.ts';
+import { request } from './remote-server.ts';
+import { withoutTrailing } from '../log/values/trim-end.ts';
 
 export interface ConsoleOptions {
   readonly url: string;

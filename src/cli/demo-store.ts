@@ -4,8 +4,8 @@ import type { HttpDoor } from '../doors/http/server.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Service } from '../service.ts';
 import { demoClaims, demoMemories, demoPolicies, demoStories, demoVoyages } from './demo-rows.ts';
-import { operator } from './local.ts';
-import { type Remote, request } from './remote.ts';
+import { operator } from './local-store.ts';
+import { type Remote, request } from './remote-server.ts';
 import { mintToken } from './token.ts';
 
 const filings = [

@@ -8,8 +8,8 @@ import { keyFilePath, openKeyring } from '../log/keys/keys.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { escrowKey, presentKeys } from '../master-keys.ts';
-import { exitCode } from './exit.ts';
-import { type DirectoryOptions, directorySettings } from './local.ts';
+import { exitCode } from './exit-codes.ts';
+import { type DirectoryOptions, directorySettings } from './local-store.ts';
 import { count } from './progress.ts';
 import { readOnlyDisk } from './read-only-disk.ts';
 

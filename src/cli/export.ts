@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import { ConfigError } from '../errors.ts';
 import { envelopeFacts } from '../doors/http/result-envelope.ts';
 import { type OutputFormat, outputForms, refuseLoss } from '../planner/formats/output-format.ts';
-import type { DirectoryOptions } from './local.ts';
-import { download, remoteOf, type RemoteOptions } from './remote.ts';
+import type { DirectoryOptions } from './local-store.ts';
+import { download, remoteOf, type RemoteOptions } from './remote-server.ts';
 
 export interface ExportOptions extends DirectoryOptions, RemoteOptions {
   readonly purpose?: string;
@@ -25,7 +25,7 @@ export async function exportRows(sql: string, format: OutputFormat, options: Exp
     for (const name of ['purpose', 'branch'] as const) if (options[name] !== undefined) parameters.set(name, options[name]);
     return writeOut(download(remote, `/export?${parameters.toString()}`), options.output);
   }
-  const { operator, withService } = await import('./local.ts');
+  const { operator, withService } = await import('./local-store.ts');
   const form = outputForms[format];
   const write = await form.writer();
   return withService(options, version, async (service) => {

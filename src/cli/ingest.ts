@@ -7,11 +7,11 @@ import { batchSizes, Ingest, type IngestReply } from '../doors/ingest/ingest-str
 import { formatInstant } from '../log/values/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
 import type { Service } from '../service.ts';
-import { exitCode } from './exit.ts';
+import { exitCode } from './exit-codes.ts';
 import { linesOf } from './file-lines.ts';
-import { operator, withService, type DirectoryOptions } from './local.ts';
+import { operator, withService, type DirectoryOptions } from './local-store.ts';
 import { count, Progress } from './progress.ts';
-import { remoteOf, request, type Remote, type RemoteOptions } from './remote.ts';
+import { remoteOf, request, type Remote, type RemoteOptions } from './remote-server.ts';
 
 export interface IngestOptions extends DirectoryOptions, RemoteOptions {
   readonly type: string;

@@ -3,10 +3,10 @@ import { type Clock, systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { exactJson } from '../doors/shared/write-exact-json.ts';
-import { exitCode } from './exit.ts';
+import { exitCode } from './exit-codes.ts';
 import { Progress, type ProgressTarget } from './progress.ts';
-import { type Remote, remoteOf, type RemoteOptions, request } from './remote.ts';
-import { renderTable } from './table.ts';
+import { type Remote, remoteOf, type RemoteOptions, request } from './remote-server.ts';
+import { renderTable } from './text-table.ts';
 
 export interface JobsOptions extends RemoteOptions {
   readonly cancel?: boolean;

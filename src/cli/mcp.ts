@@ -6,8 +6,8 @@ import { createInterface } from 'node:readline';
 import { ConfigError } from '../errors.ts';
 import { exactJson } from '../doors/shared/write-exact-json.ts';
 import { parseExactJson } from '../doors/shared/read-exact-json.ts';
-import { exitCode } from './exit.ts';
-import { type Remote, type RemoteOptions, remoteOf, request } from './remote.ts';
+import { exitCode } from './exit-codes.ts';
+import { type Remote, type RemoteOptions, remoteOf, request } from './remote-server.ts';
 
 export interface McpOptions extends RemoteOptions {
   readonly purpose?: string | undefined;

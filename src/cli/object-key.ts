@@ -3,7 +3,7 @@ import { loadSettings } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { keyPairOf } from '../governance/authentication/access-keys.ts';
 import { keyIdOf } from '../governance/authentication/sigv4.ts';
-import { exitCode } from './exit.ts';
+import { exitCode } from './exit-codes.ts';
 
 export interface ObjectKeyOptions {
   readonly config?: string;

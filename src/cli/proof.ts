@@ -12,9 +12,9 @@ import { writeNdjson } from '../planner/formats/json-rows.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Service } from '../service.ts';
 import { parseExactJson } from '../doors/shared/read-exact-json.ts';
-import { exitCode } from './exit.ts';
-import { type DirectoryOptions, operator, withService } from './local.ts';
-import { type Remote, remoteOf, type RemoteOptions, request } from './remote.ts';
+import { exitCode } from './exit-codes.ts';
+import { type DirectoryOptions, operator, withService } from './local-store.ts';
+import { type Remote, remoteOf, type RemoteOptions, request } from './remote-server.ts';
 
 export interface SourceOptions extends DirectoryOptions, RemoteOptions {
   readonly purpose?: string;

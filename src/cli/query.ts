@@ -4,10 +4,10 @@ import { ConfigError } from '../errors.ts';
 import { exactJson } from '../doors/shared/write-exact-json.ts';
 import { isOutputFormat, outputFormats } from '../planner/formats/output-format.ts';
 import { parseExactJson } from '../doors/shared/read-exact-json.ts';
-import { exitCode } from './exit.ts';
+import { exitCode } from './exit-codes.ts';
 import type { ExportOptions } from './export.ts';
-import { remoteOf, request } from './remote.ts';
-import { renderTable } from './table.ts';
+import { remoteOf, request } from './remote-server.ts';
+import { renderTable } from './text-table.ts';
 
 export interface QueryOptions extends ExportOptions {
   readonly format: string;
@@ -56,7 +56,7 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
 /** Modules that only a directory needs are loaded for one. */
 async function askDirectory(sql: string, options: QueryOptions, version: string): Promise<Reply> {
   const [{ operator, withService }, { writeNdjson }, { envelopeMembers }] = await Promise.all([
-    import('./local.ts'),
+    import('./local-store.ts'),
     import('../planner/formats/json-rows.ts'),
     import('../doors/http/result-envelope.ts'),
   ]);

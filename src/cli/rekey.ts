@@ -9,8 +9,8 @@ import { ServiceError } from '../errors.ts';
 import { keyFilePath, rewrapKeys } from '../log/keys/keys.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { localKeyFile, presentKeys } from '../master-keys.ts';
-import { exitCode } from './exit.ts';
-import { type DirectoryOptions, directorySettings } from './local.ts';
+import { exitCode } from './exit-codes.ts';
+import { type DirectoryOptions, directorySettings } from './local-store.ts';
 
 export interface RekeyCommandOptions extends DirectoryOptions {
   readonly newKekFile: string;

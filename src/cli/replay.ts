@@ -6,8 +6,8 @@ import { hexOf } from '../log/bytes/sha256.ts';
 import { spareCores, startedAhead, type StartWorker, threadWorker } from '../log/threads/workers.ts';
 import { columnDigestJob } from '../projections/rows/digests/column-digests.ts';
 import type { Service } from '../service.ts';
-import { exitCode } from './exit.ts';
-import type { DirectoryOptions } from './local.ts';
+import { exitCode } from './exit-codes.ts';
+import type { DirectoryOptions } from './local-store.ts';
 import { Progress } from './progress.ts';
 
 export interface ReplayOptions extends DirectoryOptions {
@@ -28,8 +28,8 @@ export async function replayCommand(options: ReplayOptions, version: string): Pr
 
 async function replay(options: ReplayOptions, version: string, startWorker: StartWorker | null): Promise<number> {
   // Loaded here: threads that were started come up meanwhile.
-  const { withService } = await import('./local.ts');
-  const { compareDerived, LeafHashes } = await import('./derived.ts');
+  const { withService } = await import('./local-store.ts');
+  const { compareDerived, LeafHashes } = await import('./derived-check.ts');
   const hashes = new LeafHashes();
   const work = async (service: Service): Promise<number> => {
     const { log, projections } = service.store;

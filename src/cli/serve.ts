@@ -2,7 +2,7 @@
 import { totalmem } from 'node:os';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
-import { documentReader } from '../document-reader.ts';
+import { richTextReader } from '../rich-text-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { strangersPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
@@ -17,7 +17,7 @@ import { formatInstant } from '../log/values/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
 import { copyInThread, digestInThread, restoreInThread } from '../upkeep/upkeep-thread.ts';
 import { consoleFiles } from './console-files.ts';
-import { exitCode } from './exit.ts';
+import { exitCode } from './exit-codes.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';
 import { mintToken } from './token.ts';
@@ -125,7 +125,7 @@ export async function openHttpDoor(
     gate: service.gate,
     planner: service.planner,
     ...service.models,
-    readDocuments: documentReader(service.clock),
+    readDocuments: richTextReader(service.clock),
     watch: service.standing.watch,
     lookups: service.standing.lookups,
     erasures: service.upkeep.erasures,

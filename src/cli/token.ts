@@ -3,10 +3,10 @@ import { systemClock, systemRandom } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { draftToken, type TokenRequest } from '../governance/authentication/bearer-tokens.ts';
 import type { Service } from '../service.ts';
-import { exitCode } from './exit.ts';
-import { operator, withService, type DirectoryOptions } from './local.ts';
-import { request } from './remote.ts';
-import { withoutTrailing } from '../log/values/trailing.ts';
+import { exitCode } from './exit-codes.ts';
+import { operator, withService, type DirectoryOptions } from './local-store.ts';
+import { request } from './remote-server.ts';
+import { withoutTrailing } from '../log/values/trim-end.ts';
 
 export interface MintOptions extends DirectoryOptions {
   readonly url?: string;

@@ -1,7 +1,7 @@
 /** Every door of the specification at a glance: its settings, how it is guarded, and whether this version has it. */
 import type { SettingName, Settings } from '../config.ts';
 import { ConfigError } from '../errors.ts';
-import type { OptionalDoor } from '../governance/tenancy/profile.ts';
+import type { OptionalDoor } from '../governance/tenancy/profile-rules.ts';
 import { type DoorStatus, isEnabled } from './door.ts';
 
 export interface DoorRow {

@@ -51,7 +51,7 @@ export interface OwnTenant {
  * REL_ACL for callers that manage no tenant; for a tenant's manager, REL_NOT_FOUND for every other tenant, whether it exists or
  * not. Only the operator of the store sees all of them.
  */
-export interface TenantDesk {
+export interface TenantDeskContract {
   /** By id, deleted ones included. */
   all(): readonly TenantView[];
   standing(): readonly TenantView[];
@@ -89,7 +89,7 @@ export interface PolicyView {
 }
 
 /** For the administrator. */
-export interface PolicyDesk {
+export interface PolicyDeskContract {
   /** Rises with every change. */
   readonly epoch: number;
   /** Digest of the whole set; empty while no policy is installed. */

@@ -5,7 +5,7 @@
 import type { Vector } from '../log/values/columns.ts';
 import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Basis, SignedHead } from '../log/log-store.ts';
-import type { RowProof } from '../log/row-proof.ts';
+import type { RowProof } from '../log/proofs/row-proof.ts';
 import type {
   AccessPaths,
   AuditReader,
@@ -20,9 +20,9 @@ import type { RowCheck } from '../projections/decision.ts';
 import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
-import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
+import type { PolicyDeskContract, TenantDeskContract } from './desk-contract.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
-import type { GovernedBlock } from './search/visible-texts.ts';
+import type { GovernedBlock } from './text-search/visible-texts.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
 export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'pathsOf' | 'recalls' | 'rows'> {
@@ -278,9 +278,9 @@ export interface Invocation {
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];
   /** Tenants, members and agreements. */
-  tenants(): TenantDesk;
+  tenants(): TenantDeskContract;
   /** The installed policies, for the administrator. */
-  policies(): PolicyDesk;
+  policies(): PolicyDeskContract;
   /** Schedules and holds on a row of the caller's own path. REL_NOT_FOUND where there is none that it may remove. */
   retentionOf(type: string, key: string): readonly RetentionRule[];
   /**

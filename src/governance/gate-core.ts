@@ -10,9 +10,9 @@ import type { Branches } from '../projections/branches/projection.ts';
 import type { Catalog } from '../projections/catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from '../projections/command.ts';
 import type { Decision, RowCheck, WriteChecks } from '../projections/decision.ts';
-import type { Directory } from '../projections/directory/projection.ts';
+import type { Tokens } from '../projections/tokens/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
-import type { PrivateBranch } from '../projections/private-branch.ts';
+import type { TransactionBranch } from '../projections/transaction-branch.ts';
 import type { Policies } from '../projections/policies/projection.ts';
 import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule, Retention } from '../projections/retention/projection.ts';
@@ -21,19 +21,19 @@ import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QuerySlots } from './admission/query-slots.ts';
 import type { Quota } from './admission/quota.ts';
 import type { TenantStorage } from './admission/tenant-storage.ts';
-import type { LiteralDigest } from './recording/audit-trail.ts';
+import type { LiteralDigest } from './access-records/access-record-writer.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
 import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './writing/committer.ts';
-import type { Contention } from './contention.ts';
+import type { ConflictRetry } from './transactions/conflict-retry.ts';
 import type { KeyedTextSeals } from './erasure/text-seals.ts';
 import type { Reading } from './reading/lane-blocks.ts';
 import type { LargeBodiesDependencies } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';
-import type { VisibleWrites } from './writing/visible-writes.ts';
+import type { WriteNotices } from './writing/write-notices.ts';
 
 /** The part of the projections that the gate uses. */
 export interface GovernedState {
@@ -47,7 +47,7 @@ export interface GovernedState {
   /** Null where keys of a tenant's type are found within a turn; else what brings them within reach, a slice a `turn`. */
   keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
   /** A private fork of a branch that never reaches the log. Throws REL_NOT_FOUND as `snapshot` does. */
-  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
+  privately(basis: Basis, branch: string, tenant: string | null): TransactionBranch;
   /** Rises when rows of a path or below it are removed for good. */
   removals(path: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
@@ -74,7 +74,7 @@ export interface GovernedState {
     at: { readonly branch: string; readonly path: string | null },
     refused: { readonly check: RowCheck | undefined; readonly versions: 'open' | 'all'; readonly at: NextPosition },
   ): readonly HeldRow[];
-  readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */
   readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
@@ -134,7 +134,7 @@ export interface Core {
   readonly committer: Committer;
   /** Resolves in the next round of the event loop. */
   readonly turn: () => Promise<void>;
-  readonly writes: VisibleWrites;
+  readonly writes: WriteNotices;
   readonly reading: Reading;
   readonly digest: LiteralDigest;
   readonly storage: StorageCap;
@@ -143,7 +143,7 @@ export interface Core {
   readonly quota: Quota;
   readonly places: QuerySlots;
   readonly backlog: IngestBacklog;
-  readonly contention: Contention;
+  readonly contention: ConflictRetry;
   readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;
   readonly judge: Judge;

@@ -10,36 +10,36 @@ import { ServiceError } from '../errors.ts';
 import { tenantOf } from '../log/values/value.ts';
 import { encodeRun } from '../projections/jobs/codec.ts';
 import type { RunRecord } from '../projections/jobs/job.ts';
-import type { Ending } from './recording/access-record.ts';
+import type { Ending } from './access-records/access-record.ts';
 import { IngestBacklog } from './admission/ingest-backlog.ts';
 import { QuerySlots } from './admission/query-slots.ts';
 import { Quota } from './admission/quota.ts';
 import { TenantStorage } from './admission/tenant-storage.ts';
-import { AuditTrail, LiteralDigest, mayBeWritten } from './recording/audit-trail.ts';
+import { AccessRecordWriter, LiteralDigest, mayBeWritten } from './access-records/access-record-writer.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
 import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
-import { MaskHash } from './authorization/renderings.ts';
-import { RowBits } from './authorization/row-bits.ts';
+import { MaskHash } from './authorization/mask-renderings.ts';
+import { RowConditionBits } from './authorization/row-condition-bits.ts';
 import { absentDoor, type Caller } from './caller.ts';
 import { Committer } from './writing/committer.ts';
-import { Contention } from './contention.ts';
-import { WaitingLine } from './waiting-line.ts';
+import { ConflictRetry } from './transactions/conflict-retry.ts';
+import { ConflictQueue } from './transactions/conflict-queue.ts';
 import type { GateContract, Invocation, InvocationRequest, PolicyDraft, Transaction, WriteScope } from './gate-contract.ts';
 import type { Core, GateDependencies } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
 import { ScopeCache } from './reading/path-scopes.ts';
 import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
-import { checkStanding } from './tenancy/tenant-standing.ts';
-import { branchesNow, measureHeld } from './tenancy/usage.ts';
-import { rehearsalCore } from './rehearsal.ts';
+import { checkTenantStatus } from './tenancy/tenant-status.ts';
+import { branchesToMeasure, measureHeld } from './tenancy/tenant-usage.ts';
+import { rehearsalCore } from './policy-rehearsal.ts';
 import { openOf } from './transactions/transaction.ts';
 import { transactionBounds, Transactions } from './transactions/transactions.ts';
-import { VisibleWrites } from './writing/visible-writes.ts';
+import { WriteNotices } from './writing/write-notices.ts';
 
 export class Gate implements GateContract {
-  readonly #trail: AuditTrail;
+  readonly #trail: AccessRecordWriter;
   readonly #core: Core;
   readonly #transactions: Transactions;
   #draining = false;
@@ -50,9 +50,9 @@ export class Gate implements GateContract {
     const { log, projections, settings } = parts;
     const committer = new Committer(log, (entry) => projections.apply(entry));
     const defer = parts.defer ?? ((task) => void setImmediate(task));
-    this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
+    this.#trail = new AccessRecordWriter((drafts) => committer.commit(drafts), defer);
     const { policies, branches, catalog, tenants } = projections;
-    const line = new WaitingLine(parts.clock);
+    const line = new ConflictQueue(parts.clock);
     this.#transactions = new Transactions({
       state: projections,
       basis: () => log.basis(),
@@ -68,14 +68,14 @@ export class Gate implements GateContract {
       parts,
       committer,
       turn: () => new Promise(defer),
-      writes: new VisibleWrites(defer, (branch, tenant) => parts.projections.branches.idOf(branch, tenant)),
-      reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
+      writes: new WriteNotices(defer, (branch, tenant) => parts.projections.branches.idOf(branch, tenant)),
+      reading: { scopes: new ScopeCache(), bits: new RowConditionBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),
       storage: new StorageCap(parts.licence, () => log.status().bytes + (parts.bodies?.blobs.bytes ?? 0), parts.warn),
       tenantStorage: new TenantStorage({
         bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
         measure: (tenant) =>
-          measureHeld(branchesNow(projections, log.basis(), tenant), tenant).storedBytes +
+          measureHeld(branchesToMeasure(projections, log.basis(), tenant), tenant).storedBytes +
           (parts.bodies?.blobs.bytesOf(tenant) ?? 0),
         warn: parts.warn,
       }),
@@ -101,7 +101,7 @@ export class Gate implements GateContract {
         parts.clock,
       ),
       backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
-      contention: new Contention(line, () => parts.log.acknowledged),
+      contention: new ConflictRetry(line, () => parts.log.acknowledged),
     };
   }
 
@@ -178,7 +178,7 @@ export class Gate implements GateContract {
   }
 
   checkStanding(caller: Caller): void {
-    checkStanding(this.#core.parts.projections.tenants, caller);
+    checkTenantStatus(this.#core.parts.projections.tenants, caller);
   }
 
   onVisible(scope: WriteScope, listener: () => void): () => void {

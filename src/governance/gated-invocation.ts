@@ -19,11 +19,11 @@ import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { HeldRow } from '../projections/retention/holds.ts';
 import type { RetentionRule } from '../projections/retention/projection.ts';
-import { accessRecord, type Ending, type Happened } from './recording/access-record.ts';
+import { accessRecord, type Ending, type InvocationFacts } from './access-records/access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
-import { Described, type RecordedAct } from './recording/description.ts';
-import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
+import { InvocationDescription, type RecordedAct } from './access-records/invocation-description.ts';
+import type { PolicyDeskContract, TenantDeskContract } from './desk-contract.ts';
 import { explainPolicy } from './reading/explain-policy.ts';
 import type {
   BranchView,
@@ -51,7 +51,7 @@ export class GatedInvocation implements Invocation {
   readonly correlationId: string;
   readonly #core: Core;
   readonly #startedMs: number;
-  readonly #asked: Described;
+  readonly #asked: InvocationDescription;
   readonly #admission: Admission;
   /** Made for who needs them: most invocations are one question. */
   #writesMade: GovernedWrites | null = null;
@@ -65,7 +65,7 @@ export class GatedInvocation implements Invocation {
     this.caller = caller;
     this.correlationId = request.correlationId;
     this.#core = core;
-    this.#asked = new Described(caller, request, core.parts.clock.now());
+    this.#asked = new InvocationDescription(caller, request, core.parts.clock.now());
     this.#startedMs = core.parts.clock.monotonicMs();
     this.#admission = new Admission(core, this.#asked);
   }
@@ -183,11 +183,11 @@ export class GatedInvocation implements Invocation {
     return this.#desks.tokens();
   }
 
-  tenants(): TenantDesk {
+  tenants(): TenantDeskContract {
     return this.#desks.tenants();
   }
 
-  policies(): PolicyDesk {
+  policies(): PolicyDeskContract {
     return this.#desks.policies();
   }
 
@@ -261,7 +261,7 @@ export class GatedInvocation implements Invocation {
     const nowMs = parts.clock.monotonicMs();
     const digestOf = (of: readonly string[] | undefined): string | null =>
       of === undefined || of.length === 0 ? null : digest.digestOf(of);
-    const recordOf = (act: RecordedAct, beside: Pick<Happened, 'statements' | 'recalled' | 'costUnits'>): AccessRecord =>
+    const recordOf = (act: RecordedAct, beside: Pick<InvocationFacts, 'statements' | 'recalled' | 'costUnits'>): AccessRecord =>
       accessRecord({
         caller: this.caller,
         action: act.action,

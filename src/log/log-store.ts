@@ -2,8 +2,8 @@
  * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
-import type { RowKeys } from './entries/subject-open.ts';
-import type { Ascending, Redacted } from './redaction.ts';
+import type { RowKeys } from './entries/section-opener.ts';
+import type { Ascending, Redacted } from './files/file-redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entries/entry.ts';
 import type { LeafFields, OpenedEntry } from './entries/entry-codec.ts';
 import type { EntryLocator } from './files/log-reader.ts';

@@ -14,22 +14,22 @@
  *                \\________________/
  *                 `-> failed: a write or fsync failed; reads of what is durable go on, nothing is written again
  *
- * A disk without room fails nothing: what is placed is kept until it can be written (`disk-room.ts`), and no append is taken.
+ * A disk without room fails nothing: what is placed is kept until it can be written (`full-disk.ts`), and no append is taken.
  */
 import type { Clock, Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
-import { lastInstantOf } from './files/chain.ts';
+import { lastInstantOf } from './files/hash-chain.ts';
 import { type BulkOptions, BulkSealer } from './entries/bulk-sealer.ts';
 import type { Disk } from './disk/disk.ts';
 import { EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
 import type { BackgroundOpening } from './files/frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entries/entry.ts';
-import { EntryLinker } from './entry-linker.ts';
-import { GroupCommit } from './group-commit.ts';
+import { ChainLinker } from './append/chain-linker.ts';
+import { GroupCommit } from './append/group-commit.ts';
 import type { Keyring } from './keys/keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './files/log-file.ts';
-import { LocalProofs } from './local-proofs.ts';
-import { LogState } from './log-state.ts';
+import { LocalProofs } from './proofs/log-proofs.ts';
+import { LogState } from './append/log-state.ts';
 import { type ReadRange, readEntries, readStoredEntries } from './files/log-reader.ts';
 import type {
   AppendOptions,
@@ -46,10 +46,10 @@ import type {
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './files/log-writer.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
 import { type LogFileRecord, logFileName } from './files/manifest.ts';
-import { Placement } from './placement.ts';
-import { type Ascending, firstFrom, redactFile, type Redacted } from './redaction.ts';
+import { PositionAssigner } from './append/position-assigner.ts';
+import { type Ascending, firstFrom, redactFile, type Redacted } from './files/file-redaction.ts';
 import { type Recovered, recover } from './recovery.ts';
-import { SignedHeads } from './signed-heads.ts';
+import { SignedHeads } from './append/signed-heads.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './files/saved-log.ts';
 import { FOREVER } from './values/timestamp.ts';
 import type { TreeStore } from './tree/tree-store.ts';
@@ -105,8 +105,8 @@ export class LocalLog implements LogStore {
   readonly #commits: GroupCommit;
   readonly #bulk: BulkSealer | null;
   readonly #sealer: EntrySealer;
-  readonly #placement: Placement;
-  readonly #linker: EntryLinker;
+  readonly #placement: PositionAssigner;
+  readonly #linker: ChainLinker;
   readonly #heads: SignedHeads;
   readonly proofs: LogProofs;
   #redacting: Promise<unknown> = Promise.resolve();
@@ -137,8 +137,8 @@ export class LocalLog implements LogStore {
     this.#recovery = report;
     this.#nodes = nodes;
     this.#writer = new LogWriter(disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits }, root);
-    this.#placement = new Placement(clock, chain);
-    this.#linker = new EntryLinker(chain, () => this.#commits.onLinked());
+    this.#placement = new PositionAssigner(clock, chain);
+    this.#linker = new ChainLinker(chain, () => this.#commits.onLinked());
     this.#state = new LogState({ disk, clock, directory: logDirectory, say });
     this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#state.room, {
       keysDurable: () => keyring.subjects.durable(),

@@ -14,7 +14,7 @@
 import type { Clock, Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { malformedError } from './bytes/byte-stream.ts';
-import { Chain } from './files/chain.ts';
+import { HashChain } from './files/hash-chain.ts';
 import { openCheckpoint } from './tree/checkpoint-note.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
 import type { CommittedEntry } from './entries/entry.ts';
@@ -55,7 +55,7 @@ export interface RecoveryOptions {
 
 export interface Recovered {
   readonly end: LogEnd;
-  readonly chain: Chain;
+  readonly chain: HashChain;
   /** All complete nodes of the chain's tree, those of later leaves included. */
   readonly nodes: TreeStore;
   /** Size that the checkpoint file covers; 0 without one. */
@@ -128,7 +128,7 @@ class Recovery {
   readonly #start: Start | null;
   readonly #nodes: TreeStore;
   readonly #frames: FrameIndex;
-  readonly #chain: Chain;
+  readonly #chain: HashChain;
   /** Entries from this one on are replayed. */
   readonly #replayFrom: number;
   #lastFrame: FrameSpan | null;
@@ -147,7 +147,7 @@ class Recovery {
     this.#start = start;
     this.#nodes = start?.nodes ?? new TreeStore();
     this.#frames = start?.frames ?? new FrameIndex();
-    this.#chain = new Chain({ keyring, origin, rows: false, nodes: this.#nodes, ...(start ? { start: start.chain } : {}) });
+    this.#chain = new HashChain({ keyring, origin, rows: false, nodes: this.#nodes, ...(start ? { start: start.chain } : {}) });
     this.#replayFrom = start?.state.leaves ?? 0;
     this.#lastFrame = start?.state.lastFrame ?? null;
     // A state goes by nothing that was not durable.

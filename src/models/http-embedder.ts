@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Settings } from '../config.ts';
 import { canonicalJson } from '../log/values/canonical-json.ts';
-import { askModel } from './http-model.ts';
+import { askModel } from './json-endpoint.ts';
 import type { Embedder } from '../governance/embedding/embedder.ts';
 
 export interface HttpEmbedderOptions {

@@ -1,6 +1,6 @@
 /** A reranker behind an endpoint as Cohere's: `POST {model, query, documents, top_n}` answers `{results: [{index, relevance_score}]}`. */
 import type { Settings } from '../config.ts';
-import { askModel } from './http-model.ts';
+import { askModel } from './json-endpoint.ts';
 import type { Reranker } from '../planner/embedding/reranker.ts';
 
 const patienceMs = 10_000;

@@ -3,7 +3,7 @@
  * is a statement and nothing else; the statement runs under the caller's own grant, which decides what it may do.
  */
 import type { Settings } from '../config.ts';
-import { askModel } from './http-model.ts';
+import { askModel } from './json-endpoint.ts';
 import type { Translator } from '../planner/languages/question-translator.ts';
 
 /** Milliseconds after which a model counts as down. */

@@ -9,7 +9,7 @@ import type { Caveat } from './expressions/comparison-notices.ts';
 import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './aggregate-functions.ts';
 import type { GraphTypes } from './graph/node-and-edge-types.ts';
-import type { MatchMode } from '../governance/search/text-query.ts';
+import type { MatchMode } from '../governance/text-search/text-query.ts';
 import type { Frame, Literal, OutputEntity, Location, SetOperation, Slot, WindowFunction } from './syntax/statement.ts';
 
 export interface PlanColumn {

@@ -3,7 +3,7 @@ import type { Again } from '../governance/jobs/job-runner.ts';
 import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { TypoTolerance } from '../governance/search/text-query.ts';
+import type { TypoTolerance } from '../governance/text-search/text-query.ts';
 import type { Parsed as ParsedSigma } from './continuous/sigma/parse-rules.ts';
 import type { Session as CatalogueSession } from './system-catalogue/client-session.ts';
 import type {

@@ -7,7 +7,7 @@ import type { Standing } from './control/control-request.ts';
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
-import type { typoPresets } from '../governance/search/text-query.ts';
+import type { typoPresets } from '../governance/text-search/text-query.ts';
 
 export interface PlannerLimits {
   readonly timeoutMs: number;

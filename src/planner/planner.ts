@@ -66,7 +66,7 @@ import {
   questionOf,
   statedPurpose,
 } from './statements/statement-source.ts';
-import { typoPresets } from '../governance/search/text-query.ts';
+import { typoPresets } from '../governance/text-search/text-query.ts';
 import { type Reading, Session } from './statements/query-series.ts';
 import type { ControlStatement } from './syntax/statement.ts';
 

@@ -5,8 +5,8 @@
 import type { Vector } from '../log/values/columns.ts';
 import type { AccessRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../log/values/value.ts';
-import type { Protection } from './catalog/protection.ts';
-import type { JudgementContent } from './identity/judgement-body.ts';
+import type { Protection } from './catalog/type-guards.ts';
+import type { JudgementContent } from './entity-resolution/judgement-body.ts';
 import type { RuleRecord } from './rules/rule.ts';
 import type { SearchConfig } from './tenants/search-config.ts';
 

@@ -6,20 +6,20 @@ import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import { decideEvolve, decideRegister } from './catalog/commands.ts';
-import { decideMigrate } from './catalog/migration.ts';
-import { subjectProperty } from './catalog/subject.ts';
+import { decideMigrate } from './catalog/type-migration.ts';
+import { subjectProperty } from './catalog/subject-property.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Command, CommandKind, DeleteRows, PutRows } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
-import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
-import type { Directory } from './directory/projection.ts';
+import { decideMint, decideRevoke, decideRotate } from './tokens/commands.ts';
+import type { Tokens } from './tokens/projection.ts';
 import { decideEmbed } from './embeddings/commands.ts';
 import { decideComplete, decideIntend } from './erasures/commands.ts';
 import type { Erasures } from './erasures/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
 import type { Exhibits } from './exhibits/projection.ts';
-import { decideJudge } from './identity/commands.ts';
-import type { Judgements } from './identity/judgements.ts';
+import { decideJudge } from './entity-resolution/commands.ts';
+import type { Judgements } from './entity-resolution/judgements.ts';
 import { decideDeletePolicy, decidePutPolicy } from './policies/commands.ts';
 import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
@@ -34,11 +34,11 @@ import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
 import { alertProperties, alertType, otherAlertType } from './catalog/builtin-types.ts';
-import { MadeTypes } from './catalog/made-types.ts';
-import { decideBatch } from './rows/writes/batch.ts';
+import { DraftedTypes } from './catalog/drafted-types.ts';
+import { decideMultiTypeBatch } from './rows/writes/multi-type-batch.ts';
 import { sourceSealing } from './rows/checks/source-seals.ts';
 import { decideDelete, decidePut, decideRemove, deleteSteps, putSteps } from './rows/writes/commands.ts';
-import type { BranchRows } from './rows/tables/branch-rows.ts';
+import type { TenantRows } from './rows/tables/tenant-rows.ts';
 import { type Rows, rowsOf } from './rows/projection.ts';
 import { decideChange, decideMove, decidePropose } from './tenants/agreements.ts';
 import {
@@ -57,7 +57,7 @@ import type { Views } from './views/projection.ts';
 export interface CurrentState {
   readonly branches: Branches;
   readonly catalog: Catalog;
-  readonly directory: Directory;
+  readonly directory: Tokens;
   readonly erasures: Erasures;
   readonly exhibits: Exhibits;
   readonly judgements: Judgements;
@@ -71,7 +71,7 @@ export interface CurrentState {
   readonly tenants: Tenants;
   readonly views: Views;
   /** Types and rows in place of those of the branch: one caller's uncommitted writes, invisible to others. */
-  readonly own?: readonly [CatalogReader, BranchRows];
+  readonly own?: readonly [CatalogReader, TenantRows];
 }
 
 type Decide<K extends CommandKind> = (
@@ -96,7 +96,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   batch: (command, state, context, next) => {
     const [catalog, rows] = onBranch(state, context);
     for (const step of command.steps) if (step.kind === 'put-rows') refuseViewsMade(step, catalog, state, context);
-    return decideBatch(command, catalog, rows, context, next);
+    return decideMultiTypeBatch(command, catalog, rows, context, next);
   },
   'remove-rows': (command, state, context, next) => {
     const [catalog, rows] = onBranch(state, context);
@@ -162,7 +162,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
 function decideAlerts(
   alerts: PutRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
@@ -171,7 +171,7 @@ function decideAlerts(
     return decidePut(alerts, catalog, rows, context, next);
   const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
   const { drafts } = decideRegister(register, catalog, rows, context, next);
-  const made = new MadeTypes(catalog);
+  const made = new DraftedTypes(catalog);
   let { position, time } = next;
   for (const { body } of drafts) {
     if (body.kind === 'type') made.add(body.definition);
@@ -191,7 +191,7 @@ function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: Curren
 }
 
 /** Types and rows of the branch and the tenant that the command is on. */
-function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, BranchRows] {
+function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, TenantRows] {
   if (state.own) return [...state.own];
   const of = rowsOf(state.catalog, branchOf(state, context), tenantOf(context.entry.path));
   return [of.catalog, state.rows.on(of)];

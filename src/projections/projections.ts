@@ -5,21 +5,21 @@ import type { SubjectKeys } from '../log/keys/subject-keys.ts';
 import type { Basis, NextPosition } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
-import { CatalogHistory } from './catalog/history.ts';
+import { CatalogHistory } from './catalog/type-history.ts';
 import { Catalog } from './catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from './command.ts';
 import { decide, decideInSteps } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
 import { unknownBranch } from './branches/commands.ts';
-import { Directory } from './directory/projection.ts';
+import { Tokens } from './tokens/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
-import { Judgements } from './identity/judgements.ts';
+import { Judgements } from './entity-resolution/judgements.ts';
 import { Jobs } from './jobs/projection.ts';
 import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
-import { PrivateBranch } from './private-branch.ts';
+import { TransactionBranch } from './transaction-branch.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { RecallCounts } from './recalls/projection.ts';
@@ -60,7 +60,7 @@ export class Projections {
   readonly branches = new Branches();
   readonly catalog = new Catalog();
   readonly catalogHistory = new CatalogHistory();
-  readonly directory = new Directory();
+  readonly directory = new Tokens();
   readonly embeddings = new Embeddings(this.timeline);
   readonly erasures = new Erasures();
   readonly exhibits = new Exhibits();
@@ -132,8 +132,8 @@ export class Projections {
   }
 
   /** A private fork that never reaches the log. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
-  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch {
-    return new PrivateBranch(this, this.#options, branch, tenant, basis);
+  privately(basis: Basis, branch: string, tenant: string | null): TransactionBranch {
+    return new TransactionBranch(this, this.#options, branch, tenant, basis);
   }
 
   /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */

@@ -5,7 +5,7 @@ import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
 import type { Embeddings } from './embeddings/projection.ts';
-import type { Judgements } from './identity/judgements.ts';
+import type { Judgements } from './entity-resolution/judgements.ts';
 import type { RecallCounts } from './recalls/projection.ts';
 import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';

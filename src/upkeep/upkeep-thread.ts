@@ -3,13 +3,13 @@
  * projections take the turn for as long as they take. It shares no file that is written with the store. A task's own modules are
  * loaded in its thread and not before, since some take longer than a copy.
  */
-import type { BackgroundCopy, BackgroundDigest } from './backups.ts';
+import type { BackgroundCopy, BackgroundDigest } from './store-backups.ts';
 import { systemClock, systemRandom } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { CopyRequest, OnCopied } from '../log/backup/backup-copy.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { type Job, spareCores, threadWorker } from '../log/threads/workers.ts';
-import type { BackgroundRestore, RestoreRequest } from './restores.ts';
+import type { BackgroundRestore, RestoreRequest } from './store-restores.ts';
 import type { SavedStateRequest } from './saved-digests.ts';
 
 /** How far it has come, from time to time. */
@@ -122,7 +122,7 @@ async function copyLog(request: CopyRequest, pace: Pace): Promise<unknown> {
 
 async function restoreBackup(request: RestoreRequest, pace: Pace): Promise<unknown> {
   const [{ restoreStore }, { OPEN_BESIDE_BYTES_MIN }] = await Promise.all([
-    import('./restores.ts'),
+    import('./store-restores.ts'),
     import('../log/files/frame-opener.ts'),
   ]);
   return await restoreStore({

@@ -1,14 +1,14 @@
 /** Keeps a store in order while it serves: backups, erasures, bodies that no row names, and embeddings of rows that came. */
-import { type BackgroundCopy, type BackgroundDigest, Backups } from './backups.ts';
-import type { BackgroundRestore } from './restores.ts';
+import { type BackgroundCopy, type BackgroundDigest, StoreBackups } from './store-backups.ts';
+import type { BackgroundRestore } from './store-restores.ts';
 import type { Clock, Ids, Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { Embedder } from '../governance/embedding/embedder.ts';
-import { EmbeddingDesk } from '../governance/embedding/embedding-desk.ts';
+import { RowEmbedding } from '../governance/embedding/row-embedding.ts';
 import { BlobSweep } from '../governance/erasure/blob-sweep.ts';
 import { ErasureChores } from '../governance/erasure/erasure-chores.ts';
-import { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
-import { sealedCopies } from '../governance/erasure/receipt.ts';
+import { SubjectErasure } from '../governance/erasure/subject-erasure.ts';
+import { sealedCopies } from '../governance/erasure/erasure-receipt.ts';
 import type { KeyedTextSeals } from '../governance/erasure/text-seals.ts';
 import { RedactionChore } from '../governance/erasure/redaction-chore.ts';
 import type { Gate } from '../governance/gate.ts';
@@ -20,7 +20,7 @@ import type { Disk } from '../log/disk/disk.ts';
 import { noteSigner } from '../log/tree/checkpoint-note.ts';
 import { erasureSeed } from '../master-keys.ts';
 import type { Store } from '../store.ts';
-import type { WorkTurns } from '../work-turns.ts';
+import type { EventLoopTurns } from '../event-loop-turns.ts';
 
 export interface UpkeepDependencies {
   readonly settings: Settings;
@@ -30,7 +30,7 @@ export interface UpkeepDependencies {
   readonly ids: Ids;
   readonly version: string;
   readonly store: Store;
-  readonly turns: WorkTurns;
+  readonly turns: EventLoopTurns;
   readonly gate: Gate;
   readonly textSeals: KeyedTextSeals;
   readonly licence: Licence;
@@ -55,11 +55,11 @@ export interface UpkeepDependencies {
 
 export class Upkeep {
   readonly #parts: UpkeepDependencies;
-  readonly backups: Backups;
+  readonly backups: StoreBackups;
   /** Finds bodies that no row names. */
   readonly bodies: BlobSweep;
-  readonly erasures: ErasureDesk;
-  readonly embeddings: EmbeddingDesk;
+  readonly erasures: SubjectErasure;
+  readonly embeddings: RowEmbedding;
 
   constructor(parts: UpkeepDependencies) {
     this.#parts = parts;
@@ -67,9 +67,9 @@ export class Upkeep {
     const { log, projections, keyring, blobs, checkpoints } = store;
     const later = turns.yieldFor('chores');
     const awaited = turns.yieldFor('files');
-    this.backups = new Backups({ ...parts, log, projections, keyring, checkpoints, yieldTurn: awaited });
+    this.backups = new StoreBackups({ ...parts, log, projections, keyring, checkpoints, yieldTurn: awaited });
     this.bodies = new BlobSweep({ blobs, rows: projections.rows, yieldTurn: later });
-    this.erasures = new ErasureDesk({
+    this.erasures = new SubjectErasure({
       gate,
       log,
       state: projections,
@@ -88,7 +88,7 @@ export class Upkeep {
       yieldTurn: { soon: turns.yieldFor('erasures'), forCaller: awaited, later },
       say,
     });
-    this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: later });
+    this.embeddings = new RowEmbedding({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: later });
   }
 
   /** Goes by the clock until the signal aborts: agreements that end, interrupted purges and redactions, an expiring licence. */

@@ -1,9 +1,9 @@
 /** Clients that change one value at once, by every door that has such a command: nothing is lost, and nobody sees an error. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Contender, Contention } from '../../src/governance/contention.ts';
+import { type Contender, ConflictRetry } from '../../src/governance/transactions/conflict-retry.ts';
 import { SlotsTaken } from '../../src/governance/admission/quota.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { WaitingLine } from '../../src/governance/waiting-line.ts';
+import { ConflictQueue } from '../../src/governance/transactions/conflict-queue.ts';
 import { documentsConnected } from './document/document-client.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvConnected, kvSecret } from './kv/kv-client.ts';
@@ -89,8 +89,8 @@ const contender: Contender = {
 test('who conflicts without end is told so, and the line goes on', async () => {
   let now = 0;
   let waits = 0;
-  const line = new WaitingLine({ monotonicMs: () => now, sleep: async () => undefined });
-  const contention = new Contention(line, async () => {
+  const line = new ConflictQueue({ monotonicMs: () => now, sleep: async () => undefined });
+  const contention = new ConflictRetry(line, async () => {
     waits++;
     now += 1;
   });
@@ -114,7 +114,7 @@ test('who conflicts without end is told so, and the line goes on', async () => {
 });
 
 test('who has decided counts until it holds no slot any more: a newcomer about the same waits for the slot, another is refused', async () => {
-  const contention = new Contention(new WaitingLine(new ManualClock()), async () => undefined);
+  const contention = new ConflictRetry(new ConflictQueue(new ManualClock()), async () => undefined);
   let endFirst = (): void => undefined;
   const about = { ...contender, untilMs: 60_000 };
   await contention.retryConflicts({ ...about, whenEnded: (run) => (endFirst = run) }, async () => undefined);
@@ -133,8 +133,8 @@ test('who has decided counts until it holds no slot any more: a newcomer about t
 
 test('who decides for too long loses its place, and stands at the end of the line again', async () => {
   const clock = new ManualClock();
-  const line = new WaitingLine(clock);
-  const contention = new Contention(line, async () => undefined);
+  const line = new ConflictQueue(clock);
+  const contention = new ConflictRetry(line, async () => undefined);
   const stale = new ServiceError('REL_CONFLICT', 'written since', { stale: true });
   const about = { ...contender, untilMs: 60_000 };
   const order: string[] = [];

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AccessRecord, CommittedEntry } from '../../src/log/entries/entry.ts';
 import { AuditProjection } from '../../src/projections/audit/projection.ts';
-import { LogAuditReader } from '../../src/projections/audit/reader.ts';
+import { LogAuditReader } from '../../src/projections/audit/audit-reader.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';
 
 const base: AccessRecord = {

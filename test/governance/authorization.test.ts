@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { classifiedTypes } from '../../src/projections/catalog/builtin-types.ts';
 import { isClassified } from '../../src/governance/authorization/egress.ts';
-import { decide, defaultRules, type PolicyRequest, type Rule } from '../../src/governance/authorization/policy.ts';
+import { decide, defaultRules, type PolicyRequest, type Rule } from '../../src/governance/authorization/access-rules.ts';
 import { checkPurpose, purposeCovers, type PurposeRules } from '../../src/governance/authorization/purpose.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { AssertionError, ServiceError } from '../../src/errors.ts';
-import { LiteralDigest } from '../../src/governance/recording/audit-trail.ts';
+import { LiteralDigest } from '../../src/governance/access-records/access-record-writer.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { caller, putRows, refusalOf, registered, tokenRecord, World } from './world.ts';
 

@@ -4,7 +4,7 @@ import { Guards } from '../../src/governance/authorization/guards.ts';
 import type { GovernedSnapshot } from '../../src/governance/gate-contract.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { TypeDefinition, TypeGuard } from '../../src/log/entries/entry.ts';
-import { protectionOf } from '../../src/projections/catalog/protection.ts';
+import { protectionOf } from '../../src/projections/catalog/type-guards.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';
 
 const property = { type: 'string', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { CellMask } from '../../src/governance/authorization/grant.ts';
-import { MaskHash, renderColumn, withoutCells } from '../../src/governance/authorization/renderings.ts';
+import { MaskHash, renderColumn, withoutCells } from '../../src/governance/authorization/mask-renderings.ts';
 import type { Vector } from '../../src/log/values/columns.ts';
 import { maskKinds } from '../../src/log/entries/entry.ts';
 import type { Cell, ColumnType } from '../../src/log/values/value.ts';

@@ -9,8 +9,8 @@ import { Grants, joinedGrant } from '../../src/governance/authorization/grants.t
 import type { CellMask, Grant, Lane, RowCondition, TypeGrant } from '../../src/governance/authorization/grant.ts';
 import { Guards } from '../../src/governance/authorization/guards.ts';
 import { PoliciesInForce, type Stated } from '../../src/governance/authorization/policies-in-force.ts';
-import { MaskHash } from '../../src/governance/authorization/renderings.ts';
-import { RowBits } from '../../src/governance/authorization/row-bits.ts';
+import { MaskHash } from '../../src/governance/authorization/mask-renderings.ts';
+import { RowConditionBits } from '../../src/governance/authorization/row-condition-bits.ts';
 import { governSnapshot } from '../../src/governance/reading/governed-snapshot.ts';
 import type { Reading } from '../../src/governance/reading/lane-blocks.ts';
 import { ScopeCache } from '../../src/governance/reading/path-scopes.ts';
@@ -56,7 +56,7 @@ export class LaneWorld {
     const { policies, tenants } = this.store.projections;
     this.policies = new PoliciesInForce(policies);
     this.grants = new Grants(this.policies, tenants);
-    this.reading = { scopes: new ScopeCache(), bits: new RowBits(options.bitBytes), hash: new MaskHash(hashKey) };
+    this.reading = { scopes: new ScopeCache(), bits: new RowConditionBits(options.bitBytes), hash: new MaskHash(hashKey) };
   }
 
   install(...texts: readonly string[]): void {

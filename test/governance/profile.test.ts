@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadSettings } from '../../src/config.ts';
 import { ConfigError } from '../../src/errors.ts';
-import { bootRefusals, optionalDoors, type OptionalDoor } from '../../src/governance/tenancy/profile.ts';
+import { bootRefusals, optionalDoors, type OptionalDoor } from '../../src/governance/tenancy/profile-rules.ts';
 
 const key = 'ab'.repeat(32);
 const server = {

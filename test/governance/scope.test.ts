@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { AssertionError } from '../../src/errors.ts';
 import { covers, sees } from '../../src/governance/caller.ts';
 import { ScopeCache } from '../../src/governance/reading/path-scopes.ts';
-import { checkOrganization, parseOrganization, pathInForce } from '../../src/governance/tenancy/organization.ts';
+import { checkOrganization, parseOrganization, pathInForce } from '../../src/governance/tenancy/organization-path.ts';
 import { pathColumn, type ScanRequest } from '../../src/projections/access-paths.ts';
 import { caller, keysOf, refusalOf, World } from './world.ts';
 

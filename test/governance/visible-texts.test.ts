@@ -1,15 +1,15 @@
 /** Searches of a block by an index that covers more than the block shows. */
 import { expect, test } from 'vitest';
-import { VisibleTexts } from '../../src/governance/search/visible-texts.ts';
-import { parseTextQuery } from '../../src/governance/search/text-query.ts';
+import { VisibleTexts } from '../../src/governance/text-search/visible-texts.ts';
+import { parseTextQuery } from '../../src/governance/text-search/text-query.ts';
 import type { Vector } from '../../src/log/values/columns.ts';
-import { atOnce } from '../../src/log/threads/stepping-job.ts';
+import { finishSteps } from '../../src/log/threads/stepping-job.ts';
 import { buildTextIndex } from '../../src/projections/rows/indexes/text/text-builder.ts';
 import { TextIndex } from '../../src/projections/rows/indexes/text/text-index.ts';
 
 const heap = new TextEncoder().encode('foxfoxfoxfox');
 const cells = { rows: 4, offsets: Uint32Array.of(0, 3, 6, 9, 12), heap, codes: null, absent: null };
-const index = TextIndex.open(atOnce(buildTextIndex(cells, 'english')));
+const index = TextIndex.open(finishSteps(buildTextIndex(cells, 'english')));
 const rules = { language: 'english', indexed: 'english', stopWords: new Set<string>(), synonyms: new Map() };
 const query = parseTextQuery('fox', { mode: 'ANY', typo: null, rules });
 

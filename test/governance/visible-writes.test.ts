@@ -4,7 +4,7 @@ import { sees } from '../../src/governance/caller.ts';
 import type { WriteScope } from '../../src/governance/gate-contract.ts';
 import type { EntryDraft } from '../../src/log/entries/entry.ts';
 import type { Appended } from '../../src/log/log-store.ts';
-import { VisibleWrites } from '../../src/governance/writing/visible-writes.ts';
+import { WriteNotices } from '../../src/governance/writing/write-notices.ts';
 
 function draft(type: string, path: string | null, branch = 'main', kind: 'rows' | 'removal' | 'type' = 'rows'): EntryDraft {
   const tenant = path?.split('/')[0] ?? null;
@@ -24,7 +24,7 @@ async function told(
   scope: { type?: string; path?: string | null; branch?: string; tenant?: string; shows?: WriteScope['shows'] } = {},
 ): Promise<number> {
   const tasks: (() => void)[] = [];
-  const writes = new VisibleWrites((task) => tasks.push(task), idOf);
+  const writes = new WriteNotices((task) => tasks.push(task), idOf);
   let calls = 0;
   const { path = 'acme', ...rest } = scope;
   writes.listen(
@@ -74,7 +74,7 @@ describe('a listener is told', () => {
 
   test('after durability, in a turn of its own, never of what failed, and not after it left', async () => {
     const tasks: (() => void)[] = [];
-    const writes = new VisibleWrites((task) => tasks.push(task), idOf);
+    const writes = new WriteNotices((task) => tasks.push(task), idOf);
     const calls: string[] = [];
     const scope = { branch: 'main', tenant: null, type: 'T', shows: (row: string | null) => row === null };
     const leave = writes.listen(scope, () => calls.push('gone'));

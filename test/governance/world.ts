@@ -3,7 +3,7 @@
  * told to refuse, and every step that matters leaves a word in `steps`.
  */
 import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
-import { protectionOf } from '../../src/projections/catalog/protection.ts';
+import { protectionOf } from '../../src/projections/catalog/type-guards.ts';
 import type { Clock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
@@ -35,7 +35,7 @@ import {
 import { AuditProjection } from '../../src/projections/audit/projection.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
 import type { Decision } from '../../src/projections/decision.ts';
-import type { RegisteredToken } from '../../src/projections/directory/projection.ts';
+import type { RegisteredToken } from '../../src/projections/tokens/projection.ts';
 import { Branches } from '../../src/projections/branches/projection.ts';
 import { Exhibits } from '../../src/projections/exhibits/projection.ts';
 import { Policies } from '../../src/projections/policies/projection.ts';

@@ -1,7 +1,7 @@
 /** Due instants are those of the expression and its zone, whatever was asked before: jobs of one expression share its answers. */
 import { Cron } from 'croner';
 import { expect, test } from 'vitest';
-import { checkSchedule, nextDue } from '../../src/governance/jobs/schedule.ts';
+import { checkSchedule, nextDue } from '../../src/governance/jobs/job-schedule.ts';
 import type { JobDefinition, JobRecord } from '../../src/projections/jobs/job.ts';
 
 const nsPerMs = 1_000_000n;

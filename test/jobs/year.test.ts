@@ -5,7 +5,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { tenantlessCaller } from '../../src/governance/caller.ts';
 import type { GateContract } from '../../src/governance/gate-contract.ts';
 import { JobRunner } from '../../src/governance/jobs/job-runner.ts';
-import { JobScheduler, type JobSchedulerDependencies } from '../../src/governance/jobs/scheduler.ts';
+import { JobScheduler, type JobSchedulerDependencies } from '../../src/governance/jobs/job-scheduler.ts';
 import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { decideChangeJob, decidePutJob, decideRun } from '../../src/projections/jobs/commands.ts';

@@ -5,7 +5,7 @@
 import { loadSettings } from '../../src/config.ts';
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { nodeDisk } from '../../src/log/disk/node-disk.ts';
-import { operator } from '../../src/cli/local.ts';
+import { operator } from '../../src/cli/local-store.ts';
 import type { PutRows } from '../../src/projections/command.ts';
 import { Service } from '../../src/service.ts';
 import { batchOf, type PlainRow } from '../projections/store.ts';

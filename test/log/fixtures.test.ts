@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { kindNumber } from '../../src/log/entries/body-codec.ts';
 import { openKindNumbers, openKinds, rowBodiesOf } from '../../src/log/entries/entry.ts';
-import { proveRow } from '../../src/log/row-proof.ts';
+import { proveRow } from '../../src/log/proofs/row-proof.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { cellAt } from '../../src/log/values/vector-builder.ts';

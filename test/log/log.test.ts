@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lastInstantOf } from '../../src/log/files/chain.ts';
+import { lastInstantOf } from '../../src/log/files/hash-chain.ts';
 import { openCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
 import type { CommittedEntry, EntryDraft } from '../../src/log/entries/entry.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';

@@ -7,7 +7,7 @@ import type { DecodedRows, RowSecrets } from '../../src/log/entries/rows-codec.t
 import { leafHashOf } from '../../src/log/entries/entry-codec.ts';
 import type { LocalLog } from '../../src/log/log.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
-import { proveRow } from '../../src/log/row-proof.ts';
+import { proveRow } from '../../src/log/proofs/row-proof.ts';
 import { verifierPath } from '../proofs/judges.ts';
 import { accessDraft, directory, openLog, origin, rowsDraft, worldOn } from './world.ts';
 

@@ -5,7 +5,7 @@ import type { BulkOptions } from '../../src/log/entries/bulk-sealer.ts';
 import type { RowsBody } from '../../src/log/entries/entry.ts';
 import type { Keyring } from '../../src/log/keys/keys.ts';
 import type { LocalLog, LocalLogOptions } from '../../src/log/log.ts';
-import { proveRow, type RowProof } from '../../src/log/row-proof.ts';
+import { proveRow, type RowProof } from '../../src/log/proofs/row-proof.ts';
 import { hexOf, sha256 } from '../../src/log/bytes/sha256.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/threads/workers.ts';

@@ -1,6 +1,6 @@
 /** A governed snapshot over arrays: what the planner sees of storage, with layouts and segment sizes chosen by the test. */
 import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
-import { protectionOf } from '../../src/projections/catalog/protection.ts';
+import { protectionOf } from '../../src/projections/catalog/type-guards.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../src/governance/gate-contract.ts';
 import type { Dictionary, Vector } from '../../src/log/values/columns.ts';

@@ -14,7 +14,7 @@ import { isEmbedded } from '../../src/log/entries/embedded-vectors.ts';
 import type { ColumnType } from '../../src/log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
-import { Names } from '../../src/projections/names.ts';
+import { SubjectNames } from '../../src/projections/subject-names.ts';
 import { batchOf, START, type Store } from './store.ts';
 
 export interface Step {
@@ -550,7 +550,7 @@ function asFound(store: Store, command: Command, path: string | null, branch: st
   if (command.kind === 'embed-rows') return { ...command, path, branch };
   if (command.kind !== 'intend-erasure') return command;
   const { rows, removedKeys, views, judgements } = store.projections;
-  const names = new Names([command.reason]);
+  const names = new SubjectNames([command.reason]);
   const tenantOf = (owner: string | null): string | null => owner?.split('/')[0] ?? null;
   const owns = (owner: string | null): boolean => tenantOf(owner) === tenantOf(path);
   const { versions } = drained(rows.versionsOf(tenantOf(path), command.reason));

@@ -1,7 +1,7 @@
 /** What views and removed keys are to a reader: by branch, by basis, by path. */
 import { describe, expect, test } from 'vitest';
 import type { Command } from '../../src/projections/command.ts';
-import { Names } from '../../src/projections/names.ts';
+import { SubjectNames } from '../../src/projections/subject-names.ts';
 import { SavedState } from './saved-state.ts';
 import { freshProjections, Store } from './store.ts';
 
@@ -121,7 +121,7 @@ describe('a view that is dropped', () => {
     store.run(create('v', "SELECT id FROM Person WHERE id = 'ann'"), 'acme');
     const before = store.position;
     store.run(drop('v'), 'acme');
-    const found = store.projections.views.mentioning(new Names(['ann']), (path) => path === 'acme');
+    const found = store.projections.views.mentioning(new SubjectNames(['ann']), (path) => path === 'acme');
     expect(found).toEqual([before - 1]);
     store.run(
       {
@@ -137,7 +137,7 @@ describe('a view that is dropped', () => {
       'acme',
     );
     expect(views(store, 'main', before)).toEqual([]);
-    expect(store.projections.views.mentioning(new Names(['ann']), () => true)).toEqual([]);
+    expect(store.projections.views.mentioning(new SubjectNames(['ann']), () => true)).toEqual([]);
   });
 
   test('of an earlier tenant is nobody’s, and does not take its name', () => {

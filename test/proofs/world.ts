@@ -1,7 +1,7 @@
 /** A log with entries of many kinds, and proofs of anything in it: the real log and the real proof reader, on a memory disk. */
 import { proofJson } from '../../src/doors/schemas/proof-document.ts';
 import type { EntryProof, ProofRequest } from '../../src/governance/gate-contract.ts';
-import { GovernedProofs } from '../../src/governance/desks/proofs.ts';
+import { ProofDesk } from '../../src/governance/desks/proof-desk.ts';
 import type { NoteSigner } from '../../src/log/tree/checkpoint-note.ts';
 import type { EntryDraft } from '../../src/log/entries/entry.ts';
 import type { LocalLog } from '../../src/log/log.ts';
@@ -31,13 +31,13 @@ export class ProofWorld {
   readonly forks = new Map<string, number>();
   /** Of each entry: the keys of its rows. */
   readonly rows: string[][] = [];
-  readonly #proofs: GovernedProofs;
+  readonly #proofs: ProofDesk;
 
   private constructor(log: LocalLog, signer: NoteSigner) {
     this.log = log;
     this.signer = signer;
     this.key = log.proofs.key;
-    this.#proofs = new GovernedProofs({
+    this.#proofs = new ProofDesk({
       proofs: log.proofs,
       origin,
       visible: () => true,

@@ -2,7 +2,7 @@
 import { type ErrorReason, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { serverVersion } from './column-types.ts';
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */
 const names: Readonly<Record<number, string>> = {

@@ -1,7 +1,7 @@
 /** Rows that a client sends, in the forms that INSERT names: each becomes lines of JSON or CSV, which one reader takes for all doors. */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
-import { endOfQuoted } from '../../log/values/quoted.ts';
+import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-batch.ts';
 import { refusedAs } from './errors.ts';

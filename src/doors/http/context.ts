@@ -15,11 +15,11 @@ import type { Settings } from '../../config.ts';
 import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
-import type { JobDesk } from '../../governance/jobs/job-desk.ts';
+import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
+import type { WorkflowDesk } from '../../governance/desks/workflow-desk.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/continuous/views/lookup-tables.ts';
@@ -69,7 +69,7 @@ export interface HttpDoorOptions {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
-  readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly erasures?: Pick<SubjectErasure, 'reach'>;
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;

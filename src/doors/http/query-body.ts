@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
-import type { TypoTolerance } from '../../governance/search/text-query.ts';
+import type { TypoTolerance } from '../../governance/text-search/text-query.ts';
 import { inBothCases, oneSpelling } from '../schemas/member-spelling.ts';
 import { typoTolerance } from '../schemas/search-body.ts';
 import { reasons } from '../schemas/request-terms.ts';

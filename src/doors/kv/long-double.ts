@@ -2,7 +2,7 @@
  * Numbers as INCRBYFLOAT adds them: with the 64 bits of mantissa that Redis has on x86, written with at most 17 digits behind the
  * point. Exact: bits and digits come out of whole numbers. Pure.
  */
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** A whole number of at most 64 bits, times a power of two; null: infinite. */
 export type LongDouble = { readonly mantissa: bigint; readonly exponent: number } | number;

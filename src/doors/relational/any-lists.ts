@@ -3,7 +3,7 @@
  * is pasted into the text, and lists of many lengths make few texts: a list is filled up to a power of two with its last element.
  */
 import { ServiceError } from '../../errors.ts';
-import { endOfQuoted } from '../../log/values/quoted.ts';
+import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';

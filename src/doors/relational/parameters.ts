@@ -5,7 +5,7 @@ import { type ColumnType, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/syntax/statement.ts';
 import { utf8 } from '../shared/utf8.ts';
 import { microsecondsTo2000, parameterType } from '../../planner/system-catalogue/postgres-column-types.ts';
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */
 export interface Bound {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
-import { type MatchMode, type TypoTolerance, typoPresets } from '../../governance/search/text-query.ts';
+import { type MatchMode, type TypoTolerance, typoPresets } from '../../governance/text-search/text-query.ts';
 import {
   filterOps,
   type SearchCondition,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { JobDesk } from '../../governance/jobs/job-desk.ts';
+import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import { type JobDefinition, type JobRecord, retentionKey, type TypeRetention } from '../../projections/jobs/job.ts';
 import { definitionOf } from './type-body.ts';
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { identifierColumns } from '../../planner/table-functions/domain/identifier-columns.ts';
-import { identifiersIn } from '../../projections/identity/identifiers.ts';
+import { identifiersIn } from '../../projections/entity-resolution/identifiers.ts';
 import { queryReply, answerMembers, shownRows } from './query.ts';
 import { isLinkType } from './relationships.ts';
 import { quote, textOf } from './verb-rows.ts';

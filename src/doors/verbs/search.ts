@@ -3,7 +3,7 @@ import { holdsTexts } from '../../log/values/value.ts';
 import { z } from 'zod';
 import type { SearchCondition, SearchQuery } from '../../planner/languages/search-request.ts';
 import { search } from '../../planner/search/search.ts';
-import { longWord, type TypoTolerance } from '../../governance/search/text-query.ts';
+import { longWord, type TypoTolerance } from '../../governance/text-search/text-query.ts';
 import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { knownType, shownRows } from './query.ts';
 import type { VerbSession } from './verb-call.ts';

@@ -4,7 +4,7 @@ import { builtinSubjects } from '../../projections/catalog/builtin-types.ts';
 import { namesIn, namingColumns } from '../../projections/catalog/naming-columns.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
-import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
+import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/joint-subject.ts';
 import { quote, type Row, textOf } from './verb-rows.ts';
 import type { VerbSession } from './verb-call.ts';
 

@@ -7,15 +7,15 @@
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Clock, Ids } from '../../clock.ts';
 import type { GovernedSnapshot, Invocation, InvocationDetails } from '../../governance/gate-contract.ts';
-import type { JobDesk } from '../../governance/jobs/job-desk.ts';
+import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
+import type { WorkflowDesk } from '../../governance/desks/workflow-desk.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
-import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { ErasureDesk } from '../../governance/erasure/subject-erasure.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
@@ -33,7 +33,7 @@ export interface VerbDependencies {
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;
   readonly system: SystemDesk;
-  readonly erasures?: Pick<ErasureDesk, 'reach'>;
+  readonly erasures?: Pick<SubjectErasure, 'reach'>;
   readonly yieldTurn: () => Promise<void>;
   /** A model that turns questions into statements; null: there is none. */
   readonly translator: Translator | null;

@@ -1,5 +1,5 @@
 /** Workflows that every store has: those whose functions it has. */
-import type { BuiltinWorkflow } from '../../governance/jobs/workflow-desk.ts';
+import type { BuiltinWorkflow } from '../../governance/desks/workflow-desk.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 
 const screen = (name: string): Json => ({ function: { name: 'SANCTIONS_SCREEN', arguments: [name] } });

@@ -13,7 +13,7 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
-import type { PerformWorkflow, WorkflowEffect } from '../../governance/jobs/scheduler.ts';
+import type { PerformWorkflow, WorkflowEffect } from '../../governance/jobs/job-scheduler.ts';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { PlannerContract } from '../../planner/planner-contract.ts';

@@ -1,7 +1,7 @@
 /** Workflows and their runs as callers see them, on routes and as tools. */
 import { z } from 'zod';
 import type { Caller } from '../../governance/caller.ts';
-import type { WorkflowDesk } from '../../governance/jobs/workflow-desk.ts';
+import type { WorkflowDesk } from '../../governance/desks/workflow-desk.ts';
 import type { JobRecord, RecordedStep } from '../../projections/jobs/job.ts';
 
 const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');

@@ -5,17 +5,17 @@
 import { tenantOf } from '../../log/values/value.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
-import { readsOnly, unitsAtStart } from '../actions.ts';
+import { readsOnly, unitsAtStart } from '../authorization/action-names.ts';
 import { checkPurpose } from '../authorization/purpose.ts';
-import type { Described } from '../recording/description.ts';
+import type { InvocationDescription } from '../access-records/invocation-description.ts';
 import type { Core } from '../gate-core.ts';
-import { checkStanding } from '../tenancy/tenant-standing.ts';
+import { checkTenantStatus } from '../tenancy/tenant-status.ts';
 import { priorityOf } from './query-slots.ts';
 import type { Account } from './quota.ts';
 
 export class Admission {
   readonly #core: Core;
-  readonly #asked: Described;
+  readonly #asked: InvocationDescription;
   /** The purpose that was let in; undefined before. */
   #admittedFor: string | null | undefined = undefined;
   /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
@@ -29,7 +29,7 @@ export class Admission {
   #charged = 0;
   #closed = false;
 
-  constructor(core: Core, asked: Described) {
+  constructor(core: Core, asked: InvocationDescription) {
     this.#core = core;
     this.#asked = asked;
   }
@@ -90,7 +90,7 @@ export class Admission {
 
   #checkStanding(): void {
     const { request, caller } = this.#asked;
-    if (request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);
+    if (request.whileSuspended !== true) checkTenantStatus(this.#core.parts.projections.tenants, caller);
   }
 
   #spend(units: number): void {
@@ -151,7 +151,7 @@ export class Admission {
   }
 }
 
-function unitsOf({ action, request }: Described): number {
+function unitsOf({ action, request }: InvocationDescription): number {
   const units = unitsAtStart(action);
   return request.keysRead === undefined ? units : Math.min(units, request.keysRead * unitsOfKey);
 }

@@ -7,12 +7,12 @@ import { ServiceError } from '../../errors.ts';
 import type { Settings } from '../../config.ts';
 import type { TokenRecord } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
-import type { Directory } from '../../projections/directory/projection.ts';
+import type { Tokens } from '../../projections/tokens/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { absentDoor, type Caller, covers, tenantlessCaller } from '../caller.ts';
-import { checkStanding } from '../tenancy/tenant-standing.ts';
-import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
+import { checkTenantStatus } from '../tenancy/tenant-status.ts';
+import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization-path.ts';
 import { accessKeyId, keyPairOf, secretKeyOf } from './access-keys.ts';
 import { unauthenticatedError, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
@@ -45,7 +45,7 @@ export interface AccessKey {
 }
 
 export interface AuthenticatorDependencies {
-  readonly directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
   readonly tenants: Pick<Tenants, 'sharedWith' | 'tenant'>;
   readonly clock: Clock;
   readonly settings: Pick<
@@ -121,7 +121,7 @@ export class Authenticator {
   absentCaller(owner: AbsentOwner): Caller {
     const { principal, credential, token: id, path, branch } = owner;
     try {
-      checkStanding(this.#parts.tenants, { path, credential });
+      checkTenantStatus(this.#parts.tenants, { path, credential });
     } catch (error) {
       throw lostRights((error as ServiceError).message);
     }

@@ -9,7 +9,7 @@ import type { TokenRecord } from '../../log/entries/entry.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { checkIdentifier } from '../../log/values/value.ts';
 import { covers } from '../caller.ts';
-import { checkOrganization } from '../tenancy/organization.ts';
+import { checkOrganization } from '../tenancy/organization-path.ts';
 
 /** Registered tokens by id: revoked and rotated ones are absent. */
 export interface TokenDirectory {

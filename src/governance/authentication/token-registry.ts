@@ -1,12 +1,12 @@
 /** The registry as authentication sees it: live tokens only. A token that was revoked or rotated away is as if never made. */
 import type { TokenRecord } from '../../log/entries/entry.ts';
-import type { Directory } from '../../projections/directory/projection.ts';
+import type { Tokens } from '../../projections/tokens/projection.ts';
 import type { TokenDirectory } from './bearer-tokens.ts';
 
 export class TokenRegistry implements TokenDirectory {
-  readonly #directory: Pick<Directory, 'token' | 'tokens' | 'size'>;
+  readonly #directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
 
-  constructor(directory: Pick<Directory, 'token' | 'tokens' | 'size'>) {
+  constructor(directory: Pick<Tokens, 'token' | 'tokens' | 'size'>) {
     this.#directory = directory;
   }
 

@@ -9,7 +9,7 @@ import type { PolicyExplanation } from '../gate-contract.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
 import type { TypeGrant } from './grant.ts';
 import type { Guards } from './guards.ts';
-import type { Decision } from './policy.ts';
+import type { Decision } from './access-rules.ts';
 
 export interface ExplainedRead {
   readonly caller: Caller;

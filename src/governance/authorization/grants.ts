@@ -12,8 +12,8 @@ import type { AgreementRecord, MaskKind, TypeDefinition } from '../../log/entrie
 import { compareText, tenantOf } from '../../log/values/value.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { tenantOfPath } from '../../projections/tenants/records.ts';
-import { answers } from '../actions.ts';
+import { tenantOfPath } from '../../projections/tenants/tenant-drafts.ts';
+import { answers } from './action-names.ts';
 import { covers, sees, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';
 import { agreementPolicy } from './agreement-policy.ts';

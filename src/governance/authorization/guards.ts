@@ -10,7 +10,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
-import type { Protection } from '../../projections/catalog/protection.ts';
+import type { Protection } from '../../projections/catalog/type-guards.ts';
 import type { Caller } from '../caller.ts';
 import type { CallerPolicies } from './cedar/decision.ts';
 import type { CedarAction, Policy } from './cedar/policies.ts';

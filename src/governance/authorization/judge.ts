@@ -22,7 +22,7 @@ import {
   type Installed,
   type PolicyRequest,
   type Rule,
-} from './policy.ts';
+} from './access-rules.ts';
 
 export interface JudgeDependencies {
   readonly policies: Pick<Policies, 'current' | 'setAt'>;

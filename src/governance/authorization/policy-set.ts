@@ -1,6 +1,6 @@
 /**
  * The installed policies: read once when the set changes, asked by every invocation. An empty set means that none are
- * installed, and that the rules of `policy.ts` decide alone.
+ * installed, and that the rules of `access-rules.ts` decide alone.
  */
 import { LRUCache } from 'lru-cache';
 import type { Action } from '../gate-contract.ts';

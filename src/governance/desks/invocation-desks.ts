@@ -5,28 +5,28 @@
 import { tenantOf } from '../../log/values/value.ts';
 import { ServiceError } from '../../errors.ts';
 import type { AccessPaths, AuditReader } from '../../projections/access-paths.ts';
-import { LogAuditReader } from '../../projections/audit/reader.ts';
+import { LogAuditReader } from '../../projections/audit/audit-reader.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { About, Judged } from '../authorization/judge.ts';
-import { GovernedPolicyDesk } from '../authorization/policy-desk.ts';
+import { PolicyDesk } from './policy-desk.ts';
 import { sees } from '../caller.ts';
-import type { Described } from '../recording/description.ts';
-import type { PolicyDesk, TenantDesk } from '../desk-contract.ts';
+import type { InvocationDescription } from '../access-records/invocation-description.ts';
+import type { PolicyDeskContract, TenantDeskContract } from '../desk-contract.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
 import type { BranchView, ExhibitDesk, ProofReader, TokenView } from '../gate-contract.ts';
 import type { Core } from '../gate-core.ts';
 import { grantedSnapshot, pinnedSnapshot } from '../reading/governed-snapshot.ts';
-import { GovernedProofs } from './proofs.ts';
+import { ProofDesk } from './proof-desk.ts';
 import { auditFrom, type Beginning, beginningOf } from '../tenancy/earlier-tenant.ts';
-import { GovernedTenants } from '../tenancy/tenant-desk.ts';
-import { branchesNow } from '../tenancy/usage.ts';
+import { TenantDesk } from './tenant-desk.ts';
+import { branchesToMeasure } from '../tenancy/tenant-usage.ts';
 
 export class InvocationDesks {
   readonly #core: Core;
-  readonly #asked: Described;
+  readonly #asked: InvocationDescription;
   readonly #admission: Admission;
 
-  constructor(core: Core, asked: Described, admission: Admission) {
+  constructor(core: Core, asked: InvocationDescription, admission: Admission) {
     this.#core = core;
     this.#asked = asked;
     this.#admission = admission;
@@ -51,7 +51,7 @@ export class InvocationDesks {
     const { credential, path } = this.#asked.caller;
     const everything = credential === 'admin';
     const from = this.#beginning?.time ?? 0n;
-    return new GovernedProofs({
+    return new ProofDesk({
       proofs: log.proofs,
       origin: log.status().origin,
       visible: (entryPath, time) => everything || (time >= from && sees(path, entryPath)),
@@ -121,11 +121,11 @@ export class InvocationDesks {
     return seen;
   }
 
-  tenants(): TenantDesk {
+  tenants(): TenantDeskContract {
     this.#admission.admit();
     const { caller, time } = this.#asked;
     const { log, audit, projections, licence, settings } = this.#core.parts;
-    return new GovernedTenants({
+    return new TenantDesk({
       caller,
       tenants: projections.tenants,
       may: (registry) => this.#may({ action: 'administer', objectType: null, registry }),
@@ -135,7 +135,7 @@ export class InvocationDesks {
           (leaf) => log.read(leaf),
           () => true,
         ),
-        branches: (tenant) => branchesNow(projections, log.basis(), tenant),
+        branches: (tenant) => branchesToMeasure(projections, log.basis(), tenant),
       },
       licence,
       typeOf: (assigner, name) => projections.catalog.on(0, tenantOf(assigner)).type(name),
@@ -144,10 +144,10 @@ export class InvocationDesks {
     });
   }
 
-  policies(): PolicyDesk {
+  policies(): PolicyDeskContract {
     this.#open({ action: 'administer', objectType: null });
     const { policies, catalog } = this.#core.parts.projections;
-    return new GovernedPolicyDesk(policies, (name) => catalog.definitions(0, name));
+    return new PolicyDesk(policies, (name) => catalog.definitions(0, name));
   }
 
   #open(about: About): void {

@@ -3,7 +3,7 @@
  * is a copy that no column leads to: always where rows are made from others, elsewhere where it came after the erased row, since
  * an earlier one may be a form that many fill in. Pure.
  */
-import { hasWord, spellingsOf } from '../../projections/names.ts';
+import { hasWord, spellingsOf } from '../../projections/subject-names.ts';
 
 const lettersMin = 24;
 const wordsMin = 4;

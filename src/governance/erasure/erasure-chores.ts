@@ -7,12 +7,12 @@ import { ServiceError } from '../../errors.ts';
 import type { Retention } from '../../projections/retention/projection.ts';
 import { tenantlessCaller } from '../caller.ts';
 import type { GateContract } from '../gate-contract.ts';
-import type { ErasureDesk } from './erasure-desk.ts';
+import type { SubjectErasure } from './subject-erasure.ts';
 import { onceAMinute } from '../jobs/minute-rounds.ts';
 
 export interface ErasureChoresDependencies {
   readonly gate: Pick<GateContract, 'invoke'>;
-  readonly desk: Pick<ErasureDesk, 'resume'>;
+  readonly desk: Pick<SubjectErasure, 'resume'>;
   readonly retention: Pick<Retention, 'due'>;
   readonly clock: Clock;
   readonly ids: { next(): string };

@@ -2,7 +2,7 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import { isBlank } from '../../log/entries/blank-body.ts';
+import { isBlank } from '../../log/entries/text-redaction.ts';
 import { type ErasedVersions, isOpen, type OpenBody, rowBodiesOf, tenantOfErased } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
@@ -18,11 +18,11 @@ import type { Blobs } from '../../log/blobs/blobs.ts';
 import { referredTo } from '../writing/large-bodies.ts';
 import { named, textAt } from './blob-sweep.ts';
 import type { ErasedWords, WordSearch } from './erased-words.ts';
-import { textsOf } from './open-texts.ts';
-import type { ResidualHit } from './receipt.ts';
+import { textsOf } from './open-entry-texts.ts';
+import type { ResidualHit } from './erasure-receipt.ts';
 import type { KeyedTextSeals } from './text-seals.ts';
 import type { ScanTarget } from './scan-target.ts';
-import { branchesNow, type BranchesRead } from './subject-rows.ts';
+import { currentBranches, type BranchesRead } from './current-branches.ts';
 import type { TextStore } from './text-store.ts';
 
 export interface ScanDependencies {
@@ -147,7 +147,7 @@ class Scan {
 
   /** Tables of all branches. */
   async versions({ type, paths, positions }: ErasedVersions): Promise<void> {
-    for (const { rows } of branchesNow(this.#parts.state, tenantOfErased({ paths }))) {
+    for (const { rows } of currentBranches(this.#parts.state, tenantOfErased({ paths }))) {
       await this.#parts.yieldTurn();
       const versions = rows.versions(type);
       let found = 0;

@@ -2,10 +2,10 @@
  * The target of a scan. The request names the subject; a start that continues an erasure has its commitment alone, and tests each
  * text against that: slower, and as sure for whole texts. Pure.
  */
-import { endOfQuoted } from '../../log/values/quoted.ts';
+import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import type { TextVector } from '../../projections/rows/erasure/stored-texts.ts';
-import { Names } from '../../projections/names.ts';
-import { commitmentTest } from './receipt.ts';
+import { SubjectNames } from '../../projections/subject-names.ts';
+import { commitmentTest } from './erasure-receipt.ts';
 
 export interface ScanTarget {
   readonly method: 'text rescan' | 'blind-index rescan';
@@ -24,12 +24,12 @@ export class TextTarget implements ScanTarget {
   readonly cellsPerTurn = Infinity;
   readonly #text: string;
   readonly #bytes: Uint8Array;
-  readonly #names: Names;
+  readonly #names: SubjectNames;
 
   constructor(text: string) {
     this.#text = text;
     this.#bytes = Buffer.from(text, 'utf8');
-    this.#names = new Names([text]);
+    this.#names = new SubjectNames([text]);
   }
 
   is(text: string): boolean {

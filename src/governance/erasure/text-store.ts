@@ -1,5 +1,5 @@
 /** Stores of texts beside log and projections: caches, loaded lookup tables, replies that can still be fetched. */
-import type { ResidualHit } from './receipt.ts';
+import type { ResidualHit } from './erasure-receipt.ts';
 import type { ScanTarget } from './scan-target.ts';
 
 export interface TextStore {

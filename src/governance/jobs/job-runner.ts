@@ -10,7 +10,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { attemptsMax, type RunRecord, type Work, type WorkRecord, type WorkStatement } from '../../projections/jobs/job.ts';
-import { administers } from '../authorization/policy.ts';
+import { administers } from '../authorization/access-rules.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
 export type JobKind =

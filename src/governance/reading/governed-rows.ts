@@ -29,7 +29,7 @@ import {
   type TimeBounds,
 } from '../../projections/access-paths.ts';
 import { openGrant } from '../authorization/grants.ts';
-import type { GovernedBlock } from '../search/visible-texts.ts';
+import type { GovernedBlock } from '../text-search/visible-texts.ts';
 import { LaneBlocks, type Reading } from './lane-blocks.ts';
 import { historiesOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
 import { MergedBlocks, PaddedBlocks } from './merged-blocks.ts';

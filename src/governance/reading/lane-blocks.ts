@@ -8,16 +8,16 @@ import { FOREVER } from '../../log/values/timestamp.ts';
 import type { PathCodes, RowBlock } from '../../projections/access-paths.ts';
 import type { StoredBlock } from '../../projections/stored-block.ts';
 import type { CellMask, Lane, RowCondition } from '../authorization/grant.ts';
-import { type MaskHash, maskedBy, renderColumn, withoutCells } from '../authorization/renderings.ts';
-import { bitsOf, countBits, hasBit, type RowBits } from '../authorization/row-bits.ts';
+import { type MaskHash, maskedBy, renderColumn, withoutCells } from '../authorization/mask-renderings.ts';
+import { bitsOf, countBits, hasBit, type RowConditionBits } from '../authorization/row-condition-bits.ts';
 import type { LaneColumn, LaneHistory, LanePlan } from './lane-plan.ts';
 import type { Scope, ScopeCache } from './path-scopes.ts';
-import { type GovernedBlock, VisibleTexts } from '../search/visible-texts.ts';
+import { type GovernedBlock, VisibleTexts } from '../text-search/visible-texts.ts';
 
 /** Caches that reads keep between snapshots. */
 export interface Reading {
   readonly scopes: ScopeCache;
-  readonly bits: RowBits;
+  readonly bits: RowConditionBits;
   readonly hash: MaskHash;
 }
 

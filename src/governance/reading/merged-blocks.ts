@@ -2,7 +2,7 @@
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { RowBlock } from '../../projections/access-paths.ts';
-import type { GovernedBlock } from '../search/visible-texts.ts';
+import type { GovernedBlock } from '../text-search/visible-texts.ts';
 
 const nullVector: Vector = { kind: 'null' };
 

@@ -13,7 +13,7 @@ import { isClassified, refuseClassified } from '../authorization/egress.ts';
 import type { Grant, TypeGrant } from '../authorization/grant.ts';
 import { joinedGrant } from '../authorization/grants.ts';
 import type { Guards } from '../authorization/guards.ts';
-import { unregisteredType } from '../authorization/policy.ts';
+import { unregisteredType } from '../authorization/access-rules.ts';
 
 /** Rows of one tenant's type. */
 export interface RowSource {

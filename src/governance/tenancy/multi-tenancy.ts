@@ -8,7 +8,7 @@ import type { TokenRecord } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
-import { platformAdmin, type Rule } from '../authorization/policy.ts';
+import { platformAdmin, type Rule } from '../authorization/access-rules.ts';
 
 /** Credentials of callers within tenants; the others run the store. */
 const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);

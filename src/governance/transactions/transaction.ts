@@ -4,7 +4,7 @@
  *
  * - nothing of it is in the log, an index, a change set or another caller's answer before the commit;
  * - it holds no lock, no slot and no fsync: of two that write the same rows the first to commit wins, and the other is refused as
- *   stale; the next one of its client then waits for others that write the same (`../waiting-line.ts`);
+ *   stale; the next one of its client then waits for others that write the same (`./conflict-queue.ts`);
  * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -14,12 +14,12 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Batch, DeleteRows, PutRows } from '../../projections/command.ts';
 import type { Decision, WriteChecks } from '../../projections/decision.ts';
-import type { PrivateBranch } from '../../projections/private-branch.ts';
-import { partsOf } from '../actions.ts';
+import type { TransactionBranch } from '../../projections/transaction-branch.ts';
+import { partsOf } from '../authorization/action-names.ts';
 import { bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { Caller } from '../caller.ts';
 import type { StatementDetails, Transaction } from '../gate-contract.ts';
-import type { Place } from '../waiting-line.ts';
+import type { QueueTicket } from './conflict-queue.ts';
 
 /** A command that waits for the commit. */
 export type WaitingCommand = PutRows | DeleteRows | Batch;
@@ -45,7 +45,7 @@ interface Step {
 interface Begun {
   readonly basis: Basis;
   readonly removals: number;
-  branch: PrivateBranch;
+  branch: TransactionBranch;
 }
 
 interface Savepoint {
@@ -56,7 +56,7 @@ interface Savepoint {
 /** The part of the projections that transactions use. */
 export interface ForkedState {
   snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
-  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
+  privately(basis: Basis, branch: string, tenant: string | null): TransactionBranch;
   /** Rises when rows of a path or below it are removed for good. */
   removals(path: string | null): number;
 }
@@ -67,7 +67,7 @@ interface TransactionDependencies {
   readonly nowMs: () => number;
   readonly bounds: TransactionBounds;
   /** In line with those that write rows of which its client met a conflict. */
-  readonly place: Place | null;
+  readonly place: QueueTicket | null;
   /** It waits there no longer than a statement may take. */
   readonly waitMsMax: number;
   readonly onEnd: () => void;
@@ -248,7 +248,7 @@ export class OpenTransaction implements Transaction {
     }: {
       readonly checks: WriteChecks;
       readonly statement: StatementDetails;
-      readonly before: (decision: Decision, at: PrivateBranch['next']) => void;
+      readonly before: (decision: Decision, at: TransactionBranch['next']) => void;
     },
   ): Decision {
     const { branch } = this.#enter();
@@ -377,7 +377,7 @@ export class OpenTransaction implements Transaction {
     this.#size.rows = this.#size.bytes = 0;
   }
 
-  #branchAt(basis: Basis): PrivateBranch {
+  #branchAt(basis: Basis): TransactionBranch {
     return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 

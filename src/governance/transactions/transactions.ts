@@ -6,7 +6,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
-import { Place, type WaitingLine } from '../waiting-line.ts';
+import { QueueTicket, type ConflictQueue } from './conflict-queue.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 /** Each remembers a few keys. A size: for a number of them the cache would take its room at once. */
@@ -23,7 +23,7 @@ interface TransactionsDependencies {
   readonly basis: () => Basis;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly ids: Pick<Ids, 'next'>;
-  readonly line: WaitingLine;
+  readonly line: ConflictQueue;
   /** Time that a statement may take. */
   readonly waitMsMax: number;
   readonly bounds: TransactionsBounds;
@@ -59,7 +59,7 @@ export class Transactions {
       basis,
       nowMs: () => clock.monotonicMs(),
       bounds,
-      place: contended && new Place(line, tenant, contended),
+      place: contended && new QueueTicket(line, tenant, contended),
       waitMsMax,
       onEnd: () => {
         own.delete(begun);

@@ -18,26 +18,26 @@ import type { AccessPaths } from '../../projections/access-paths.ts';
 import type { Command, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { RuleAuthor } from '../../projections/rules/rule.ts';
 import type { Decision } from '../../projections/decision.ts';
-import { actionOf, partsOf, typeNamed, typesBeside } from '../actions.ts';
+import { actionOf, partsOf, typeNamed, typesBeside } from '../authorization/action-names.ts';
 import { type Admission, foreign } from '../admission/admission.ts';
 import { backlogFull, bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { About } from '../authorization/judge.ts';
-import { administers } from '../authorization/policy.ts';
-import type { PolicyRequest } from '../authorization/policy.ts';
-import type { Described } from '../recording/description.ts';
+import { administers } from '../authorization/access-rules.ts';
+import type { PolicyRequest } from '../authorization/access-rules.ts';
+import type { InvocationDescription } from '../access-records/invocation-description.ts';
 import type { ExhibitDesk, StatementDetails, SubmitOptions } from '../gate-contract.ts';
 import type { Core, GateSettings } from '../gate-core.ts';
-import type { PolicyDesk } from '../desk-contract.ts';
+import type { PolicyDeskContract } from '../desk-contract.ts';
 import { grantedTypes } from '../reading/governed-snapshot.ts';
 import type { Caller } from '../caller.ts';
-import { keptNamed } from './named-guards.ts';
-import { receiptedOutcome } from './receipted-outcome.ts';
+import { rowToRelease } from './retention-release.ts';
+import { outcomeInReceipt } from './receipt-lookup.ts';
 import { beginningOf, onceFrom } from '../tenancy/earlier-tenant.ts';
 import { checkMinted } from '../tenancy/multi-tenancy.ts';
-import { registryPart } from '../tenancy/registry.ts';
+import { registryPart } from '../tenancy/registry-access.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
 import { sourceTypes } from '../../projections/rows/checks/source-seals.ts';
-import { joinRows, typesBehindRows } from '../../projections/rows/writes/join-rows.ts';
+import { joinDrafts, typesBehindRows } from '../../projections/rows/writes/joined-drafts.ts';
 import { netEffect } from '../../projections/rows/writes/net-effect.ts';
 import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand } from '../transactions/transaction.ts';
 import { writtenRows } from './rows-to-write.ts';
@@ -45,7 +45,7 @@ import { writtenRows } from './rows-to-write.ts';
 /** Desks that check commands on exhibits and policies. */
 interface Desks {
   exhibits(): Pick<ExhibitDesk, 'exhibit'>;
-  policies(): Pick<PolicyDesk, 'checkText'>;
+  policies(): Pick<PolicyDeskContract, 'checkText'>;
 }
 
 /** The result of a command in one turn. */
@@ -59,7 +59,7 @@ interface Placed {
 
 export class GovernedWrites {
   readonly #core: Core;
-  readonly #asked: Described;
+  readonly #asked: InvocationDescription;
   readonly #admission: Admission;
   readonly #desks: Desks;
   readonly #correlationId: string;
@@ -68,7 +68,7 @@ export class GovernedWrites {
   #allEnded: () => void = ignore;
   #placed = false;
 
-  constructor(core: Core, asked: Described, admission: Admission, desks: Desks) {
+  constructor(core: Core, asked: InvocationDescription, admission: Admission, desks: Desks) {
     this.#core = core;
     this.#asked = asked;
     this.#admission = admission;
@@ -114,7 +114,7 @@ export class GovernedWrites {
       // Written first: properties behind a spread make a new hidden class each time.
       if (receiptLeaf === undefined) return { durability, ...outcome };
       const { log, projections } = this.#core.parts;
-      return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
+      return { ...outcome, ...(await outcomeInReceipt(log, projections.timeline, receiptLeaf)), durability, replayed: true };
     } finally {
       if (held > 0) backlog.leave(held);
       this.#underWay--;
@@ -294,7 +294,7 @@ export class GovernedWrites {
     if (types.length > 0) decided = yield* this.#decideSteps(steps, next, types);
     const drafts = netEffect(decided.drafts, next);
     const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
-    return { outcome: sumOutcomes(decided.outcomes, next, positions), drafts: joinRows(drafts) };
+    return { outcome: sumOutcomes(decided.outcomes, next, positions), drafts: joinDrafts(drafts) };
   }
 
   /** Steps one after the other, behind definitions of types. */
@@ -462,7 +462,7 @@ export class GovernedWrites {
   /** Policies are asked about the type of the row that it is about, which the command does not name. */
   #checkKept(command: Command): void {
     const { path } = this.#asked.caller;
-    const kept = keptNamed(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
+    const kept = rowToRelease(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
     if (kept !== null) this.#authorise({ action: actionOf[command.kind], objectType: kept.type });
   }
 

@@ -7,7 +7,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Command } from '../../projections/command.ts';
 import type { RowCheck, WriteChecks } from '../../projections/decision.ts';
 import { edgeColumns } from '../../projections/catalog/edge-columns.ts';
-import { actionOf } from '../actions.ts';
+import { actionOf } from '../authorization/action-names.ts';
 import { decideEarly, type RowDecision } from '../authorization/cedar/compile.ts';
 import type { Judge, Judged } from '../authorization/judge.ts';
 import { cedarActionOf } from '../authorization/policy-set.ts';

@@ -1,6 +1,6 @@
 /** Files copied one after the other, and read behind the copying, while the last bytes are still in memory. */
 import type { CopiedFile } from './backup-artefact.ts';
-import { CopyFront } from '../disk/copy-front.ts';
+import { CopiedPrefix } from '../disk/copied-prefix.ts';
 import type { Disk } from '../disk/disk.ts';
 import { type CopyOptions, copyFile } from '../disk/file-copy.ts';
 
@@ -72,7 +72,7 @@ export async function copyAndRead<C, R>(
   copyAll: (copy: (file: FileToCopy) => Promise<CopiedFile>) => Promise<C>,
   read: (behind: Disk) => Promise<R>,
 ): Promise<[C, R]> {
-  const front = new CopyFront(files.map(({ name, length }) => ({ path: `${to}/${name}`, length })));
+  const front = new CopiedPrefix(files.map(({ name, length }) => ({ path: `${to}/${name}`, length })));
   const copyFiles = async (): Promise<C> => {
     try {
       const result = await copyAll((file) => copier.copy(file, (bytes) => front.advance(bytes)));

@@ -29,7 +29,7 @@ import {
   type RowSecrets,
   type SubjectOpener,
 } from './rows-codec.ts';
-import { readKeyIds, RowKeys } from './subject-open.ts';
+import { readKeyIds, RowKeys } from './section-opener.ts';
 
 const ROWS_VERSION = 1;
 const SUBJECT_ROWS_VERSION = 3;

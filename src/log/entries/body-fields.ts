@@ -5,7 +5,7 @@
  *            9 identifier kinds
  *   access   of each record: 1 stated, 2 statements, 3 recalled
  *   branch   1 own            view   1 dropped            removal  1 sources            every other kind: none yet
- *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
+ *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded-vectors.ts`
  */
 import { assert } from '../../errors.ts';
 import { canonicalJson, type Json } from '../values/canonical-json.ts';

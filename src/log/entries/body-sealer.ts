@@ -17,9 +17,9 @@ import { ByteWriter } from '../bytes/byte-stream.ts';
 import type { RowsBody } from './entry.ts';
 import { rootOfHashes, rowsRoot, rowsRootInSlices } from './row-leaf.ts';
 import { HASH_BYTES, sha256 } from '../bytes/sha256.ts';
-import { sealSections } from './subject-seal.ts';
+import { sealSections } from './section-sealer.ts';
 import { SEED_BYTES, type SubjectSections } from './subject-sections.ts';
-import { atOnce } from '../threads/stepping-job.ts';
+import { finishSteps } from '../threads/stepping-job.ts';
 import type { Job } from '../threads/workers.ts';
 
 export const PAYLOAD_FORMAT = 1;
@@ -186,7 +186,7 @@ export function subjectBody(
   nonce: Uint8Array,
   seed: Uint8Array,
 ): SealedRowsBody {
-  return atOnce(subjectBodyInSlices(body, path, sections, nonce, seed));
+  return finishSteps(subjectBodyInSlices(body, path, sections, nonce, seed));
 }
 
 /** A body of several parts at once: see `sealPartsInSlices`. */
@@ -196,7 +196,7 @@ export function sealParts(
   seals: readonly PartSeal[],
   path: string | null,
 ): SealedRowsBody {
-  return atOnce(sealPartsInSlices(body, parts, seals, path));
+  return finishSteps(sealPartsInSlices(body, parts, seals, path));
 }
 
 /** The seed of rows without a subject; zeros where there are none. */
@@ -264,7 +264,7 @@ function* digestInSlices(bytes: Uint8Array): Generator<undefined, Uint8Array> {
 
 /** From the first slice to the last at once. */
 export function sealAtOnce(request: SealRequest): SealReply {
-  return atOnce(sealInSlices(request, false));
+  return finishSteps(sealInSlices(request, false));
 }
 
 export const sealJob: Job<null, SealRequest, SealReply> = {

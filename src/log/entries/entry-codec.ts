@@ -42,7 +42,7 @@ import {
   subjectBody,
   TAG_BYTES,
 } from './body-sealer.ts';
-import { isBlank } from './blank-body.ts';
+import { isBlank } from './text-redaction.ts';
 import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
 import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import { isEmbedded, type SealedVectors, sealedVectors } from './embedded-vectors.ts';
@@ -61,7 +61,7 @@ import {
 import type { Keyring } from '../keys/keys.ts';
 import { rootOfHashes, rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
-import { atOnce } from '../threads/stepping-job.ts';
+import { finishSteps } from '../threads/stepping-job.ts';
 import { equalBytes, HASH_BYTES, sha256 } from '../bytes/sha256.ts';
 import type { SubjectKey } from '../keys/subject-keys.ts';
 import { sectionsOf, type SubjectSections } from './subject-sections.ts';
@@ -468,7 +468,7 @@ function checkRoot({ positions, context, rowsRoot: stated }: LeafFields, parts: 
     const own = hashes?.subarray(at, (at += rows * HASH_BYTES));
     return { root: rowsRoot(body, context.path, saltsOfRows(secrets, rows), dropped, own), sealed, hashes: own };
   });
-  const root = isOne ? checked[0]!.root : atOnce(rootOfHashes(hashes!));
+  const root = isOne ? checked[0]!.root : finishSteps(rootOfHashes(hashes!));
   if (!equalBytes(root, stated)) throw malformedError('the rows do not give the root that their leaf commits to');
   for (const part of checked) if (part.sealed) checkSealedHashes(part.sealed, part.hashes!);
 }

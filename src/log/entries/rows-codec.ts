@@ -11,8 +11,8 @@ import type { Provenance, RowsBody } from './entry.ts';
 import { keyColumns, SALT_BYTES, saltsOf } from './row-leaf.ts';
 import { hexOf } from '../bytes/sha256.ts';
 import type { SubjectKeys } from '../keys/subject-keys.ts';
-import { openSections } from './subject-open.ts';
-import { writeSchema } from './subject-seal.ts';
+import { openSections } from './section-opener.ts';
+import { writeSchema } from './section-sealer.ts';
 
 /** Salts that blind the leaf hashes of rows. Kept inside the sealed body. */
 export type RowSecrets =

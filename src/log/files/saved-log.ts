@@ -18,8 +18,8 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { ByteReader, ByteWriter, malformedError } from '../bytes/byte-stream.ts';
-import type { ChainStart } from './chain.ts';
-import { lastInstantOf } from './chain.ts';
+import type { ChainStart } from './hash-chain.ts';
+import { lastInstantOf } from './hash-chain.ts';
 import type { Disk } from '../disk/disk.ts';
 import { decodeLeaf, leafHashOf } from '../entries/entry-codec.ts';
 import { FrameIndex } from './frame-index.ts';

@@ -20,7 +20,7 @@ export interface SteppedJob<Request, Reply> {
 }
 
 /** Work to its end, without a rest. */
-export function atOnce<T>(steps: Generator<unknown, T>): T {
+export function finishSteps<T>(steps: Generator<unknown, T>): T {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;

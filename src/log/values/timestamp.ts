@@ -1,6 +1,6 @@
 /** Nanosecond instants as bigint, ISO-8601 text, half-open intervals. Source: specification, "SQL dialect" rule 2. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
-import { withoutTrailing } from './trailing.ts';
+import { withoutTrailing } from './trim-end.ts';
 
 /** i64 max: still true, or still believed. There is no null. */
 export const FOREVER = 9_223_372_036_854_775_807n;

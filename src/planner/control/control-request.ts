@@ -1,6 +1,6 @@
 /** The request that the handler of a control statement gets. */
 import type { Clock } from '../../clock.ts';
-import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contract.ts';
 import type { LookupTables } from '../continuous/views/lookup-tables.ts';
@@ -13,7 +13,7 @@ export interface Standing {
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
   /** null: subjects can't be erased here. */
-  readonly erasures: Pick<ErasureDesk, 'erase'> | null;
+  readonly erasures: Pick<SubjectErasure, 'erase'> | null;
 }
 
 export interface ControlRequest {

@@ -4,7 +4,7 @@
  */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
-import { conflictWith } from '../../projections/identity/judgement-conflict.ts';
+import { conflictWith } from '../../projections/entity-resolution/judgement-conflict.ts';
 import { errorAt } from '../syntax/error-location.ts';
 import { Clusters, newestOfPairs, rowId } from '../identity/judged-clusters.ts';
 import { hasRow, type NamedRow, rowsNamed } from '../identity/named-rows.ts';

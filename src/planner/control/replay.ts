@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { ExhibitDesk, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { ExhibitLink, ExhibitView } from '../../projections/access-paths.ts';
-import { sealOf, textHash } from '../../projections/exhibits/seal.ts';
+import { sealOf, textHash } from '../../projections/exhibits/link-seal.ts';
 import { smallAnswer } from '../execution/small-answer.ts';
 import type { ControlRequest } from './control-request.ts';
 import { errorAt } from '../syntax/error-location.ts';

@@ -1,6 +1,6 @@
 /** Executions: the rows that one run of a plan reads, at which instants, and within which limits. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import { type TypoTolerance } from '../../governance/search/text-query.ts';
+import { type TypoTolerance } from '../../governance/text-search/text-query.ts';
 import { caveatsOf } from '../expressions/comparison-notices.ts';
 import { asInstant } from '../expressions/evaluate.ts';
 import { KernelContext } from '../expressions/kernel-context.ts';

@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation, PinnedGrant } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { ExhibitLink } from '../../projections/access-paths.ts';
-import { textHash } from '../../projections/exhibits/seal.ts';
+import { textHash } from '../../projections/exhibits/link-seal.ts';
 import type { PlannerContract } from '../planner-contract.ts';
 import { checkDerivable, checkViewsDerivable, sourcesOf, typesOf } from './derivable.ts';
 import { readingThrough } from './pinned-invocation.ts';

@@ -1,7 +1,7 @@
 /** Reads a MATCH call: its fields, its text and its mode. */
 import { holdsTexts } from '../../log/values/value.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import { type MatchMode, matchModes } from '../../governance/search/text-query.ts';
+import { type MatchMode, matchModes } from '../../governance/text-search/text-query.ts';
 import type { Expression } from '../syntax/statement.ts';
 import type { Bound } from './bound-expression.ts';
 

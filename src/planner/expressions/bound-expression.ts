@@ -4,7 +4,7 @@
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import type { Literal, Location } from '../syntax/statement.ts';
-import type { MatchMode } from '../../governance/search/text-query.ts';
+import type { MatchMode } from '../../governance/text-search/text-query.ts';
 import type { ScalarFunction } from './ranking-functions.ts';
 import type { Signature } from './functions/scalar-function.ts';
 import type { LookupTable } from './lookup-table.ts';

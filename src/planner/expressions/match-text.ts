@@ -3,8 +3,8 @@ import { assert } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { jsonTokenSpans } from '../../projections/rows/indexes/text/json-texts.ts';
 import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
-import { type Condition, parseTextQuery, type QueryOptions, type TextQuery } from '../../governance/search/text-query.ts';
-import { passes } from '../../governance/search/terms.ts';
+import { type Condition, parseTextQuery, type QueryOptions, type TextQuery } from '../../governance/text-search/text-query.ts';
+import { passes } from '../../governance/text-search/term-filter.ts';
 import { spend } from './expression-cost.ts';
 
 export class TextMatcher {

@@ -7,7 +7,7 @@ import { splitTypeName } from '../../projections/access-paths.ts';
 import type { SearchConfig } from '../../projections/tenants/search-config.ts';
 import { TextMatcher } from './match-text.ts';
 import { Highlighter } from './highlight.ts';
-import { longWord, type MatchMode, type TextRules, type TypoTolerance } from '../../governance/search/text-query.ts';
+import { longWord, type MatchMode, type TextRules, type TypoTolerance } from '../../governance/text-search/text-query.ts';
 
 /** Matchers of one execution. */
 const matchersMost = 64;

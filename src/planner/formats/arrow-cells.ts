@@ -12,7 +12,7 @@ import type { ArrowField } from './arrow-messages.ts';
 import { malformedError } from './flat-table.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Called for each row with a cell that its column does not take. */
 export type Refuse = (row: number, detail: string) => void;

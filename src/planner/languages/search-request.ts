@@ -1,5 +1,5 @@
 /** A search in any shape and from any door. Source: specification, "Search". */
-import type { MatchMode, TypoTolerance } from '../../governance/search/text-query.ts';
+import type { MatchMode, TypoTolerance } from '../../governance/text-search/text-query.ts';
 
 export interface SearchQuery {
   readonly type: string;

@@ -7,7 +7,7 @@
  */
 import { aggregateNamed } from '../aggregate-functions.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
-import { matchModes } from '../../governance/search/text-query.ts';
+import { matchModes } from '../../governance/text-search/text-query.ts';
 import type {
   Select,
   BinaryOp,

@@ -5,11 +5,11 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
-import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/search/visible-texts.ts';
+import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/text-search/visible-texts.ts';
 import type { Candidates, PlacedRows, ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
-import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/search/text-query.ts';
-import { BestScores } from '../../governance/search/best-scores.ts';
+import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/text-search/text-query.ts';
+import { BestScores } from '../../governance/text-search/top-scores.ts';
 import { type Found, matchOf, noScores, nothingFound, scoreOf } from './block-matches.ts';
 import {
   bitCount,
@@ -17,8 +17,8 @@ import {
   type Matching,
   rowsIn,
   type Scoring,
-  type StretchSearch,
-} from '../../governance/search/stretch-search.ts';
+  type BlockSearch,
+} from '../../governance/text-search/block-search.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -42,7 +42,7 @@ interface Stretch {
   readonly base: number;
   readonly rows: number;
   /** The search of each match. */
-  readonly searches: readonly StretchSearch[];
+  readonly searches: readonly BlockSearch[];
   found: Found | null;
 }
 
@@ -257,11 +257,11 @@ export class SearchOperator implements Operator {
   }
 
   /** The best scores, where only the best rows are wanted. */
-  #best(): BestScores | null {
+  #best(): TopScores | null {
     const { best, scored } = this.#node;
     if (best === null || !scored || !this.#isTold) return null;
     const wanted = firstRows(best.limit, best.offset, this.#execution);
-    return wanted <= bestMax ? new BestScores(wanted) : null;
+    return wanted <= bestMax ? new TopScores(wanted) : null;
   }
 
   /** Rows that match every required MATCH, found as the reader gets to their place: the first rows don't wait for the others. */
@@ -300,7 +300,7 @@ export class SearchOperator implements Operator {
   }
 
   /** The best of all rows that the required matches hold of. */
-  *#among(best: BestScores): Generator<Batch, Candidates> {
+  *#among(best: TopScores): Generator<Batch, Candidates> {
     const { counters } = this.#execution;
     const kept: {
       readonly place: object;
@@ -335,7 +335,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Rows of a stretch that match every required MATCH; with scores, only those that may be among the best. */
-  *#findRequired(stretch: Stretch, best: BestScores | null): Generator<Batch, Matching> {
+  *#findRequired(stretch: Stretch, best: TopScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
     yield* this.#seek(stretch);
     const matches = this.#matches(stretch);
@@ -370,7 +370,7 @@ export class SearchOperator implements Operator {
   }
 
   /** The same for few plain words, the most common search; null where it is not applicable. */
-  #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
+  #requiredOfFew(stretch: Stretch, best: TopScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
     const few = search!.scoreFew(this.#scorings[0]!, best);
@@ -441,7 +441,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Boosts raise the scores of their own MATCH only. */
-  #score(search: StretchSearch, match: number, into: Float64Array, only: Int32Array | null): void {
+  #score(search: BlockSearch, match: number, into: Float64Array, only: Int32Array | null): void {
     const boosts = this.#boosts[match]!;
     const isRaised = boosts.some((boost) => boost !== null);
     const own = isRaised && this.#boosts.length > 1 ? new Float64Array(search.rows) : into;

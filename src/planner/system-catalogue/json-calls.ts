@@ -12,7 +12,7 @@ import { checkLength, type Evaluator, invalid, type Signature, text } from '../e
 import { type Cost, spend } from '../expressions/expression-cost.ts';
 import type { SeenCatalogue } from './seen-catalogue.ts';
 import { elementOf, elementsOf, isReference, type Names, textOf } from './catalogue-types.ts';
-import { withoutTrailing } from '../../log/values/trailing.ts';
+import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Reading counts its own work; this is that of writing. */
 const cost: Cost = { call: 1_000, character: 20 };

@@ -17,7 +17,7 @@ import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
 import { changedMeaning, checkMeaning, meaningOf, sameMeaning } from './type-meaning.ts';
-import { canBeSubject } from './subject.ts';
+import { canBeSubject } from './subject-property.ts';
 
 /** Facts about stored cells that evolving a type needs. */
 export interface StoredColumns {

@@ -12,7 +12,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { BranchTypes } from './branch-types.ts';
 import { ownDefinition } from './own-definition.ts';
-import { type EdgeSource, guardsAlike, type Protection, protectionOf } from './protection.ts';
+import { type EdgeSource, guardsAlike, type Protection, protectionOf } from './type-guards.ts';
 
 type SavedType = Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] };
 

@@ -2,7 +2,7 @@
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import { checkIdentifier, type ColumnType, systemColumns } from '../../log/values/value.ts';
-import { declaredKinds } from '../identity/identifiers.ts';
+import { declaredKinds } from '../entity-resolution/identifiers.ts';
 import type { GivenMeaning, TypeMeaning } from '../command.ts';
 
 /** Properties that together name a thing, at most. */

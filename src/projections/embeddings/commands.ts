@@ -4,17 +4,17 @@ import type { Embedded, EntryDraft } from '../../log/entries/entry.ts';
 import type { NextPosition } from '../../log/log-store.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
-import { subjectProperty } from '../catalog/subject.ts';
+import { subjectProperty } from '../catalog/subject-property.ts';
 import type { EmbedRows } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { BranchRows } from '../rows/tables/branch-rows.ts';
-import { subjectText } from '../rows/edges/subjects.ts';
+import type { TenantRows } from '../rows/tables/tenant-rows.ts';
+import { subjectText } from '../rows/checks/row-subjects.ts';
 
 /** Versions that are gone by now get no vector: their subject may have been erased while the model was asked. */
 export function decideEmbed(
   command: EmbedRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {

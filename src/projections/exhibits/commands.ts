@@ -7,7 +7,7 @@ import type { LinkExhibit } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Tenants } from '../tenants/projection.ts';
 import type { Exhibits } from './projection.ts';
-import { noSeal, sealOf, textHash } from './seal.ts';
+import { noSeal, sealOf, textHash } from './link-seal.ts';
 
 export function decideLink(
   command: LinkExhibit,

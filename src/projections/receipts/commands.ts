@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { NextPosition } from '../../log/log-store.ts';
 import type { BatchReceipt } from '../command.ts';
 import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../decision.ts';
-import { outcomeText } from './outcome.ts';
+import { outcomeText } from './receipt-outcome.ts';
 import type { Receipts } from './projection.ts';
 
 export function decideOnce(

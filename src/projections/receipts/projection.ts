@@ -10,7 +10,7 @@ import { assert } from '../../errors.ts';
 import type { CommittedEntry } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import { isLast } from './outcome.ts';
+import { isLast } from './receipt-outcome.ts';
 
 export const keptNanoseconds = 24n * 3_600n * 1_000_000_000n;
 /** Batches of all keys. */

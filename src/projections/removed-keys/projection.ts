@@ -14,7 +14,7 @@ import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import { compareText, tenantOf } from '../../log/values/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import type { NameTest } from '../names.ts';
+import type { NameTest } from '../subject-names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 interface KnownRemoval extends Omit<Removal, 'inherited'> {

@@ -7,9 +7,9 @@ import { checkIdentifier, I64_MAX } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { BranchRows } from '../rows/tables/branch-rows.ts';
+import type { TenantRows } from '../rows/tables/tenant-rows.ts';
 import { EdgeRemovals } from '../rows/edges/edge-removals.ts';
-import { removalOf } from '../rows/checks/removal.ts';
+import { removalOf } from '../rows/checks/removal-entry.ts';
 import { type RemovalContext, sourceSealing } from '../rows/checks/source-seals.ts';
 import { refusedKeys, type WriteContext } from '../rows/checks/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
@@ -20,7 +20,7 @@ export function decideKeep(
   command: ScheduleRetention | HoldRow,
   retention: Retention,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {

@@ -12,15 +12,15 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 import { ForkedTimeline } from '../../log/values/forked-timeline.ts';
 import type { Timeline } from '../../log/values/timeline.ts';
 import type { StartWorker } from '../../log/threads/workers.ts';
-import { BranchRows } from './tables/branch-rows.ts';
+import { TenantRows } from './tables/tenant-rows.ts';
 import { ClosingOrders } from './tables/closing-order.ts';
-import { PrivateRows } from './tables/private-rows.ts';
-import type { ColumnSpace } from './cells/extents.ts';
+import { TransactionRows } from './tables/transaction-rows.ts';
+import type { ColumnSpace } from './cells/column-extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
-import { Layer, type ScopedNames } from './tables/layer.ts';
-import { subjectProperty } from '../catalog/subject.ts';
+import { BranchLayer, type ScopedNames } from './tables/branch-layer.ts';
+import { subjectProperty } from '../catalog/subject-property.ts';
 import { SnapshotRows } from './scan/snapshot-rows.ts';
-import { Scopes } from './cells/scopes.ts';
+import { OrganisationCodes } from './cells/path-codes.ts';
 import { LiveVersionDigests } from './erasure/version-digests.ts';
 import { type StoredTexts, storedTexts } from './erasure/stored-texts.ts';
 import { cellsOf, textsOf, type TextSink } from './erasure/subject-texts.ts';
@@ -32,7 +32,7 @@ import { columnDigestJob, DigestShares, stretchesOf } from './digests/column-dig
 import { type CellHashes, hashOverlay, TableDigest } from './digests/table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './tables/row-storage.ts';
 import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
-import type { PruningCounts } from './tables/zones.ts';
+import type { PruningCounts } from './tables/zone-maps.ts';
 
 /** Branch and tenant of the rows, and the tenant's catalog on that branch. */
 export interface RowsScope {
@@ -55,10 +55,10 @@ export class Rows implements Projection {
   readonly restsOn = ['temporal'];
   readonly timeline: Timeline;
   readonly #storage: RowStorage;
-  #scopes = new Scopes();
+  #scopes = new OrganisationCodes();
   #tree = new BranchTree();
   /** By fork; main's is 0. */
-  #layers: Map<number, Layer>;
+  #layers: Map<number, BranchLayer>;
   /** Restored tables may lack keys in their indexes. */
   #entering = false;
   /** Segments have their indexes begun as they are sealed. */
@@ -72,10 +72,10 @@ export class Rows implements Projection {
     this.#storage = rowStorage(timeline, options);
     const { store } = this.#storage;
     store?.measureBy(() => this.bytes - store.residentBytes);
-    this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
+    this.#layers = new Map([[0, new BranchLayer(0, [], this.#storage)]]);
   }
 
-  get scopes(): Scopes {
+  get scopes(): OrganisationCodes {
     return this.#scopes;
   }
 
@@ -124,7 +124,7 @@ export class Rows implements Projection {
     if (table.segments.length > Math.max(before, 1)) this.#beginIndexes(layer, table, Math.max(0, before - 1));
   }
 
-  #beginIndexes(layer: Layer, table: Table, from: number): void {
+  #beginIndexes(layer: BranchLayer, table: Table, from: number): void {
     const { tenant, type } = table;
     const { texts, ends } = table.toIndex(layer.names.indexedOf(tenant, type), layer.names.endsOf(tenant, type));
     if (texts.length === 0 && ends.length === 0) return;
@@ -148,19 +148,19 @@ export class Rows implements Projection {
   }
 
   /** Rows of a tenant's branch below a position, with uncommitted rows over them that one reader alone sees. */
-  privately({ branch, tenant }: Pick<RowsScope, 'branch' | 'tenant'>, position: number): PrivateRows {
+  privately({ branch, tenant }: Pick<RowsScope, 'branch' | 'tenant'>, position: number): TransactionRows {
     const below = this.#layer(branch);
     const timeline = new ForkedTimeline(this.timeline, position);
     const orders = new ClosingOrders(this.#storage.settings.temporalIndexMax);
     const storage: RowStorage = { ...this.#storage, timeline, closingOrders: () => orders, store: null };
-    const layer = new Layer(position, [...below.lower, { layer: below, end: position }], storage, below.names);
-    return new PrivateRows({ layer, tenant, timeline, scopes: this.#scopes, space: this.space, indexes: this.indexes });
+    const layer = new BranchLayer(position, [...below.lower, { layer: below, end: position }], storage, below.names);
+    return new TransactionRows({ layer, tenant, timeline, scopes: this.#scopes, space: this.space, indexes: this.indexes });
   }
 
   /** The rows of a branch, for decide functions. */
-  on(of: RowsScope): BranchRows {
+  on(of: RowsScope): TenantRows {
     const layer = this.#layer(of.branch);
-    return new BranchRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
+    return new TenantRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
   }
 
   /**
@@ -327,7 +327,7 @@ export class Rows implements Projection {
   async restore(source: CheckpointReader): Promise<void> {
     this.#clear();
     const saved = await restoreRows(source, this.#storage);
-    const scopes = new Scopes();
+    const scopes = new OrganisationCodes();
     for (const path of saved.paths) scopes.encode(path);
     this.#scopes = scopes;
     this.#tree = BranchTree.fromSaved(saved.tree);
@@ -339,9 +339,9 @@ export class Rows implements Projection {
 
   reset(): void {
     this.#clear();
-    this.#scopes = new Scopes();
+    this.#scopes = new OrganisationCodes();
     this.#tree = new BranchTree();
-    this.#layers = new Map([[0, new Layer(0, [], this.#storage)]]);
+    this.#layers = new Map([[0, new BranchLayer(0, [], this.#storage)]]);
   }
 
   /** Over values, never over layouts: segment sizes, widths, dictionaries and codes leave no trace. */
@@ -388,7 +388,7 @@ export class Rows implements Projection {
     return hash.hex();
   }
 
-  #layer(id: number): Layer {
+  #layer(id: number): BranchLayer {
     const layer = this.#layers.get(id);
     assert(layer, 'a branch that is read has a layer');
     return layer;
@@ -427,19 +427,19 @@ export class Rows implements Projection {
     this.indexes.clear();
   }
 
-  #layerOf(entry: CommittedEntry): Layer {
+  #layerOf(entry: CommittedEntry): BranchLayer {
     return this.#layer(this.#tree.branchOf(entry).id);
   }
 
-  #newLayer(branch: Branch, names: ScopedNames): Layer {
+  #newLayer(branch: Branch, names: ScopedNames): BranchLayer {
     const lower = lineageOf(branch)
       .slice(0, -1)
       .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
-    return new Layer(branch.id, lower, this.#storage, names);
+    return new BranchLayer(branch.id, lower, this.#storage, names);
   }
 
   /** By fork, main first. */
-  #byFork(): Layer[] {
+  #byFork(): BranchLayer[] {
     return [...this.#layers.values()].sort((a, b) => a.id - b.id);
   }
 }

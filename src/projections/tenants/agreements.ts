@@ -21,7 +21,7 @@ import { checkIdentifier, checkText } from '../../log/values/value.ts';
 import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Tenants } from './projection.ts';
-import { checkPath, covers, recordDraft, tenantOfPath } from './records.ts';
+import { checkPath, covers, recordDraft, tenantOfPath } from './tenant-drafts.ts';
 
 interface Move {
   readonly change: AgreementBody['change'];

@@ -22,11 +22,11 @@ import { isShallow } from '../../log/entries/record-codec.ts';
 import { checkIdentifier, checkText, compareText, limits } from '../../log/values/value.ts';
 import type { ChangeTenant, CreateTenant, DeleteTenant, MemberChange, ReactivateTenant, SuspendTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { Directory } from '../directory/projection.ts';
+import type { Tokens } from '../tokens/projection.ts';
 import { heldBy } from '../retention/holds.ts';
 import { endings } from './agreements.ts';
 import type { RegisteredTenant, Tenants } from './projection.ts';
-import { checkTenantId, recordDraft, tenantOfPath } from './records.ts';
+import { checkTenantId, recordDraft, tenantOfPath } from './tenant-drafts.ts';
 
 const membersMax = 1_000;
 const nameMax = 1_024;
@@ -117,7 +117,7 @@ const thoroughness: Readonly<Record<DeletionManner, number>> = { soft: 1, tombst
 export function decideDeleteTenant(
   command: DeleteTenant,
   tenants: Tenants,
-  directory: Directory,
+  directory: Tokens,
   held: readonly string[],
   context: DecideContext,
   next: NextPosition,
@@ -139,7 +139,7 @@ export function decideDeleteTenant(
   return decideOne('delete-tenant', id, drafts, next);
 }
 
-function revocations(id: string, directory: Directory, context: DecideContext): EntryDraft[] {
+function revocations(id: string, directory: Tokens, context: DecideContext): EntryDraft[] {
   return directory
     .tokens()
     .filter(({ endedAt, record }) => endedAt === null && record.tenant !== null && tenantOfPath(record.tenant) === id)

@@ -17,7 +17,7 @@ import { recordOf, recordText } from '../../log/entries/record-codec.ts';
 import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import { tenantOfPath } from './records.ts';
+import { tenantOfPath } from './tenant-drafts.ts';
 import { noSearchConfig, type SearchConfig, searchConfigOf } from './search-config.ts';
 
 export interface RegisteredTenant {

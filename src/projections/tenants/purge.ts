@@ -18,11 +18,11 @@ import type { Catalog } from '../catalog/projection.ts';
 import type { PurgeCursor, PurgeTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { heldBy } from '../retention/holds.ts';
-import type { BranchRows } from '../rows/tables/branch-rows.ts';
-import { removalOf } from '../rows/checks/removal.ts';
+import type { TenantRows } from '../rows/tables/tenant-rows.ts';
+import { removalOf } from '../rows/checks/removal-entry.ts';
 import { type Rows, rowsOf } from '../rows/projection.ts';
 import type { Tenants } from './projection.ts';
-import { covers, recordDraft } from './records.ts';
+import { covers, recordDraft } from './tenant-drafts.ts';
 
 export interface PurgedState {
   readonly tenants: Tenants;
@@ -68,7 +68,7 @@ interface Found {
   /** To whom the name of the branch means that branch. */
   readonly naming: string | null;
   readonly type: TypeDefinition;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   /** By path. */
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
 }

@@ -12,7 +12,7 @@ import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import { compareText } from '../../log/values/value.ts';
 import type { ViewRecord } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import type { NameTest } from '../names.ts';
+import type { NameTest } from '../subject-names.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { type OpenText, textOpener } from '../sealed-definitions.ts';
 

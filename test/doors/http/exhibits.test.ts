@@ -1,7 +1,7 @@
 /** Exhibits over the whole stack: opened, linked and derived again by those who may, and by nobody else. */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noSeal, sealOf } from '../../../src/projections/exhibits/seal.ts';
+import { noSeal, sealOf } from '../../../src/projections/exhibits/link-seal.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 

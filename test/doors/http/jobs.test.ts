@@ -1,7 +1,7 @@
 /** Specification, "Other HTTP routes": long work in one list, seen by whoever asked for it and who looks after it. Over the whole stack. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
-import { restoreStore } from '../../../src/upkeep/restores.ts';
+import { restoreStore } from '../../../src/upkeep/store-restores.ts';
 import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
 import type { Reply } from './door-world.ts';

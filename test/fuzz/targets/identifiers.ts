@@ -3,8 +3,8 @@
  * the form of a form is itself.
  */
 import { assert } from '../../../src/errors.ts';
-import { detectIdentifiers } from '../../../src/projections/identity/detect.ts';
-import { canonicalIdentifier } from '../../../src/projections/identity/identifiers.ts';
+import { detectIdentifiers } from '../../../src/projections/entity-resolution/detect.ts';
+import { canonicalIdentifier } from '../../../src/projections/entity-resolution/identifiers.ts';
 
 export const name = 'identifiers';
 

@@ -5,9 +5,9 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { TextMatcher } from '../../../src/planner/expressions/match-text.ts';
 import { Highlighter } from '../../../src/planner/expressions/highlight.ts';
-import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/search/text-query.ts';
-import { StretchSearch } from '../../../src/governance/search/stretch-search.ts';
-import { atOnce } from '../../../src/log/threads/stepping-job.ts';
+import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/text-search/text-query.ts';
+import { BlockSearch } from '../../../src/governance/text-search/block-search.ts';
+import { finishSteps } from '../../../src/log/threads/stepping-job.ts';
 import { buildTextIndex, type TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { jsonTexts } from '../../../src/projections/rows/indexes/text/json-texts.ts';
 import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
@@ -47,7 +47,7 @@ export function run(bytes: Uint8Array): void {
   for (const token of tokensOf(text)) assert(token !== '' && !/[\s*]/u.test(token), 'a term is a word');
   const all = [...texts, text.slice(0, 200)];
   const cells = encoded(all);
-  const index = TextIndex.open(atOnce(buildTextIndex(cells, 'english')));
+  const index = TextIndex.open(finishSteps(buildTextIndex(cells, 'english')));
   for (const [row, each] of all.entries()) assert(index.lengths[row] === tokensOf(each).length, 'both ways to terms are one');
   const mode = matchModes[bytes.length % matchModes.length]!;
   let matcher: TextMatcher;
@@ -79,8 +79,8 @@ export function run(bytes: Uint8Array): void {
   }
   for (const isJson of [false, true]) {
     const rows = isJson ? jsons : all;
-    const own = isJson ? TextIndex.open(atOnce(buildTextIndex({ ...encoded(rows), isJson }, 'english'))) : index;
-    const search = new StretchSearch([{ index: own, shown: null }], [query]);
+    const own = isJson ? TextIndex.open(finishSteps(buildTextIndex({ ...encoded(rows), isJson }, 'english'))) : index;
+    const search = new BlockSearch([{ index: own, shown: null }], [query]);
     const found = search.matching(
       query.shape === 'rarest' ? rarestOf(query.leaves.map((_, leaf) => search.frequency(leaf))) : query.shape,
     );

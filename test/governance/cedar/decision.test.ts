@@ -1,7 +1,7 @@
 /** What one caller may do: things, rows and cells, kept from call to call, and why. */
 import { describe, expect, test } from 'vitest';
 import type { Asker } from '../../../src/governance/authorization/cedar/entities.ts';
-import { decideInstalled, defaultRules, type PolicyRequest } from '../../../src/governance/authorization/policy.ts';
+import { decideInstalled, defaultRules, type PolicyRequest } from '../../../src/governance/authorization/access-rules.ts';
 import { PolicySet } from '../../../src/governance/authorization/policy-set.ts';
 import { caller } from '../world.ts';
 import { typeOf } from './generator.ts';

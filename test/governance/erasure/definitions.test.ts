@@ -14,7 +14,7 @@ import type { RuleDefinition } from '../../../src/projections/rules/rule.ts';
 import { sealedTextIn, textKeysOf, textOpener } from '../../../src/projections/sealed-definitions.ts';
 import type { Service } from '../../../src/service.ts';
 import type { Store } from '../../../src/store.ts';
-import { restoreStore } from '../../../src/upkeep/restores.ts';
+import { restoreStore } from '../../../src/upkeep/store-restores.ts';
 import { TestRandom, TestStore } from '../../harness.ts';
 import { acme, ErasureWorld, settings, verifyReceipt } from './erasure-world.ts';
 

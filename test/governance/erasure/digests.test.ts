@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { type CommittedEntry, splitParts } from '../../../src/log/entries/entry.ts';
-import type { ErasureStatement } from '../../../src/governance/erasure/receipt.ts';
+import type { ErasureStatement } from '../../../src/governance/erasure/erasure-receipt.ts';
 import { acme, type Answered, ErasureWorld, globex } from './erasure-world.ts';
 
 /** Written from the definition, not from the code: positions of acme's type by fork, as they stand before and after an intent. */

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
-import type { Envelope } from '../../../src/governance/erasure/receipt.ts';
+import type { Envelope } from '../../../src/governance/erasure/erasure-receipt.ts';
 import type { Disk } from '../../../src/log/disk/disk.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import type { PropertyDefinition } from '../../../src/log/entries/entry.ts';

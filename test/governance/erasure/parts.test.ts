@@ -1,7 +1,7 @@
 /** Reasons, texts that are sought, recipes under seal, and the envelope of a receipt, each by itself. */
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { Reason } from '../../../src/governance/erasure/reason.ts';
+import { ErasureReason } from '../../../src/governance/erasure/erasure-reason.ts';
 import {
   commitmentOf,
   commitmentTest,
@@ -9,9 +9,9 @@ import {
   receiptOf,
   receiptType,
   saltOf,
-} from '../../../src/governance/erasure/receipt.ts';
-import { Names } from '../../../src/projections/names.ts';
-import { mentionsOf } from '../../../src/governance/erasure/mentions.ts';
+} from '../../../src/governance/erasure/erasure-receipt.ts';
+import { SubjectNames } from '../../../src/projections/subject-names.ts';
+import { mentionsOf } from '../../../src/governance/erasure/subject-mentions.ts';
 import { KeyedTextSeals } from '../../../src/governance/erasure/text-seals.ts';
 import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
 import { CommitmentTarget, TextTarget } from '../../../src/governance/erasure/scan-target.ts';
@@ -30,7 +30,7 @@ describe('a reason', () => {
     ['aaaa', 'aa', [], '[erased][erased]'],
     ['İstanbul alice', 'alice', [], 'İstanbul [erased]'],
   ])('%s', (text, subject, cells, kept) => {
-    const reason = new Reason(text, subject);
+    const reason = new ErasureReason(text, subject);
     for (const cell of cells) reason.free(cell);
     expect(reason.text).toBe(kept);
   });
@@ -117,7 +117,7 @@ test('an entry that is not on disk yet is left to the scan, which skips what the
     { kind: 'job', leaf: 8, position: 8, path: 'acme' } as const,
   ];
   const none = { all: () => [], mentioning: () => [], keysOf: () => [] };
-  const { positions, links } = await mentionsOf('acme', new Names(['alice']), {
+  const { positions, links } = await mentionsOf('acme', new SubjectNames(['alice']), {
     log: {
       async *read(leaf) {
         const context = { branch: 'main', tenant: 'acme', path: 'acme', principal: 'ann', door: 'http', purpose: null } as const;

@@ -1,7 +1,7 @@
 /** A log is copied, into a backup and out of one, and read behind the copying. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { copyLog, type CopyRequest, handedKeys } from '../../../src/log/backup/backup-copy.ts';
-import { CopyFront } from '../../../src/log/disk/copy-front.ts';
+import { CopiedPrefix } from '../../../src/log/disk/copied-prefix.ts';
 import { copyAndRead, FileCopier } from '../../../src/log/backup/file-copier.ts';
 import { formatManifest, logFileName } from '../../../src/log/files/manifest.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
@@ -176,7 +176,7 @@ describe('what is behind a copy', () => {
   it('waits for its bytes, file after file, and hears of a failure', async () => {
     const disk = new MemoryDisk();
     await disk.makeDirectory('/c');
-    const front = new CopyFront([
+    const front = new CopiedPrefix([
       { path: '/c/a', length: 10 },
       { path: '/c/b', length: 4 },
     ]);
@@ -218,7 +218,7 @@ describe('what is behind a copy', () => {
     const disk = new MemoryDisk();
     await disk.makeDirectory('/c');
     await disk.replaceFile('/c/empty', new Uint8Array(0));
-    const behind = new CopyFront([{ path: '/c/empty', length: 0 }]).behind(disk);
+    const behind = new CopiedPrefix([{ path: '/c/empty', length: 0 }]).behind(disk);
     const file = await Promise.race([behind.open('/c/empty', 'read'), yieldTurn()]);
     expect(file?.path).toBe('/c/empty');
   });

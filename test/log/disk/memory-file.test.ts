@@ -3,7 +3,11 @@ import fs from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { MEMORY_DIRECTORY, openMemoryFile } from '../../../src/log/disk/memory-file.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
-import { type GraphRequest, graphJob, type GraphReply } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import {
+  type GraphRequest,
+  neighbourGraphJob,
+  type GraphReply,
+} from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 
 const own = async (): Promise<readonly string[]> => {
   const names = (await fs.readdir(MEMORY_DIRECTORY)).filter((name) => name.startsWith('annals-'));
@@ -32,7 +36,7 @@ const vectors = Array.from({ length: 50 }, (_, row) => Float32Array.of(row + 1, 
 
 test('a graph is the same after a way over a file; bytes that end early are refused, and without memory there are none', async () => {
   const ask = (memory: string): ((asked: GraphRequest) => Promise<GraphReply>) => {
-    const worker = inlineWorker(graphJob, { memory });
+    const worker = inlineWorker(neighbourGraphJob, { memory });
     return (asked) => worker.ask(asked);
   };
   const first = ask(MEMORY_DIRECTORY);

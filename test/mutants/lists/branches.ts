@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'branches: a child sees what its parent closed after the child was forked',
-    file: 'src/projections/rows/tables/overlay.ts',
+    file: 'src/projections/rows/tables/branch-overlay.ts',
     find: 'if (closing < end && closing < least) least = closing;',
     replace: 'if (closing < least) least = closing;',
     killedBy: projections,

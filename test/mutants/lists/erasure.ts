@@ -44,7 +44,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a start takes versions before an erased one for superseded',
-    file: 'src/projections/rows/keys/enter-keys.ts',
+    file: 'src/projections/rows/keys/key-index-restore.ts',
     find: 'let row = segment.isRemoved(at) ? NO_ROW : previous.codeAt(at);',
     replace: 'let row = previous.codeAt(at);',
     killedBy: erasure,
@@ -79,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a branch forgets whose rows the types of its source are',
-    file: 'src/projections/rows/tables/layer.ts',
+    file: 'src/projections/rows/tables/branch-layer.ts',
     find: 'this.names = names.copy();',
     replace: 'this.names = id === 0 ? names : new ScopedNames();',
     killedBy: erasure,
@@ -89,14 +89,14 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/checks/source-seals.ts',
     find: 'for (const name of this.#namesBefore(table, position, naming)) names.add(name);',
     replace: 'continue;',
-    killedBy: ['test/projections/rows/edges/subjects.test.ts'],
+    killedBy: ['test/projections/rows/checks/row-subjects.test.ts'],
   },
   {
     name: 'erasure: a row whose source rests on somebody’s is sealed for nobody',
     file: 'src/projections/rows/checks/source-seals.ts',
     find: 'namesIn(versions.cellOf(version, column))) seen.add(name);',
     replace: 'namesIn(versions.cellOf(version, column))) void name;',
-    killedBy: ['test/projections/rows/edges/subjects.test.ts'],
+    killedBy: ['test/projections/rows/checks/row-subjects.test.ts'],
   },
   {
     name: 'erasure: the seal of a row that was made from others stays',
@@ -107,14 +107,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a run that goes on has no words to look for',
-    file: 'src/governance/erasure/erasure-desk.ts',
+    file: 'src/governance/erasure/subject-erasure.ts',
     find: 'const saved = sealed === null ? null : this.#parts.seals.open(sealed);',
     replace: 'const saved = sealed === null || this.#awaited.size === 0 ? null : this.#parts.seals.open(sealed);',
     killedBy: ['test/governance/erasure/words.test.ts'],
   },
   {
     name: 'erasure: words can be read beyond the certificate',
-    file: 'src/governance/erasure/erasure-desk.ts',
+    file: 'src/governance/erasure/subject-erasure.ts',
     find: 'if (sealed !== null) await keys.destroy(sealedKeyOf(sealed), id);',
     replace: '',
     killedBy: ['test/governance/erasure/words.test.ts'],

@@ -3,20 +3,20 @@ import type { Mutant } from '../mutant.ts';
 
 const replay = ['test/planner/exhibits/replay.test.ts'];
 const exhibits = ['test/doors/http/exhibits.test.ts'];
-const seal = ['test/projections/exhibits/seal.test.ts'];
+const seal = ['test/projections/exhibits/link-seal.test.ts'];
 const receipts = ['test/projections/receipts/receipts.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'exhibits: a seal does not cover the seal before it',
-    file: 'src/projections/exhibits/seal.ts',
+    file: 'src/projections/exhibits/link-seal.ts',
     find: '    .update(bytesOf(sealed.previousSeal))\n',
     replace: '',
     killedBy: seal,
   },
   {
     name: 'exhibits: the number of a link is not in its seal',
-    file: 'src/projections/exhibits/seal.ts',
+    file: 'src/projections/exhibits/link-seal.ts',
     find: 'head.writeBigUInt64BE(BigInt(sealed.link), 3 + id.length);',
     replace: '',
     killedBy: seal,

@@ -18,7 +18,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'gate: a suspended tenant goes on',
     file: 'src/governance/admission/admission.ts',
-    find: 'if (request.whileSuspended !== true) checkStanding(this.#core.parts.projections.tenants, caller);',
+    find: 'if (request.whileSuspended !== true) checkTenantStatus(this.#core.parts.projections.tenants, caller);',
     replace: '',
     killedBy: policies,
   },

@@ -10,7 +10,7 @@ const escrow = ['test/log/keys/escrow.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'keys: a frame is written before the keys of its rows are on disk',
-    file: 'src/log/group-commit.ts',
+    file: 'src/log/append/group-commit.ts',
     find: 'if (keys) await keys;',
     replace: 'keys?.catch(ignore);',
     killedBy: [...logCrash, ...unit],

@@ -43,7 +43,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'leaks: a suspended tenant is answered',
-    file: 'src/governance/tenancy/tenant-standing.ts',
+    file: 'src/governance/tenancy/tenant-status.ts',
     find: "if (state === 'active') return;",
     replace: "if (state !== 'deleted') return;",
     killedBy: governed,

@@ -6,15 +6,15 @@ const regressions = ['test/simulation/regressions.test.ts'];
 const tamper = ['test/simulation/tampering.test.ts'];
 const bulk = ['test/log/entries/bulk-sealer.test.ts'];
 
-const groupCommit = 'src/log/group-commit.ts';
+const groupCommit = 'src/log/append/group-commit.ts';
 const writer = 'src/log/files/log-writer.ts';
 const recovery = 'src/log/recovery.ts';
 const logFile = 'src/log/files/log-file.ts';
 const log = 'src/log/log.ts';
-const placement = 'src/log/placement.ts';
+const placement = 'src/log/append/position-assigner.ts';
 const rowHashes = ['test/log/entries/row-hashes.test.ts'];
 const rowHashesSource = 'src/log/entries/row-hashes.ts';
-const chain = 'src/log/files/chain.ts';
+const chain = 'src/log/files/hash-chain.ts';
 const verify = 'src/log/verify/verify.ts';
 
 const savedLog = 'src/log/files/saved-log.ts';
@@ -202,14 +202,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'seals without waiting for what it covers',
-    file: 'src/log/signed-heads.ts',
+    file: 'src/log/append/signed-heads.ts',
     find: '    await finalOutcome(appended);\n    await this.#store(covering);',
     replace: '    await this.#store(covering);\n    await finalOutcome(appended);',
     killedBy: crash,
   },
   {
     name: 'writes a group that is not all linked',
-    file: 'src/log/pending-append.ts',
+    file: 'src/log/append/pending-append.ts',
     find: '      if (!placed[placed.length - 1]!.linked) break;\n',
     replace: '',
     killedBy: bulk,
@@ -219,14 +219,14 @@ export const mutants: readonly Mutant[] = [
     file: log,
     find: "if (this.#state.at !== 'open') throw this.#state.refusal();",
     replace: 'if (!this.#state.isOpen) throw this.#state.refusal();',
-    killedBy: ['test/log/disk-room.test.ts'],
+    killedBy: ['test/log/append/full-disk.test.ts'],
   },
   {
     name: 'believes an fsync that says that there is no room',
     file: 'src/log/disk/disk.ts',
     find: "if (syscall === 'fsync' || syscall === 'fdatasync') return null;",
     replace: '',
-    killedBy: ['test/log/disk-room.test.ts'],
+    killedBy: ['test/log/append/full-disk.test.ts'],
   },
   {
     name: 'takes what was written beside an fsync for fsynced by it',
@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
     find: '(this.#syncing = this.#unsynced);\n    this.#unsynced = new Unsynced();\n',
     replace:
       '(this.#syncing = this.#unsynced);\n    this.#unsynced = Object.assign(new Unsynced(), { acknowledgements: written.acknowledgements });\n',
-    killedBy: ['test/log/group-commit.test.ts'],
+    killedBy: ['test/log/append/group-commit.test.ts'],
   },
   {
     name: 'makes visible by an fsync what was written beside it',
@@ -242,7 +242,7 @@ export const mutants: readonly Mutant[] = [
     find: "if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);\n      for (const acknowledgement",
     replace:
       "if (this.#walSync !== 'off') this.#listener.onCommitted(this.#unsynced.last ?? written.last!);\n      for (const acknowledgement",
-    killedBy: ['test/log/group-commit.test.ts'],
+    killedBy: ['test/log/append/group-commit.test.ts'],
   },
   {
     name: 'leaves the closes out of the hashes of many rows',
@@ -253,7 +253,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'signs a head over what is linked, not over what is placed',
-    file: 'src/log/entry-linker.ts',
+    file: 'src/log/append/chain-linker.ts',
     find: '  head(): TreeHead {\n    this.linkNow();\n',
     replace: '  head(): TreeHead {\n',
     killedBy: bulk,

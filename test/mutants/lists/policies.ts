@@ -30,7 +30,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'policies: a set outvotes the forbids that always hold',
-    file: 'src/governance/authorization/policy.ts',
+    file: 'src/governance/authorization/access-rules.ts',
     find: 'if (isForbidden || request.action',
     replace: 'if (request.action',
     killedBy: decisions,

@@ -2,8 +2,8 @@
 import type { Mutant } from '../mutant.ts';
 
 const verifier = 'verify/annals-verify.mjs';
-const reader = 'src/governance/desks/proofs.ts';
-const signedHeads = 'src/log/signed-heads.ts';
+const reader = 'src/governance/desks/proof-desk.ts';
+const signedHeads = 'src/log/append/signed-heads.ts';
 const agreement = ['test/proofs/agreement.test.ts'];
 const liar = ['test/proofs/lying-server.test.ts'];
 const http = ['test/doors/http/proof.test.ts'];

@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'search: parentheses are passed over',
-    file: 'src/governance/search/text-query.ts',
+    file: 'src/governance/text-search/text-query.ts',
     find: "piece === '(' ? (at++, group(depth + 1, isInside)) :",
     replace: "piece === '(' ? (at++, null) :",
     killedBy: ['test/planner/search/words.test.ts'],

@@ -3,8 +3,8 @@ import type { Mutant } from '../mutant.ts';
 
 const rows = ['test/log/entries/subject-rows.test.ts'];
 const log = ['test/log/subject-log.test.ts'];
-const seal = 'src/log/entries/subject-seal.ts';
-const open = 'src/log/entries/subject-open.ts';
+const seal = 'src/log/entries/section-sealer.ts';
+const open = 'src/log/entries/section-opener.ts';
 const sections = 'src/log/entries/subject-sections.ts';
 const entryCodec = 'src/log/entries/entry-codec.ts';
 

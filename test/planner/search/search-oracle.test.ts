@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { parseInstant } from '../../../src/log/values/timestamp.ts';
-import { typoPresets } from '../../../src/governance/search/text-query.ts';
+import { typoPresets } from '../../../src/governance/text-search/text-query.ts';
 import { search, type SearchAnswer } from '../../../src/planner/search/search.ts';
 import type { SearchRequest } from '../../../src/planner/languages/search-request.ts';
 import { rowsOf } from '../../harness.ts';

@@ -1,6 +1,6 @@
 /** Transactions whose clients met a conflict: they wait for each other, and for nobody who does not end. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Place, WaitingLine } from '../../../src/governance/waiting-line.ts';
+import { QueueTicket, ConflictQueue } from '../../../src/governance/transactions/conflict-queue.ts';
 import { TestStore } from '../../harness.ts';
 import { ManualClock } from '../../log/world.ts';
 import { ann, bob, refused, Teller } from './world.ts';
@@ -122,8 +122,8 @@ describe('a place in the line', () => {
 
   test('whose holder does not come back is waited for one second, and who waits gives up after its time', async () => {
     const clock = new ManualClock();
-    const line = new WaitingLine(clock);
-    const take = (waiter = patient): Promise<void> | null => new Place(line, 'acme', keys).enter(waiter);
+    const line = new ConflictQueue(clock);
+    const take = (waiter = patient): Promise<void> | null => new QueueTicket(line, 'acme', keys).enter(waiter);
     expect(take()).toBeNull();
     const second = take()!;
     const third = take()!;
@@ -147,11 +147,11 @@ describe('a place in the line', () => {
   });
 
   test('of one tenant is waited for by nobody else, nor is one whose caller is gone kept waiting', async () => {
-    const line = new WaitingLine(new ManualClock());
-    expect(new Place(line, 'acme', keys).enter(patient)).toBeNull();
-    expect(new Place(line, 'other', keys).enter(patient)).toBeNull();
+    const line = new ConflictQueue(new ManualClock());
+    expect(new QueueTicket(line, 'acme', keys).enter(patient)).toBeNull();
+    expect(new QueueTicket(line, 'other', keys).enter(patient)).toBeNull();
     const gone = new AbortController();
-    const waiting = new Place(line, 'acme', keys).enter({ ...patient, gone: gone.signal })!;
+    const waiting = new QueueTicket(line, 'acme', keys).enter({ ...patient, gone: gone.signal })!;
     expect(await isDone(waiting)).toBe(false);
     gone.abort();
     await waiting;

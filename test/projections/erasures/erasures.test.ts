@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
 import type { CompleteErasure, IntendErasure } from '../../../src/projections/command.ts';
-import { Names } from '../../../src/projections/names.ts';
+import { SubjectNames } from '../../../src/projections/subject-names.ts';
 import { Store } from '../store.ts';
 
 const refused = (code: ErrorCode): unknown => expect.objectContaining({ code });
@@ -103,7 +103,7 @@ test('views and removed keys that name a subject are found and wiped, on every b
   store.run({ kind: 'remove-rows', type: 'T', keys: ['ann'] }, 'acme');
   store.run({ kind: 'remove-rows', type: 'T', keys: ['other'] }, 'acme');
   const { removedKeys, views } = store.projections;
-  const names = new Names(['ann']);
+  const names = new SubjectNames(['ann']);
   const owns = (path: string | null): boolean => path === 'acme';
   const mentions = [...removedKeys.mentioning(names, owns), ...views.mentioning(names, owns)];
   expect(mentions).toHaveLength(2);
@@ -138,12 +138,12 @@ test.each([
   ['\u{10400}', '\u{10401}\u{10400}', false],
   ['', 'anything', false],
 ])('the name %j in %j: %s', (name, text, found) => {
-  expect(new Names([name]).areIn(text)).toBe(found);
+  expect(new SubjectNames([name]).areIn(text)).toBe(found);
 });
 
 test('one of many names that begin alike is found as if it were looked for alone', () => {
   const many = [...Array.from({ length: 300 }, (_, i) => `visit-${i}`), 'x', "o'neil"];
-  const names = new Names(many);
+  const names = new SubjectNames(many);
   for (const text of [
     'visit-299',
     'visit-2999',
@@ -154,7 +154,7 @@ test('one of many names that begin alike is found as if it were looked for alone
     "who = 'o''neil'",
     'visit-300 visit-1',
   ]) {
-    expect(names.areIn(text)).toBe(many.some((name) => new Names([name]).areIn(text)));
+    expect(names.areIn(text)).toBe(many.some((name) => new SubjectNames([name]).areIn(text)));
   }
   expect(names.areIn('visit-300 visit-1')).toBe(true);
   expect(names.areIn('visit-300')).toBe(false);

@@ -1,6 +1,6 @@
 /** Ids of exhibits are a tenant's: nobody learns from one which another tenant uses. */
 import { expect, test } from 'vitest';
-import { textHash } from '../../../src/projections/exhibits/seal.ts';
+import { textHash } from '../../../src/projections/exhibits/link-seal.ts';
 import { SavedState } from '../saved-state.ts';
 import { contextOf, freshProjections, Store } from '../store.ts';
 

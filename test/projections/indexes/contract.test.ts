@@ -8,12 +8,12 @@ import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { inlineWorker, threadWorker } from '../../../src/log/threads/workers.ts';
 import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 import { forgetIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
-import { INDEX_SHARE } from '../../../src/row-memory.ts';
+import { INDEX_SHARE } from '../../../src/memory-budget.ts';
 import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts';
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
-import { atOnce } from '../../../src/log/threads/stepping-job.ts';
+import { finishSteps } from '../../../src/log/threads/stepping-job.ts';
 import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
 
@@ -290,7 +290,7 @@ test('a column that became text has the index of its texts', async () => {
   const { indexes } = world.store.service.store.projections.rows;
   const numbers = (number: number): string => {
     const rows = world.rowsOf(number).map((_, i) => ({ body: String((number * segmentRows + i) * 7), v: [] }));
-    return digest(atOnce(buildTextIndex(textCells(rows), 'english')));
+    return digest(finishSteps(buildTextIndex(textCells(rows), 'english')));
   };
   await indexes.prepare(world.segments(), ['n'])?.ready;
   expect(world.segments().map((segment) => indexes.whole(segment, 'n')!.terms)).toEqual([0, 0, 0]);
@@ -325,7 +325,7 @@ test('an index that can’t be saved is told once, and answers all the same', as
 
 test('terms of a stem: those that have it, and itself unless it has another', () => {
   const rows = ['experimental experiment', 'experiments boat', 'boats'].map((body) => ({ body, v: [] }));
-  const index = TextIndex.open(atOnce(buildTextIndex(textCells(rows), 'english')));
+  const index = TextIndex.open(finishSteps(buildTextIndex(textCells(rows), 'english')));
   const terms = (stem: string): string[] => index.ofStem(stem).map((term) => index.term(term));
   expect(terms('experi')).toEqual(['experiment', 'experiments']);
   expect(terms('experiment')).toEqual(['experimental']);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { MEMORY_DIRECTORY } from '../../../src/log/disk/memory-file.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
-import { graphJob } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import { neighbourGraphJob } from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 
 const [dims, rows, count] = [64, 800, 10];
 
@@ -20,7 +20,7 @@ test('what a graph finds of vectors that all lie about as far rises until lookin
     return values.map((value) => value / length);
   };
   const vectors = Array.from({ length: rows }, unit);
-  const worker = inlineWorker(graphJob, { memory: MEMORY_DIRECTORY });
+  const worker = inlineWorker(neighbourGraphJob, { memory: MEMORY_DIRECTORY });
   await worker.ask({ ask: 'begin', graph: 1, dims, rows });
   for (const [row, values] of vectors.entries()) await worker.ask({ ask: 'add', graph: 1, rows: Int32Array.of(row), values });
   let found = 0;

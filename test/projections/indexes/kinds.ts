@@ -10,7 +10,7 @@ import type { SegmentIndexes } from '../../../src/projections/rows/indexes/segme
 import { textIndexJob } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import type { TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { coarseVectorsJob } from '../../../src/projections/rows/indexes/vectors/coarse-vectors.ts';
-import { graphJob } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
+import { neighbourGraphJob } from '../../../src/projections/rows/indexes/vectors/neighbour-graph-job.ts';
 import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 
 export const dims = 4;
@@ -77,7 +77,7 @@ const graph: Kind = {
     return found.join(' ');
   },
   made: async (rows, _, startWorker = inlineWorker) => {
-    const worker = startWorker(graphJob, { memory: MEMORY_DIRECTORY });
+    const worker = startWorker(neighbourGraphJob, { memory: MEMORY_DIRECTORY });
     const there = Int32Array.from(rows.flatMap((row, i) => (row === null ? [] : i)));
     await worker.ask({ ask: 'begin', graph: 1, dims, rows: there.length });
     for (const row of there) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readOutcome } from '../../../src/projections/receipts/outcome.ts';
+import { readOutcome } from '../../../src/projections/receipts/receipt-outcome.ts';
 import { keptNanoseconds } from '../../../src/projections/receipts/projection.ts';
 import type { BatchReceipt, PutRows } from '../../../src/projections/command.ts';
 import { batchOf, Store } from '../store.ts';

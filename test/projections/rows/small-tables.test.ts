@@ -4,7 +4,7 @@ import type { PropertyDefinition } from '../../../src/log/entries/entry.ts';
 import { Timeline } from '../../../src/log/values/timeline.ts';
 import { ownDefinition } from '../../../src/projections/catalog/own-definition.ts';
 import { ByteDictionary } from '../../../src/projections/rows/cells/byte-dictionary.ts';
-import { ScopedNames } from '../../../src/projections/rows/tables/layer.ts';
+import { ScopedNames } from '../../../src/projections/rows/tables/branch-layer.ts';
 import { Provenances } from '../../../src/projections/rows/cells/row-provenance.ts';
 import { rowStorage } from '../../../src/projections/rows/tables/row-storage.ts';
 import { Table } from '../../../src/projections/rows/tables/table.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
 import type { DeletionManner } from '../../../src/log/entries/entry.ts';
 import type { Command, CreateTenant, Outcome } from '../../../src/projections/command.ts';
-import { covers } from '../../../src/projections/tenants/records.ts';
+import { covers } from '../../../src/projections/tenants/tenant-drafts.ts';
 import { termsOf, tokenOf } from '../histories.ts';
 import { START, Store } from '../store.ts';
 

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { PolicyDesk, PolicyView } from '../../../governance/desk-contract.ts';
+import type { PolicyDeskContract, PolicyView } from '../../../governance/desk-contract.ts';
 import type { TokenView } from '../../../governance/gate-contract.ts';
 import type { AuditEntry } from '../../../projections/access-paths.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
@@ -214,7 +214,7 @@ function tokensOf(
   return [...found.values()];
 }
 
-function setOf({ digest, epoch }: PolicyDesk): { digest: string; epoch: number } {
+function setOf({ digest, epoch }: PolicyDeskContract): { digest: string; epoch: number } {
   return { digest, epoch };
 }
 
@@ -223,9 +223,9 @@ function describePolicy({ id, text, time }: PolicyView): z.infer<typeof policySh
 }
 
 /** An entity tag is never empty. */
-const etagOf = ({ digest }: PolicyDesk): { etag: string } => ({ etag: `"${digest || 'none'}"` });
+const etagOf = ({ digest }: PolicyDeskContract): { etag: string } => ({ etag: `"${digest || 'none'}"` });
 
-function checkMatch(request: FastifyRequest, desk: PolicyDesk): void {
+function checkMatch(request: FastifyRequest, desk: PolicyDeskContract): void {
   const header = headerText(request, 'if-match');
   if (header === null) return;
   const digests = header.split(',').map((tag) => /^ *"([0-9a-f]{64}|none)" *$/.exec(tag)?.[1]);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { SettingName } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
-import { platformAdmin } from '../../../governance/authorization/policy.ts';
+import { platformAdmin } from '../../../governance/authorization/access-rules.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import { descriptionOf } from '../openapi.ts';
 import { reply, route, type Route } from '../route.ts';

@@ -1,8 +1,8 @@
 /** The work of a job's run: a question, rules, a function or a chore. Rows stay where they are; a run keeps counts, and weights that it trained. */
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../../errors.ts';
-import { administers } from '../../../governance/authorization/policy.ts';
-import type { JobEffect, PerformJob } from '../../../governance/jobs/scheduler.ts';
+import { administers } from '../../../governance/authorization/access-rules.ts';
+import type { JobEffect, PerformJob } from '../../../governance/jobs/job-scheduler.ts';
 import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import type { JobRecord, RunRecord } from '../../../projections/jobs/job.ts';

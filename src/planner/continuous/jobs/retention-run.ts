@@ -5,7 +5,7 @@
  */
 import { type Caller, sees } from '../../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../../governance/gate-contract.ts';
-import type { PerformAlone } from '../../../governance/jobs/scheduler.ts';
+import type { PerformAlone } from '../../../governance/jobs/job-scheduler.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { TypeRetention } from '../../../projections/jobs/job.ts';
 import type { PlannerContract } from '../../planner-contract.ts';

@@ -17,7 +17,7 @@ import type { AbsentOwner } from '../../../governance/authentication/authenticat
 import type { Caller } from '../../../governance/caller.ts';
 import { sees } from '../../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
-import { Slices } from '../../../governance/jobs/slices.ts';
+import { WorkSlices } from '../../../governance/jobs/work-slices.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';
@@ -88,14 +88,14 @@ export class RuleJudge {
   readonly #failures = new Map<string, RuleFailure>();
   /** The group of a version: all of them are grouped again when any changes. */
   readonly #grouped = new WeakMap<RuleRecord, GroupKey | null>();
-  readonly #slices: Slices;
+  readonly #slices: WorkSlices;
   readonly #closing = new AbortController();
   #epoch: number | null = null;
   #working: Promise<void> | null = null;
 
   constructor(parts: RuleJudgeDependencies) {
     this.#parts = parts;
-    this.#slices = new Slices(parts);
+    this.#slices = new WorkSlices(parts);
   }
 
   /** Called when anything became visible: rules may have changed. */

@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../../errors.ts';
-import { Slices } from '../../../governance/jobs/slices.ts';
+import { WorkSlices } from '../../../governance/jobs/work-slices.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import type { RunRecord } from '../../../projections/jobs/job.ts';
@@ -84,7 +84,7 @@ export class IntervalRules {
   }
 
   async #earliest(rules: Iterable<Timed>): Promise<Timed | null> {
-    const slices = new Slices(this.#parts);
+    const slices = new WorkSlices(this.#parts);
     let first: Timed | null = null;
     for (const timed of rules) {
       if (first === null || timed.due < first.due) first = timed;
@@ -101,7 +101,7 @@ export class IntervalRules {
     if (!this.#hasChanged()) return;
     const { rules, beginning, clock } = this.#parts;
     const { epoch } = rules;
-    const slices = new Slices(this.#parts);
+    const slices = new WorkSlices(this.#parts);
     const tenants = new Map<string | null, Map<string, Timed>>();
     for (const { record: rule, until } of rules.listJudged()) {
       if (slices.isOver()) await slices.next();

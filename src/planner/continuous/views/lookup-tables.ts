@@ -14,7 +14,7 @@ import { parse } from 'csv-parse';
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import { covers } from '../../../governance/caller.ts';
-import type { ResidualHit } from '../../../governance/erasure/receipt.ts';
+import type { ResidualHit } from '../../../governance/erasure/erasure-receipt.ts';
 import type { ScanTarget } from '../../../governance/erasure/scan-target.ts';
 import { type Cell, checkIdentifier, checkText, tenantOf } from '../../../log/values/value.ts';
 import type { LookupTable } from '../../expressions/lookup-table.ts';

@@ -33,7 +33,7 @@ const blockRows = 256;
 /** Per change set, where ends are looked for: closings that the caller does not see count too. */
 const endedVersionsMax = 100_000;
 
-/** `rowOp.delete` of `log/entry.ts`, which is vocabulary for its types only. */
+/** `rowOp.delete` of `log/entries/entry.ts`, which is vocabulary for its types only. */
 const deleteOp = 2;
 
 export interface ChangedVersion {

@@ -6,7 +6,7 @@ import { ServiceError } from '../../../errors.ts';
 import { I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { monthsLater } from './instants.ts';
 import { invalid, outOfRange, type Signature, text } from './scalar-function.ts';
-import { withoutTrailing } from '../../../log/values/trailing.ts';
+import { withoutTrailing } from '../../../log/values/trim-end.ts';
 
 export interface Interval {
   readonly months: number;

@@ -2,7 +2,7 @@
  * JSON as jsonb has it: members by name, of two by one name the last, in the order of the lengths of their names in bytes; numbers
  * keep all of their digits. What is made here is written as PostgreSQL writes jsonb.
  */
-import { withoutTrailing } from '../../../log/values/trailing.ts';
+import { withoutTrailing } from '../../../log/values/trim-end.ts';
 import { spend } from '../expression-cost.ts';
 import { elements, member } from './json.ts';
 import { checkLength, invalid, outOfRange } from './scalar-function.ts';

@@ -1,6 +1,6 @@
 /** DETECT_IDENTITIES: what a text names somebody or something by. Source: specification, "SQL dialect", the table of operators. */
-import { detectedLengthMax, detectIdentifiers } from '../../../projections/identity/detect.ts';
-import { isRegion } from '../../../projections/identity/identifiers.ts';
+import { detectedLengthMax, detectIdentifiers } from '../../../projections/entity-resolution/detect.ts';
+import { isRegion } from '../../../projections/entity-resolution/identifiers.ts';
 import type { Steps } from '../../graph/stepped-sort.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';

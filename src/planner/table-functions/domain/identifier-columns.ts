@@ -10,7 +10,7 @@ import {
   type IdentifierKind,
   identifiersIn,
   kindOfName,
-} from '../../../projections/identity/identifiers.ts';
+} from '../../../projections/entity-resolution/identifiers.ts';
 
 export interface IdentifierColumn {
   readonly column: string;

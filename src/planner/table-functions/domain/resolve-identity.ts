@@ -1,7 +1,7 @@
 /** RESOLVE_IDENTITY: the rows that are one thing. Source: specification, "SQL dialect", the table of operators. */
 import { compareText } from '../../../log/values/value.ts';
 import type { Json } from '../../../log/values/canonical-json.ts';
-import { identifiersIn } from '../../../projections/identity/identifiers.ts';
+import { identifiersIn } from '../../../projections/entity-resolution/identifiers.ts';
 import type { Steps } from '../../graph/stepped-sort.ts';
 import { hasRow, type NamedRow, rowsNamed } from '../../identity/named-rows.ts';
 import { rowId } from '../../identity/judged-clusters.ts';

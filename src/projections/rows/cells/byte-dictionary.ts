@@ -3,7 +3,7 @@
  * that hold each of them, so that a string is wiped with its last cell, without a look at the other ones.
  */
 import type { Dictionary } from '../../../log/values/columns.ts';
-import { alone, no } from './extents.ts';
+import { alone, no } from './column-extents.ts';
 
 /** Longer texts are looked up by a sample of their bytes, and compared whole. */
 const hugeBytes = 64 << 10;

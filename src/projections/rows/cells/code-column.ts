@@ -1,5 +1,5 @@
 /** Small integers of a segment's rows that are nearly always all the same: no memory until one differs, and then little. */
-import type { Extents } from './extents.ts';
+import type { Extents } from './column-extents.ts';
 
 export type Codes = Uint8Array | Uint16Array | Int32Array;
 

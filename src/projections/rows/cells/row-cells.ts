@@ -8,9 +8,9 @@ import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { SentCells } from '../../command.ts';
-import { gather } from './gather.ts';
+import { gather } from './gather-rows.ts';
 import type { CellAddress, StoredVersions } from './stored-versions.ts';
-import { atOnce } from '../steps.ts';
+import { finishSteps } from '../../../log/threads/stepping-job.ts';
 
 /** A row of a patch: its cells, in the order of `types`, where it is over another row of the batch, else the version that it is over. */
 interface Merged {
@@ -95,7 +95,7 @@ export class RowCells {
   }
 
   columns(versions: readonly number[]): NamedColumn[] {
-    return atOnce(this.columnSteps(versions));
+    return finishSteps(this.columnSteps(versions));
   }
 
   /** Columns of planned versions, one a step: gathered from the batch, or cell by cell where some are stored or merged. */

@@ -6,8 +6,8 @@ import { ServiceError } from '../../../errors.ts';
 import type { RowBatch } from '../../../log/values/columns.ts';
 import type { Provenance, RowsBody } from '../../../log/entries/entry.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import { gather } from './gather.ts';
-import type { Rejections } from './rejections.ts';
+import { gather } from './gather-rows.ts';
+import type { RejectedRows } from './rejected-rows.ts';
 
 export const provenanceColumn = '_provenance';
 
@@ -24,7 +24,7 @@ export interface RowProvenances {
 }
 
 /** Null when no row says anything: all have that of the request. Rows that say it wrongly are rejected. */
-export function rowProvenances(batch: RowBatch, base: Provenance, rejections: Rejections): RowProvenances | null {
+export function rowProvenances(batch: RowBatch, base: Provenance, rejections: RejectedRows): RowProvenances | null {
   const column = batch.columns.find(({ name }) => name === provenanceColumn);
   if (column === undefined || column.vector.kind === 'null') return null;
   const list = [base];

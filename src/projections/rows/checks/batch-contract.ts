@@ -9,9 +9,9 @@ import { becomesText, checkIdentifier, embeddingPrefix, limits } from '../../../
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { canBeKey, evolveDefinition, isReservedName, type StoredColumns } from '../../catalog/commands.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import { fitColumn, keyText } from './fit-column.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { RejectedRows } from '../cells/rejected-rows.ts';
 import { provenanceColumn } from '../cells/row-provenance.ts';
 
 export interface CheckedBatch {
@@ -41,7 +41,7 @@ export function checkBatch(
   name: string,
   catalog: CatalogReader,
   stored: StoredColumns,
-  rejections: Rejections,
+  rejections: RejectedRows,
   newKey: () => string,
   isPatch = false,
 ): CheckedBatch {
@@ -165,7 +165,7 @@ function widenProperty(
   return property;
 }
 
-function refuseColumn(column: NamedColumn, why: string, length: number, rejections: Rejections): void {
+function refuseColumn(column: NamedColumn, why: string, length: number, rejections: RejectedRows): void {
   const nulls = column.vector.kind === 'null' ? null : column.vector.nulls;
   for (let row = 0; row < length; row++) {
     if (nulls?.[row] !== 1)
@@ -173,7 +173,12 @@ function refuseColumn(column: NamedColumn, why: string, length: number, rejectio
   }
 }
 
-function checkRequired(required: readonly string[], cells: readonly NamedColumn[], length: number, rejections: Rejections): void {
+function checkRequired(
+  required: readonly string[],
+  cells: readonly NamedColumn[],
+  length: number,
+  rejections: RejectedRows,
+): void {
   for (const name of required) {
     const vector = columnNamed(cells, name)?.vector ?? { kind: 'null' };
     if (vector.kind !== 'null' && !vector.nulls) continue;
@@ -189,7 +194,7 @@ function keysOf(
   columns: readonly NamedColumn[],
   cells: readonly NamedColumn[],
   length: number,
-  rejections: Rejections,
+  rejections: RejectedRows,
   newKey: () => string,
   isPatch: boolean,
 ): Extract<Vector, { kind: 'text' }> {
@@ -234,7 +239,7 @@ function keysOf(
   return keys;
 }
 
-function checkKeySizes(keys: Extract<Vector, { kind: 'text' }>, length: number, rejections: Rejections): void {
+function checkKeySizes(keys: Extract<Vector, { kind: 'text' }>, length: number, rejections: RejectedRows): void {
   for (let row = 0; row < length; row++) {
     const size = keys.offsets[row + 1]! - keys.offsets[row]!;
     if (size === 0) rejections.add(row, 'REL_INVALID', 'a key must not be empty');
@@ -248,7 +253,7 @@ function keepSentId(
   columns: readonly NamedColumn[],
   cells: NamedColumn[],
   length: number,
-  rejections: Rejections,
+  rejections: RejectedRows,
 ): void {
   const id = columnNamed(columns, 'id');
   if (!id || id.vector.kind === 'null' || (primaryKey === null && !columnNamed(columns, '_pk'))) return;
@@ -265,7 +270,7 @@ function keepSentId(
   cells.push({ name: 'id', type: 'string', vector: builder.build() });
 }
 
-function boundOf(column: NamedColumn | undefined, length: number, rejections: Rejections): Vector {
+function boundOf(column: NamedColumn | undefined, length: number, rejections: RejectedRows): Vector {
   return column ? fitColumn(column, { ...plain, type: 'timestamp' }, length, rejections) : { kind: 'null' };
 }
 

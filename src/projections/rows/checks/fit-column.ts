@@ -6,7 +6,7 @@ import { coarseHint, isBound, isCoarse, parseInstant } from '../../../log/values
 import { becomesText, type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { jsonText } from '../cells/json-text.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { RejectedRows } from '../cells/rejected-rows.ts';
 
 /**
  * Cells as the property's type; rows whose cell doesn't fit are rejected and read NULL in the result. A text column of an
@@ -16,7 +16,7 @@ export function fitColumn(
   column: NamedColumn,
   property: PropertyDefinition,
   length: number,
-  rejections: Rejections,
+  rejections: RejectedRows,
   open = false,
 ): Vector {
   const { vector, type } = column;
@@ -47,7 +47,7 @@ export function keyText(cell: Exclude<Cell, null>): string {
   return typeof cell === 'string' ? cell : String(cell);
 }
 
-function checkSame(column: NamedColumn, property: PropertyDefinition, length: number, rejections: Rejections): Vector {
+function checkSame(column: NamedColumn, property: PropertyDefinition, length: number, rejections: RejectedRows): Vector {
   const { vector, name } = column;
   if (property.type === 'number' && vector.kind === 'f64') {
     const { values, nulls } = vector;

@@ -12,14 +12,14 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { RowReader, TimeBounds } from '../../access-paths.ts';
 import type { RowCheck, RowTest } from '../../decision.ts';
 import type { CheckedBatch } from './batch-contract.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
-import type { Rejections } from '../cells/rejections.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
+import type { RejectedRows } from '../cells/rejected-rows.ts';
 
 /** Where rows are about to be written. */
 export interface WriteContext {
   /** Organisation path. */
   readonly path: string | null;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly at: NextPosition;
 }
 
@@ -35,7 +35,7 @@ export function rejectUnwritable(
   batch: CheckedBatch,
   known: TypeDefinition | undefined,
   place: WriteContext,
-  rejections: Rejections,
+  rejections: RejectedRows,
   isPatch: boolean,
 ): void {
   const { length } = batch;
@@ -91,7 +91,7 @@ export function refusedKeys(
   return refused;
 }
 
-function refuse(rejections: Rejections, row: number): void {
+function refuse(rejections: RejectedRows, row: number): void {
   rejections.add(row, 'REL_ACL', notPermitted);
 }
 

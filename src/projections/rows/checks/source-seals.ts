@@ -4,18 +4,18 @@
  * own cells say. Pure.
  */
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
-import { ownSubject } from '../../../log/keys/subjects.ts';
+import { ownSubject } from '../../../log/keys/joint-subject.ts';
 import { tenantOf } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import type { DecideContext, RowSeals } from '../../decision.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
-import { subjectsOf } from '../edges/subjects.ts';
+import { subjectsOf } from './row-subjects.ts';
 import { NO_ROW } from '../segments/segment.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
-import type { SourceSealing } from './removal.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
+import type { SourceSealing } from './removal-entry.ts';
 import type { Written } from './version-columns.ts';
 
 /** Keys looked up for one command: a row that names more is sealed without looking. */
@@ -32,14 +32,14 @@ interface SourceTable {
 
 export class SourceSeals implements RowSeals {
   readonly #catalog: CatalogReader;
-  readonly #rows: BranchRows;
+  readonly #rows: TenantRows;
   /** Keys of rows with a subject, from steps of this command that are not stored yet. */
   readonly #written = new Set<string>();
   readonly #known = new Map<string, boolean>();
   #tables: readonly SourceTable[] | null = null;
   #left = lookUpsMax;
 
-  constructor(catalog: CatalogReader, rows: BranchRows) {
+  constructor(catalog: CatalogReader, rows: TenantRows) {
     this.#catalog = catalog;
     this.#rows = rows;
   }
@@ -188,7 +188,7 @@ export function sourceSealing(
 
 export interface RemovalContext {
   readonly catalog: CatalogReader;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly path: string | null;
   readonly removed: { hasSources(tenant: string | null): boolean };
 }

@@ -16,8 +16,8 @@ import { type ColumnType, compareText } from '../../../log/values/value.ts';
 import { CanonicalHash, type Texts } from '../../canonical-hash.ts';
 import { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { CodeColumn } from '../cells/code-column.ts';
-import type { Overlay } from '../tables/overlay.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { BranchOverlay } from '../tables/branch-overlay.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { Table } from '../tables/table.ts';
 
@@ -44,7 +44,7 @@ export class TableDigest {
    */
   constructor(
     table: Table,
-    scopes: Scopes,
+    scopes: OrganisationCodes,
     timeline: Timeline,
     {
       elsewhere = new Map<string, () => CellHashes>(),
@@ -94,7 +94,7 @@ export function cellsOf(vector: Vector, texts: (dictionary: ByteDictionary) => T
 }
 
 /** Hashes a branch's changes to an inherited table, by position. Rows removed since leave no trace. */
-export function hashOverlay(hash: CanonicalHash, table: Table, overlay: Overlay): void {
+export function hashOverlay(hash: CanonicalHash, table: Table, overlay: BranchOverlay): void {
   hash.text(table.type);
   for (const [row, closing] of overlay.entries()) {
     if (table.segmentOf(row).isRemoved(row & 0xffff)) continue;
@@ -131,7 +131,7 @@ class RowStreams {
   /** Rows so far. */
   count = 0;
 
-  constructor(table: Table, scopes: Scopes, timeline: Timeline) {
+  constructor(table: Table, scopes: OrganisationCodes, timeline: Timeline) {
     this.#timeline = timeline;
     // Each is one text, made once: rows share them.
     this.#pathTexts = scopes.paths().map((path) => JSON.stringify(path));

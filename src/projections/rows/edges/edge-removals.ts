@@ -4,16 +4,16 @@ import type { NextPosition } from '../../../log/log-store.ts';
 import type { CatalogReader, HoldReader } from '../../access-paths.ts';
 import type { WriteChecks } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { EdgeEnds, type Refusal, refusal } from './edge-ends.ts';
-import { removalOf, type SourceSealing } from '../checks/removal.ts';
+import { removalOf, type SourceSealing } from '../checks/removal-entry.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, refusedKeys } from '../checks/row-check.ts';
 
 export interface EdgeRemovalContext {
   readonly path: string | null;
   readonly catalog: CatalogReader;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly holds: HoldReader;
   readonly checks: WriteChecks;
   /** Seals the sources of rows made from an edge, as for the rows with which the edges go. */

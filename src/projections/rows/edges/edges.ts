@@ -16,14 +16,14 @@ import type { NextPosition } from '../../../log/log-store.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import type { CatalogReader } from '../../access-paths.ts';
 import { typeDraft } from '../../catalog/commands.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { DecideContext } from '../../decision.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { EdgeEnds, type Ends, type Refusal, refusal } from './edge-ends.ts';
 import { type EdgeRow, LinkRows, versionName } from './link-rows.ts';
 import { linkTypeOf } from './link-type.ts';
 import type { RowCells } from '../cells/row-cells.ts';
-import { subjectText } from './subjects.ts';
+import { subjectText } from '../checks/row-subjects.ts';
 import type { OpenVersion } from '../checks/version-plan.ts';
 
 /** Edge versions of one command: a turn of the event loop makes them. */
@@ -45,7 +45,7 @@ interface Wanted extends Ends {
 /** Where rows are written, and under which types. */
 export interface EdgeContext {
   readonly catalog: CatalogReader;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly context: DecideContext;
   /** Place of the first row. */
   readonly at: NextPosition;

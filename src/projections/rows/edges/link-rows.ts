@@ -1,21 +1,21 @@
 /** Rows of one link type that a command writes: edge by edge, each key with what is open of it. Pure. */
 import { assert } from '../../../errors.ts';
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
-import { ownSubject } from '../../../log/keys/subjects.ts';
+import { ownSubject } from '../../../log/keys/joint-subject.ts';
 import type { RowBatch } from '../../../log/values/columns.ts';
 import type { NextPosition } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { DecideContext, RowTest } from '../../decision.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
 import { edgeColumns } from '../../catalog/edge-columns.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, testRows, refusedKeys } from '../checks/row-check.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
-import { subjectsOf } from './subjects.ts';
+import { subjectsOf } from '../checks/row-subjects.ts';
 import { boundVector, keyColumns, textVector, type Written } from '../checks/version-columns.ts';
 
 /** An open version of an edge. */
@@ -43,7 +43,7 @@ export interface LinkContext {
   /** As it stands once the edges are written, and as it stood. */
   readonly definition: TypeDefinition;
   readonly known: TypeDefinition | undefined;
-  readonly rows: BranchRows;
+  readonly rows: TenantRows;
   readonly context: DecideContext;
   readonly at: NextPosition;
 }

@@ -5,7 +5,7 @@
 import type { PropertyDefinition, TypeDefinition, TypeGuard } from '../../../log/entries/entry.ts';
 import { meaningOf } from '../../catalog/type-meaning.ts';
 import { edgeColumns } from '../../catalog/edge-columns.ts';
-import { canBeSubject, subjectProperty } from '../../catalog/subject.ts';
+import { canBeSubject, subjectProperty } from '../../catalog/subject-property.ts';
 import type { StoredColumns } from '../../catalog/commands.ts';
 
 /** The subject column of link types that are made here. */

@@ -3,17 +3,17 @@
  * joint subject. Step by step, so versions made from derived versions are found, too.
  */
 import type { ErasedVersions } from '../../../log/entries/entry.ts';
-import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';
+import { ownSubject, subjectsIn } from '../../../log/keys/joint-subject.ts';
 import { type ColumnType, compareText } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { versionName } from '../edges/link-rows.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
-import type { Layer } from '../tables/layer.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
-import type { RemovedSource } from '../checks/removal.ts';
+import type { RemovedSource } from '../checks/removal-entry.ts';
 import type { Table } from '../tables/table.ts';
 
 /** Whether rows of a type may be made from others. */
@@ -28,8 +28,8 @@ const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 export interface DerivedRequest {
   readonly tenant: string | null;
   readonly subject: string;
-  readonly layers: () => readonly Layer[];
-  readonly scopes: Scopes;
+  readonly layers: () => readonly BranchLayer[];
+  readonly scopes: OrganisationCodes;
   readonly timeline: Pick<Timeline, 'timeOf'>;
 }
 

@@ -3,7 +3,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { Cell } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
 import type { Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';
@@ -31,7 +31,7 @@ export interface StoredTexts {
 export function* storedTexts(
   paths: ReadonlySet<number>,
   tenants: ReadonlySet<string | null>,
-  layers: readonly Layer[],
+  layers: readonly BranchLayer[],
   timeline: Timeline,
   only: { readonly type: string; readonly column: string } | null = null,
 ): Generator<StoredTexts, void> {

@@ -4,7 +4,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
 import { type ColumnType, holdsTexts } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';
@@ -27,7 +27,7 @@ const LOOKED_AT = 1_024;
 /** A step is one column of one segment, and the time of reading it where it rests. */
 export function* textsOf(
   versions: readonly ErasedVersions[],
-  layers: readonly Layer[],
+  layers: readonly BranchLayer[],
   told: TextSink,
 ): Generator<undefined, void> {
   const bytes = sameBytes();
@@ -44,7 +44,7 @@ export function* textsOf(
 /** Every text in cells of columns of texts and JSON, with the position of its version. A step is one column of one segment. */
 export function* cellsOf(
   versions: readonly ErasedVersions[],
-  layers: readonly Layer[],
+  layers: readonly BranchLayer[],
   say: (text: string, position: number) => void,
 ): Generator<undefined, void> {
   const bytes = sameBytes();

@@ -3,8 +3,8 @@ import { unreachable } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import type { ErasedVersions } from '../../../log/entries/entry.ts';
 import { compareText, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
-import type { Layer } from '../tables/layer.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
 import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
 
@@ -30,8 +30,8 @@ export function* findVersions(
   subject: string,
   from: number,
   end: number,
-  layers: readonly Layer[],
-  scopes: Scopes,
+  layers: readonly BranchLayer[],
+  scopes: OrganisationCodes,
 ): Generator<undefined, SubjectVersions> {
   const found = new Map<string, Found>();
   const wanted = new Wanted(subject);

@@ -10,7 +10,7 @@
  */
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
 import { CanonicalHash } from '../../canonical-hash.ts';
-import type { Layer } from '../tables/layer.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
 import type { Segment } from '../segments/segment.ts';
 
 export interface StandingDigests {
@@ -40,11 +40,11 @@ interface Hashed {
 
 /** For one erasure. */
 export class LiveVersionDigests {
-  readonly #layers: () => readonly Layer[];
+  readonly #layers: () => readonly BranchLayer[];
   readonly #known = new Map<string, Hashed>();
 
   /** Main first. */
-  constructor(layers: () => readonly Layer[]) {
+  constructor(layers: () => readonly BranchLayer[]) {
     this.#layers = layers;
   }
 

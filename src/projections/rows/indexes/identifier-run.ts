@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import type { Progress, SteppedJob } from '../../../log/threads/stepping-job.ts';
-import { canonicalIdentifier, identifierForm, type IdentifierKind, identifiersIn } from '../../identity/identifiers.ts';
+import { canonicalIdentifier, identifierForm, type IdentifierKind, identifiersIn } from '../../entity-resolution/identifiers.ts';
 import { hashBytes } from '../cells/byte-hash.ts';
 import type { TextCells } from './text/text-builder.ts';
 

@@ -16,9 +16,9 @@ import { LRUCache } from 'lru-cache';
 import { memoryOf } from '../../../log/values/column-memory.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
-import { atOnce, type SteppedJob } from '../../../log/threads/stepping-job.ts';
+import { finishSteps, type SteppedJob } from '../../../log/threads/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/threads/worker-keeper.ts';
-import type { ColumnSpace, Extents } from '../cells/extents.ts';
+import type { ColumnSpace, Extents } from '../cells/column-extents.ts';
 import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
@@ -28,7 +28,7 @@ import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
 import { formsVersion, IDENTIFIER_RUN_FORMAT, IdentifierRun, identifierRunBytes, identifierRunJob } from './identifier-run.ts';
-import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
+import { forgetGraphs, NeighbourGraphs, type NeighbourGraphsOptions } from './vectors/neighbour-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
 /** Rows that are indexed in one turn. */
@@ -44,7 +44,7 @@ export interface SegmentIndexesOptions {
   /** null: nothing is made beside the event loop, and segments are indexed chunk by chunk. */
   readonly workers: WorkerKeeper | null;
   /** null: nearest vectors are always found by a look at all of them. */
-  readonly graphs: SegmentGraphsOptions | null;
+  readonly graphs: NeighbourGraphsOptions | null;
   /** Language of stems. */
   readonly language: string;
   readonly budgetBytes: number;
@@ -138,7 +138,7 @@ export class SegmentIndexes {
   #running = 0;
   /** Bytes of vectors that are being made. */
   #coming = 0;
-  readonly graphs: SegmentGraphs | null;
+  readonly graphs: NeighbourGraphs | null;
   /** Null: nothing rests on files. */
   readonly files: IndexFiles | null;
 
@@ -149,7 +149,7 @@ export class SegmentIndexes {
     this.#space = space;
     this.#extents = space.extents();
     const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
-    this.graphs = options.graphs && new SegmentGraphs(options.graphs, { space, hasRoom, files });
+    this.graphs = options.graphs && new NeighbourGraphs(options.graphs, { space, hasRoom, files });
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
@@ -314,7 +314,7 @@ export class SegmentIndexes {
 
   /** The same at once. */
   chunk(segment: Segment, column: string, number: number): TextIndex {
-    return atOnce(this.makeChunk(segment, column, number));
+    return finishSteps(this.makeChunk(segment, column, number));
   }
 
   #indexesOf(segment: Segment, column: string, use: ColumnUse = 'cells'): ColumnIndexes {

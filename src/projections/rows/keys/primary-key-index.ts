@@ -6,7 +6,7 @@
  * a view or two of the memory that they lie in and not through one each.
  */
 import { assert } from '../../../errors.ts';
-import type { Extents } from '../cells/extents.ts';
+import type { Extents } from '../cells/column-extents.ts';
 
 /** Compares the key of a stored row with key bytes in a path. */
 export interface StoredKeys {

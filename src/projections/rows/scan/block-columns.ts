@@ -8,11 +8,11 @@ import { VectorBuilder, cellAt } from '../../../log/values/vector-builder.ts';
 import { opColumn, pathColumn } from '../../access-paths.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { CodeColumn } from '../cells/code-column.ts';
-import { gather, windowOf } from '../cells/gather.ts';
+import { gather, windowOf } from '../cells/gather-rows.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';
-import type { Inherited } from '../tables/overlay.ts';
+import type { Inherited } from '../tables/branch-overlay.ts';
 import type { ScanSource } from './scan-source.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from '../segments/segment-column.ts';
 
@@ -43,7 +43,7 @@ function onePath(code: number): Vector {
 
 export class BlockColumns {
   readonly #timeline: Timeline;
-  readonly #scopes: Scopes;
+  readonly #scopes: OrganisationCodes;
   readonly #basis: number;
   readonly #idIsKey: boolean;
   /** The inherited part of a table on a branch; null where the segments' own columns say all. */

@@ -1,13 +1,13 @@
 /** The sources of a scan of one type on one branch. */
 import type { Timeline } from '../../../log/values/timeline.ts';
-import type { TableLayer } from '../tables/branch-table.ts';
+import type { TableLayer } from '../tables/lineage-table.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';
-import type { DeclaredTypes } from '../tables/overlay.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { DeclaredTypes } from '../tables/branch-overlay.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 
 export interface ScanSource {
   readonly timeline: Timeline;
-  readonly scopes: Scopes;
+  readonly scopes: OrganisationCodes;
   readonly indexes: SegmentIndexes;
   /** Oldest first: on a branch, what it inherited comes before its own. Empty when no row of the type was ever written. */
   readonly layers: readonly TableLayer[];

@@ -13,20 +13,28 @@ import {
 import { memoryOf } from '../../../log/values/column-memory.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
-import type { TableLayer } from '../tables/branch-table.ts';
+import type { TableLayer } from '../tables/lineage-table.ts';
 import { CHUNK_ROWS } from '../indexes/segment-indexes.ts';
 import type { StoredBlock } from '../../stored-block.ts';
 import type { TextIndex } from '../indexes/text/text-index.ts';
 import { inheritedCounts } from '../tables/inherited-counts.ts';
 import type { ScanSource } from './scan-source.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { ClosingOrders } from '../tables/closing-order.ts';
-import { HIDDEN, type Inherited } from '../tables/overlay.ts';
+import { HIDDEN, type Inherited } from '../tables/branch-overlay.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { Table } from '../tables/table.ts';
-import { filterOf, isCurrent, isVisible, type SegmentFilter, selectRows, type Visibility, visibilityOf } from './visibility.ts';
-import { matchingPaths, Pruner, STRETCH_ROWS } from '../tables/zones.ts';
+import {
+  filterOf,
+  isCurrent,
+  isVisible,
+  type SegmentFilter,
+  selectRows,
+  type VersionVisibility,
+  visibilityOf,
+} from './version-visibility.ts';
+import { matchingPaths, ZonePruner, ZONE_ROWS } from '../tables/zone-maps.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
@@ -78,7 +86,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
   const allowed = paths ? allowedCodes(paths, scopes) : null;
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
-  const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, source.idIsKey) : null;
+  const pruner = zones && zones.length > 0 ? new ZonePruner(zones, timeline, table, source.idIsKey) : null;
   let summaries = 0;
   let orders = reader.orders.made;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
@@ -219,7 +227,7 @@ function* candidateBlocks(
 }
 
 /** The ranges of a segment that are left when only some may match; neighbouring ranges are joined. */
-function* partsOf(segment: Segment, visibility: Visibility, stretches: number): Generator<SegmentFilter, void> {
+function* partsOf(segment: Segment, visibility: VersionVisibility, stretches: number): Generator<SegmentFilter, void> {
   for (let at = 0; at < 32; at++) {
     if (((stretches >>> at) & 1) === 0) continue;
     const from = at;
@@ -227,8 +235,8 @@ function* partsOf(segment: Segment, visibility: Visibility, stretches: number): 
     // Since the part before, entries may have been applied.
     const filter = filterOf(segment, visibility);
     if (!filter) return;
-    const first = Math.max(filter.first, from * STRETCH_ROWS);
-    const end = Math.min(filter.end, (at + 1) * STRETCH_ROWS);
+    const first = Math.max(filter.first, from * ZONE_ROWS);
+    const end = Math.min(filter.end, (at + 1) * ZONE_ROWS);
     if (first < end) yield { ...filter, first, end };
   }
 }
@@ -247,7 +255,7 @@ function nothing({ columns, paths }: ScanRequest): RowBlock {
 
 /** The visibility rules of one layer of a scan. */
 export interface LayerReader {
-  readonly visibility: Visibility;
+  readonly visibility: VersionVisibility;
   readonly inherited: Inherited | null;
   /** On an inherited layer: versions that a branch closed below this position are superseded; null: they show too. */
   readonly openAt: number | null;
@@ -451,7 +459,7 @@ function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest)
 }
 
 /** Row numbers of visible versions of the keys, ascending. */
-function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes: Scopes): number[] {
+function keyRows(table: Table, request: ScanRequest, reader: LayerReader, scopes: OrganisationCodes): number[] {
   const { visibility, inherited, openAt } = reader;
   const rows: number[] = [];
   const keys = request.keys!.length === 1 ? request.keys! : new Set(request.keys);
@@ -545,7 +553,7 @@ function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, cou
   return path;
 }
 
-export function allowedCodes(paths: readonly number[], scopes: Scopes): Uint8Array {
+export function allowedCodes(paths: readonly number[], scopes: OrganisationCodes): Uint8Array {
   const allowed = new Uint8Array(scopes.size);
   for (const code of paths) allowed[code] = 1;
   return allowed;

@@ -12,19 +12,19 @@ import type {
   ScanRequest,
 } from '../../access-paths.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
-import type { ColumnSpace } from '../cells/extents.ts';
-import type { Scopes } from '../cells/scopes.ts';
+import type { ColumnSpace } from '../cells/column-extents.ts';
+import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';
-import { declaredTypes, type Layer } from '../tables/layer.ts';
-import { provenanceOf } from './lineage.ts';
-import { rowsNear } from './near.ts';
+import { declaredTypes, type BranchLayer } from '../tables/branch-layer.ts';
+import { provenanceOf } from './provenance-entry.ts';
+import { rowsNearVector } from './near-vectors.ts';
 import { estimateRows, scanRows } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 
 /** State shared by the readers of all branches. */
 export interface SharedRows {
   readonly timeline: Timeline;
-  readonly scopes: Scopes;
+  readonly scopes: OrganisationCodes;
   readonly space: ColumnSpace;
   readonly indexes: SegmentIndexes;
 }
@@ -33,14 +33,14 @@ const noProperties = {};
 
 export class SnapshotRows implements RowReader {
   readonly #rows: SharedRows;
-  readonly #layer: Layer;
+  readonly #layer: BranchLayer;
   readonly #of: { readonly tenant: string | null; readonly catalog: CatalogReader };
   readonly #basis: number;
   readonly #then: CatalogReader;
 
   constructor(
     rows: SharedRows,
-    layer: Layer,
+    layer: BranchLayer,
     of: { readonly tenant: string | null; readonly catalog: CatalogReader },
     basis: number,
     then: CatalogReader,
@@ -64,7 +64,7 @@ export class SnapshotRows implements RowReader {
   }
 
   near(request: NearRequest): Promise<Near> {
-    return rowsNear(this.#source(request.type), request);
+    return rowsNearVector(this.#source(request.type), request);
   }
 
   estimate(request: ScanRequest): ScanEstimate {

@@ -1,5 +1,5 @@
 /** The arrays of a segment that have an element a row: they grow together, and rest where kernels read them once no row follows. */
-import type { Extents, FixedArray, FixedKind } from '../cells/extents.ts';
+import type { Extents, FixedArray, FixedKind } from '../cells/column-extents.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 
 export class RowArrays {

@@ -7,7 +7,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { becomesText, type ColumnType } from '../../../log/values/value.ts';
 import { ByteDictionary } from '../cells/byte-dictionary.ts';
-import { type Extents, type FixedArray, type FixedKind, no, zeroFill } from '../cells/extents.ts';
+import { type Extents, type FixedArray, type FixedKind, no, zeroFill } from '../cells/column-extents.ts';
 import { jsonText } from '../cells/json-text.ts';
 
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */

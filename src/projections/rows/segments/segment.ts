@@ -14,7 +14,7 @@ import type { ColumnType } from '../../../log/values/value.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import { CodeColumn } from '../cells/code-column.ts';
-import type { ColumnSpace } from '../cells/extents.ts';
+import type { ColumnSpace } from '../cells/column-extents.ts';
 import { Closings, DELTA_MAX } from './closings.ts';
 import { RowArrays } from './row-arrays.ts';
 import { SEGMENT_ROWS, type SegmentColumn } from './segment-column.ts';

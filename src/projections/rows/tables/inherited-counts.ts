@@ -2,7 +2,7 @@
  * How many versions of each organisation path a branch inherited, and how many of them it still has open. Counted on the first
  * request: a fork copies nothing, counts included.
  */
-import { HIDDEN, type Inherited } from './overlay.ts';
+import { HIDDEN, type Inherited } from './branch-overlay.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { PathCounts, Table } from './table.ts';
 

@@ -2,12 +2,12 @@
 import { ColumnMemory } from '../../../log/values/column-memory.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import { ClosingOrders } from './closing-order.ts';
-import { ColumnSpace } from '../cells/extents.ts';
+import { ColumnSpace } from '../cells/column-extents.ts';
 import { defaultIndexes, SegmentIndexes, type SegmentIndexesOptions } from '../indexes/segment-indexes.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { ColumnStore } from '../store/column-store.ts';
 import { IndexFiles } from '../store/index-files.ts';
-import type { PruningCounts } from './zones.ts';
+import type { PruningCounts } from './zone-maps.ts';
 
 export interface RowSettings {
   /** Columns of which each sealed segment keeps a bloom filter. */

@@ -7,9 +7,9 @@ import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../../errors.ts';
 import type { SavedBranches } from '../../../log/entries/branches.ts';
 import type { CheckpointReader, CheckpointWriter } from '../../projection.ts';
-import { alone, type FixedArray } from '../cells/extents.ts';
-import { type Layer, type SavedNames, ScopedNames } from './layer.ts';
-import { Overlay } from './overlay.ts';
+import { alone, type FixedArray } from '../cells/column-extents.ts';
+import { type BranchLayer, type SavedNames, ScopedNames } from './branch-layer.ts';
+import { BranchOverlay } from './branch-overlay.ts';
 import type { RowStorage } from './row-storage.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { SegmentChanges, SegmentState } from '../segments/segment-state.ts';
@@ -43,7 +43,7 @@ type SavedSegment = { readonly state: SegmentState } | { readonly file: string; 
 
 export function saveRows(
   target: CheckpointWriter,
-  state: Pick<Contents, 'paths' | 'tree'> & { readonly layers: readonly Layer[] },
+  state: Pick<Contents, 'paths' | 'tree'> & { readonly layers: readonly BranchLayer[] },
   store: ColumnStore | null,
 ): void {
   const layers = state.layers.map((layer): SavedLayer => {
@@ -99,7 +99,9 @@ function saveSegment(target: CheckpointWriter, name: string, segment: Segment, s
 export async function restoreRows(
   source: CheckpointReader,
   storage: RowStorage,
-): Promise<Pick<Contents, 'paths' | 'tree'> & { names(branch: number): ScopedNames; fill(layers: readonly Layer[]): void }> {
+): Promise<
+  Pick<Contents, 'paths' | 'tree'> & { names(branch: number): ScopedNames; fill(layers: readonly BranchLayer[]): void }
+> {
   const { paths, tree, layers: saved } = read(source, 'contents') as Contents;
   const tables = await Promise.all(
     saved.map((layer) =>
@@ -155,11 +157,11 @@ function detach<T>(state: T): T {
   return state;
 }
 
-function adoptOverlays(layer: Layer, saved: SavedLayer): void {
+function adoptOverlays(layer: BranchLayer, saved: SavedLayer): void {
   for (const { layer: lowerId, tenant, type, entries } of saved.overlays) {
     const table = layer.lower.find((lower) => lower.layer.id === lowerId)?.layer.table(tenant, type);
     assert(table, 'an overlay changes a table that was saved');
-    layer.adoptOverlay(table, Overlay.fromSaved(entries));
+    layer.adoptOverlay(table, BranchOverlay.fromSaved(entries));
   }
 }
 

@@ -3,7 +3,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { type ColumnType, holdsTexts } from '../../../log/values/value.ts';
 import { ByteDictionary, type SavedDictionary } from '../cells/byte-dictionary.ts';
 import type { Segment } from '../segments/segment.ts';
-import { forgetZones } from './zones.ts';
+import { forgetZoneMaps } from './zone-maps.ts';
 
 /** Distinct strings beyond which new segments spell a column out. */
 const DICTIONARY_MAX = 65_536;
@@ -52,7 +52,7 @@ export class TableColumns {
     // Segments that rest as codes are read once more by what the codes mean.
     for (const segment of segments) {
       segment.widen(name, type, keepFormer);
-      forgetZones(segment, name);
+      forgetZoneMaps(segment, name);
     }
     column.type = type;
     column.dictionary = null;
@@ -93,7 +93,7 @@ export class TableColumns {
     if (dictionary!.size > DICTIONARY_PROBATION && dictionary!.size * 2 > column.coded) {
       column.coding = false;
       cells.spellOut();
-      forgetZones(segment, name);
+      forgetZoneMaps(segment, name);
     }
   }
 

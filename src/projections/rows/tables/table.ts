@@ -14,7 +14,7 @@ import { hashBytes } from '../cells/byte-hash.ts';
 import { DeferredCopies } from './deferred-copies.ts';
 import { hashesOf, takeHashes } from '../keys/key-hashes.ts';
 import { encodeKey, keyScratch, withGaps } from '../cells/key-text.ts';
-import { KeyEntering } from '../keys/enter-keys.ts';
+import { KeyIndexRestore } from '../keys/key-index-restore.ts';
 import { PrimaryKeyIndex, type StoredKeys } from '../keys/primary-key-index.ts';
 import { Provenances } from '../cells/row-provenance.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -26,7 +26,7 @@ import type { CellAddress, StoredVersions } from '../cells/stored-versions.ts';
 import { TableColumns } from './table-columns.ts';
 import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
-import { forgetZones, type PruningCounts } from './zones.ts';
+import { forgetZoneMaps, type PruningCounts } from './zone-maps.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -50,7 +50,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly segments: Segment[] = [];
   readonly #index: PrimaryKeyIndex;
   /** Enters the keys of restored segments; null once all are there. */
-  #entering: KeyEntering | null = null;
+  #entering: KeyIndexRestore | null = null;
   readonly #storage: RowStorage;
   readonly #timeline: Timeline;
   readonly #columns = new TableColumns();
@@ -234,7 +234,7 @@ export class Table implements StoredKeys, StoredVersions {
     for (const segment of this.#unwiped) {
       this.#unwiped.delete(segment);
       segment.cells.wipe();
-      forgetZones(segment);
+      forgetZoneMaps(segment);
       yield;
     }
   }
@@ -418,7 +418,7 @@ export class Table implements StoredKeys, StoredVersions {
     for (const provenance of state.provenances) table.#provenances.codeOf(provenance);
     const hashes = segments.map((segment, number) => table.#adopt(segment, number < segments.length - 1));
     table.segments.forEach((segment) => table.#count(segment));
-    table.#entering = new KeyEntering(
+    table.#entering = new KeyIndexRestore(
       table.#index,
       [...table.segments],
       hashes.map((of) => of()),

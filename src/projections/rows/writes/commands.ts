@@ -2,8 +2,8 @@
 import { assert, type ErrorCode, ServiceError } from '../../../errors.ts';
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { rowOp } from '../../../log/entries/entry.ts';
-import { isOwnSubject } from '../../../log/keys/subjects.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
+import { isOwnSubject } from '../../../log/keys/joint-subject.ts';
+import { subjectProperty } from '../../catalog/subject-property.ts';
 import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
@@ -15,19 +15,19 @@ import type { DeleteRows, Outcome, PutRows, RemoveRows, RowOutcome, RowRejection
 import { type DecideContext, type Decision, decideNothing, outcomeLimits, type RowSeals } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
 import { checkBatch } from '../checks/batch-contract.ts';
-import type { BranchRows } from '../tables/branch-rows.ts';
-import { conflictOf } from '../checks/conditions.ts';
+import type { TenantRows } from '../tables/tenant-rows.ts';
+import { conflictOf } from '../checks/key-conditions.ts';
 import { type Refusal, refusal } from '../edges/edge-ends.ts';
 import { EdgeRemovals } from '../edges/edge-removals.ts';
 import { hasEdges, RowEdges } from '../edges/edges.ts';
-import { putWhole } from './put-whole.ts';
-import { Rejections } from '../cells/rejections.ts';
-import { newestStated, openVersions, putByRow, rowsPerStep, versionsSince } from './row-by-row.ts';
+import { putColumns } from './put-columns.ts';
+import { RejectedRows } from '../cells/rejected-rows.ts';
+import { newestStated, openVersions, putByRow, rowsPerStep, versionsSince } from './put-row-by-row.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { refusedKeys, rejectUnwritable } from '../checks/row-check.ts';
-import { atOnce } from '../steps.ts';
+import { finishSteps } from '../../../log/threads/stepping-job.ts';
 import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-provenance.ts';
-import { removalOf, type SourceSealing } from '../checks/removal.ts';
+import { removalOf, type SourceSealing } from '../checks/removal-entry.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { SourceSeals } from '../checks/source-seals.ts';
@@ -41,18 +41,18 @@ const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1
 export function decidePut(
   command: PutRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  return atOnce(putSteps(command, catalog, rows, context, next));
+  return finishSteps(putSteps(command, catalog, rows, context, next));
 }
 
 /** See `decideInSteps`. */
 export function* putSteps(
   command: PutRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Generator<undefined, Decision> {
@@ -65,7 +65,7 @@ export function* putSteps(
   const known = catalog.type(type);
   if (!known && !command.createType) throw unknownType(type);
   if (!known) checkIdentifier(type, 'a type name');
-  const rejections = new Rejections();
+  const rejections = new RejectedRows();
   checkProvenance(command.provenance);
   const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const isPatch = patch !== undefined;
@@ -81,7 +81,7 @@ export function* putSteps(
   const asSent = !isPatch && !command.replace && (when === undefined || when === 'absent') && !command.listsRows;
   const put =
     asSent && edges === null && rejections.count === 0
-      ? putWhole(batch, table, rows.scopes.codeOf(context.entry.path), at)
+      ? putColumns(batch, table, rows.scopes.codeOf(context.entry.path), at)
       : null;
   // Where nothing ends, no key was there: that is what a write of absent keys asks.
   const whole = when === 'absent' && put !== null && put.closes.length > 0 ? null : put;
@@ -125,18 +125,18 @@ export function* putSteps(
 export function decideDelete(
   command: DeleteRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  return atOnce(deleteSteps(command, catalog, rows, context, next));
+  return finishSteps(deleteSteps(command, catalog, rows, context, next));
 }
 
 /** See `decideInSteps`. */
 export function* deleteSteps(
   command: DeleteRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   context: DecideContext,
   next: NextPosition,
 ): Generator<undefined, Decision> {
@@ -150,7 +150,7 @@ export function* deleteSteps(
   const cells = new RowCells(known, null, table);
   const edges = hasEdges(known) ? new RowEdges(known, cells, { catalog, rows, context, at: next }) : null;
   const keys: string[] = [];
-  const rejections = new Rejections();
+  const rejections = new RejectedRows();
   const outcomes: RowOutcome[] = [];
   const seen = new Set<string>();
   const { within } = command;
@@ -226,7 +226,7 @@ export function* deleteSteps(
 export function decideRemove(
   command: RemoveRows,
   catalog: CatalogReader,
-  rows: BranchRows,
+  rows: TenantRows,
   holds: HoldReader,
   sealing: SourceSealing | null,
   context: DecideContext,
@@ -238,7 +238,7 @@ export function decideRemove(
   const mayRemove = checkedKeys(command, known, 'all', rows, context, next);
   const table = rows.versions(command.type);
   const path = rows.scopes.codeOf(context.entry.path);
-  const rejections = new Rejections();
+  const rejections = new RejectedRows();
   const removed = new Set<string>();
   const edges = new EdgeRemovals(known, { path: context.entry.path, catalog, rows, holds, checks: context, sealing, at: next });
   command.keys.forEach((key, index) => {
@@ -279,7 +279,7 @@ function checkedKeys(
   { type, keys }: DeleteRows | RemoveRows,
   known: TypeDefinition,
   versions: 'open' | 'all',
-  rows: BranchRows,
+  rows: TenantRows,
   { entry, rowCheck }: DecideContext,
   at: NextPosition,
 ): (key: string, stands: boolean) => Refusal | null {
@@ -335,7 +335,7 @@ function listKeys(keys: readonly string[]): { ids: readonly string[]; idsTruncat
   return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
 }
 
-function sealing(context: DecideContext, catalog: CatalogReader, rows: BranchRows): RowSeals {
+function sealing(context: DecideContext, catalog: CatalogReader, rows: TenantRows): RowSeals {
   return context.seals ?? new SourceSeals(catalog, rows);
 }
 

@@ -13,7 +13,7 @@ import { type EntryDraft, positionsOf, rowOp, type RowsBody } from '../../../log
 import type { NextPosition } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
-import { gather } from '../cells/gather.ts';
+import { gather } from '../cells/gather-rows.ts';
 import { boundAt, boundVector } from '../checks/version-columns.ts';
 
 /** A version as it was decided. */

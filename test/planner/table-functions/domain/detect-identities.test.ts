@@ -1,12 +1,12 @@
 /** DETECT_IDENTITIES and the forms of identifiers, by numbers that their standards and issuers give as examples. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { detectIdentifiers } from '../../../../src/projections/identity/detect.ts';
+import { detectIdentifiers } from '../../../../src/projections/entity-resolution/detect.ts';
 import {
   canonicalIdentifier,
   identifiersIn,
   type IdentifierKind,
   kindOfName,
-} from '../../../../src/projections/identity/identifiers.ts';
+} from '../../../../src/projections/entity-resolution/identifiers.ts';
 import { TestStore } from '../../../harness.ts';
 
 const passport = 'P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\nL898902C36UTO7408122F1204159ZE184226B<<<<<10';

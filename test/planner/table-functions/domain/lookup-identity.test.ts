@@ -1,7 +1,7 @@
 /** LOOKUP_IDENTITY against every cell brought to its form, one by one. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { inlineWorker } from '../../../../src/log/threads/workers.ts';
-import { canonicalIdentifier, identifiersIn, kindOfName } from '../../../../src/projections/identity/identifiers.ts';
+import { canonicalIdentifier, identifiersIn, kindOfName } from '../../../../src/projections/entity-resolution/identifiers.ts';
 import { IdentifierRun } from '../../../../src/projections/rows/indexes/identifier-run.ts';
 import { TestStore } from '../../../harness.ts';
 

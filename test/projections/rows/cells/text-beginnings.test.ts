@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Reason } from '../../../../src/governance/erasure/reason.ts';
+import { ErasureReason } from '../../../../src/governance/erasure/erasure-reason.ts';
 import type { Vector } from '../../../../src/log/values/columns.ts';
 import { VectorBuilder } from '../../../../src/log/values/vector-builder.ts';
 import { addBeginnings, LettersInARow, noBeginnings } from '../../../../src/projections/rows/cells/text-beginnings.ts';
@@ -20,7 +20,7 @@ function beginningsOf(cells: readonly (string | null)[]): Uint8Array {
 test('a column that holds what a reason repeats is never left out', () =>
   fc.assert(
     fc.property(fc.array(fc.option(text), { minLength: 1, maxLength: 5 }), text, text, fc.nat(4), (cells, before, after, at) => {
-      const said = new Reason(`${before}${cells[at % cells.length] ?? ''}${after}`, 'nobody at all');
+      const said = new ErasureReason(`${before}${cells[at % cells.length] ?? ''}${after}`, 'nobody at all');
       const bits = beginningsOf(cells);
       if (cells.some((cell) => cell !== null && said.has(cell))) expect(new LettersInARow(said.folded).mayHold(bits)).toBe(true);
     }),

@@ -1,7 +1,7 @@
 /** The index against a map: growth in pieces, removals, hashes that collide by design, and what a key takes. */
 import { describe, expect, test } from 'vitest';
 import { ColumnMemory } from '../../../../src/log/values/column-memory.ts';
-import { ColumnSpace } from '../../../../src/projections/rows/cells/extents.ts';
+import { ColumnSpace } from '../../../../src/projections/rows/cells/column-extents.ts';
 import { PrimaryKeyIndex } from '../../../../src/projections/rows/keys/primary-key-index.ts';
 
 /** Keys are numbers of 32 bits, and a row's key is what was put under its number. */

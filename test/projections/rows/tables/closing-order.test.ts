@@ -5,7 +5,7 @@ import { ColumnMemory } from '../../../../src/log/values/column-memory.ts';
 import type { RowBlock, ScanRequest } from '../../../../src/projections/access-paths.ts';
 import { Timeline } from '../../../../src/log/values/timeline.ts';
 import { ClosingOrders } from '../../../../src/projections/rows/tables/closing-order.ts';
-import { ColumnSpace } from '../../../../src/projections/rows/cells/extents.ts';
+import { ColumnSpace } from '../../../../src/projections/rows/cells/column-extents.ts';
 import { OPEN } from '../../../../src/projections/rows/segments/closings.ts';
 import { Segment } from '../../../../src/projections/rows/segments/segment.ts';
 import { freshProjections, Store } from '../../store.ts';

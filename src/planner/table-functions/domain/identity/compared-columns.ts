@@ -3,7 +3,7 @@
  * compared where they are of one group: names with names, identifiers of a kind with those of that kind, and others by their name.
  */
 import type { TypeDefinition } from '../../../../log/entries/entry.ts';
-import type { IdentifierKind } from '../../../../projections/identity/identifiers.ts';
+import type { IdentifierKind } from '../../../../projections/entity-resolution/identifiers.ts';
 import { identifierColumns } from '../identifier-columns.ts';
 import { type RoleName, roles } from '../roles.ts';
 

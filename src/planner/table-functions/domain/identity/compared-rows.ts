@@ -2,7 +2,7 @@
  * Rows of one type as they are compared: their words, identifiers, dates and numbers, how rare each is among the visible rows, and the
  * keys by which rows that may be one thing are found without looking at every pair.
  */
-import { canonicalIdentifier, identifiersIn } from '../../../../projections/identity/identifiers.ts';
+import { canonicalIdentifier, identifiersIn } from '../../../../projections/entity-resolution/identifiers.ts';
 import type { Steps } from '../../../graph/stepped-sort.ts';
 import type { DomainCall } from '../domain-function.ts';
 import type { RoleBatch } from '../role-rows.ts';

@@ -8,7 +8,7 @@ import { jaccard, matchNames } from '../names/name-score.ts';
 import { groupsOf } from './coordinated-amplification.ts';
 import { type Style, styleLikeness, styleOf } from './account-signals.ts';
 import { type Account, accountsWithPosts, type AccountWithPosts, type Post, postsMin, wordsOf } from './scored-posts.ts';
-import { withoutTrailing } from '../../../../log/values/trailing.ts';
+import { withoutTrailing } from '../../../../log/values/trim-end.ts';
 
 export const personaClusters: TableFunction = domainFunction({
   name: 'PERSONA_CLUSTER_DETECT',

@@ -1,0 +1,34 @@
+/** Turns of the event loop for all work of a store: one queue, in which kinds of work give way to each other. */
+import type { Clock } from './clock.ts';
+import { TurnQueue, type WorkKind } from './planner/execution/turn-queue.ts';
+import { TurnsBehind } from './planner/execution/background-turns.ts';
+
+export class EventLoopTurns {
+  readonly #queue = new TurnQueue();
+  readonly #scheduled: (() => Promise<void>) | null;
+  readonly #behind: TurnsBehind;
+  /** Gives way to callers who ask; for work whose end nobody waits for. */
+  readonly yieldBehind: () => Promise<void>;
+
+  /** `scheduled` stands in for the queue: a simulation schedules by itself. */
+  constructor(clock: Pick<Clock, 'monotonicMs' | 'sleep'>, scheduled: (() => Promise<void>) | null) {
+    this.#scheduled = scheduled;
+    this.#behind = new TurnsBehind(clock, this.yieldFor('chores'));
+    this.yieldBehind = scheduled ?? (() => this.#behind.next());
+  }
+
+  /** The function by which work of a kind gives way to other work. */
+  yieldFor(kind: WorkKind): () => Promise<void> {
+    return this.#scheduled ?? (() => this.#queue.next(kind));
+  }
+
+  /** Whether queries wait for a turn. */
+  isCrowded(): boolean {
+    return this.#queue.waits('queries');
+  }
+
+  /** A caller asks for something. */
+  noteRequest(): void {
+    this.#behind.noteRequest();
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Decides who may end a schedule or hold. Commands name it by an id alone, so its row is looked up here. It is released in the
+ * path and on the branch of that row, as the row itself is removed. The operator of the store, naming no path, removes due rows
+ * anywhere. Nobody can tell another tenant's id from one that is not in force.
+ */
+import type { Command } from '../../projections/command.ts';
+import { notInForce } from '../../projections/retention/commands.ts';
+import type { RetentionRule, Retention } from '../../projections/retention/projection.ts';
+
+/** Where a command is submitted: the caller's path, and the fork of the branch. */
+export interface KeptScope {
+  readonly path: string | null;
+  readonly fork: number | undefined;
+}
+
+/** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
+export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
+  if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
+  const kept = retention.find(command.id);
+  if (kept === undefined || !isOwn(command.kind, kept, scope)) {
+    throw notInForce();
+  }
+  return kept;
+}
+
+function isOwn(kind: 'release-retention' | 'expire-retention', kept: RetentionRule, { path, fork }: KeptScope): boolean {
+  if (kind === 'expire-retention') return path === null || path === kept.path;
+  return path === kept.path && fork === kept.fork;
+}
