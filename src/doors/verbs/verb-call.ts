@@ -15,7 +15,7 @@ import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
-import type { ErasureDesk } from '../../governance/erasure/subject-erasure.ts';
+import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';

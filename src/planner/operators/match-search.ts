@@ -9,7 +9,7 @@ import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../gove
 import type { Candidates, PlacedRows, ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/text-search/text-query.ts';
-import { BestScores } from '../../governance/text-search/top-scores.ts';
+import { TopScores } from '../../governance/text-search/top-scores.ts';
 import { type Found, matchOf, noScores, nothingFound, scoreOf } from './block-matches.ts';
 import {
   bitCount,
