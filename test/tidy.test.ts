@@ -151,6 +151,16 @@ describe('the documentation', () => {
   test('is in every room', () => {
     expect(rooms.filter((room) => !existsSync(join(root, 'src', room, 'README.md')))).toEqual([]);
   });
+
+  test('names every folder in ARCHITECTURE.md, and no file or folder that does not exist', () => {
+    const named = [...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!);
+    const known = new Set(named.flatMap((name) => name.split('/')));
+    const folders = [...source.keys()].map((path) => posix.dirname(path)).filter((path) => path.split('/').length < 5);
+    expect([...new Set(folders)].filter((path) => path !== 'src' && !known.has(posix.basename(path)))).toEqual([]);
+    const paths = named.filter((name) => /^(src|test|log|projections|governance|planner|doors)\/[\w./-]+$/.test(name));
+    const rooted = paths.map((path) => (/^(src|test)\//.test(path) ? path : `src/${path}`));
+    expect(rooted.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
 });
 
 describe('a tree that breaks a rule is noticed', () => {
