@@ -5,7 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
+import { ReceivedBytes, pause } from '../../../src/doors/shared/received-bytes.ts';
 import { BeginTurns, HttpStrangers, Strangers } from '../../../src/doors/shared/unauthenticated-connections.ts';
 import { WireMemory } from '../../../src/doors/shared/wire-memory.ts';
 import { respCodec } from '../../../src/doors/kv/codec.ts';
@@ -203,7 +203,7 @@ describe('after it', () => {
   test('a command that comes byte by byte is read on where it stopped', () => {
     const command = Buffer.from(`*20000\r\n${'$3\r\nabc\r\n'.repeat(20_000)}`);
     let begun = 0;
-    const inbox = new Inbox({
+    const received = new ReceivedBytes({
       ...respCodec,
       decode: (state, bytes) => {
         if (state === respCodec.start) begun++;
@@ -213,8 +213,8 @@ describe('after it', () => {
     let pauses = 0;
     let words = 0;
     for (const byte of command) {
-      inbox.push(Buffer.from([byte]));
-      for (let next = inbox.next(); next !== null; next = inbox.next()) {
+      received.push(Buffer.from([byte]));
+      for (let next = received.next(); next !== null; next = received.next()) {
         if (next === pause) pauses++;
         else words = next.length;
       }
@@ -223,7 +223,7 @@ describe('after it', () => {
     expect(begun).toBeLessThanOrEqual(8);
     expect([words, pauses]).toEqual([20_000, expect.any(Number)]);
     expect(pauses).toBeGreaterThan(1);
-    expect([inbox.waiting, inbox.size]).toEqual([0, 0]);
+    expect([received.waiting, received.size]).toEqual([0, 0]);
   });
 
   test('where all connections hold too much, those that hold most are cut off, and the others go on', async () => {
