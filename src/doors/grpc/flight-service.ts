@@ -263,7 +263,7 @@ class FlightDoor {
       time: call.time,
       ...(basis !== null && { basis }),
       session: sessionOf(invocation),
-      questionsOnly: true,
+      queriesOnly: true,
       signal: call.signal,
     });
   }
@@ -348,7 +348,7 @@ const endBytes = 8;
 const withoutEnd = (stream: Uint8Array): Uint8Array => stream.subarray(0, stream.length - endBytes);
 
 /** The session that relations of the catalogue describe. */
-function sessionOf({ caller }: Invocation): Session {
+function sessionOf({ caller }: Invocation): ClientSession {
   return {
     user: caller.principal,
     database: caller.branch,

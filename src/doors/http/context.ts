@@ -60,7 +60,7 @@ export interface LogLine {
 /** The rooms below that routes call. */
 export interface HttpRooms {
   readonly gate: GateContract;
-  readonly planner: Pick<PlannerDoor, 'query' | 'session' | 'readSigma' | 'turns'>;
+  readonly planner: Pick<PlannerDoor, 'query' | 'querySeries' | 'readSigma' | 'turns'>;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */

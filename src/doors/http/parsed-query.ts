@@ -10,14 +10,14 @@ import { invoke, signalOf } from './invoke.ts';
 export function askParsed(
   context: HttpContext,
   request: GateRequest,
-  parsed: ParsedQuestion,
+  parsed: ParsedQuery,
   stated: StatedInstants & { readonly purpose?: string | undefined },
 ): Promise<Answer> {
   const { purpose } = stated;
   const time = timeOf(stated);
   const signal = signalOf(request.raw.socket);
   return invoke(context, request, 'query', purpose, (invocation) => {
-    const asked = { parsed, time, signal, purpose: statedPurpose(request, purpose), questionsOnly: true };
+    const asked = { parsed, time, signal, purpose: statedPurpose(request, purpose), queriesOnly: true };
     return context.planner.query(invocation, asked);
   });
 }

@@ -11,7 +11,7 @@ import { ProtocolRefusal } from './errors.ts';
 /** The settings of a session, as a statement goes by them. */
 export interface StatementOptions {
   readonly dialect: 'wide';
-  readonly time: NonNullable<QuestionOptions['time']>;
+  readonly time: NonNullable<QueryOptions['time']>;
   readonly purpose: string | null;
   readonly sync: boolean;
   readonly signal: AbortSignal;

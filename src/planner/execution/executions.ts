@@ -9,21 +9,21 @@ import type { AxisBound, LogicalPlan, RowCount } from '../logical-plan.ts';
 import { type Execution, type ExecutionLimits, MemoryMeter } from '../operators/operator.ts';
 import type { PlannerLimits } from '../planner-options.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import type { QuestionOptions, QuestionRequest } from '../planner-contract.ts';
+import type { QueryOptions, QueryRequest } from '../planner-contract.ts';
 import { type Cursor, readCursor } from '../statements/page-cursor.ts';
 import type { StatementSource } from '../statements/statement-source.ts';
 import type { Services } from '../run-services.ts';
 import type { DefaultTime, Location, Query } from '../syntax/statement.ts';
 import type { SeenCatalogue } from '../system-catalogue/seen-catalogue.ts';
 
-export interface ExecutionsParts {
+export interface ExecutionsOptions {
   readonly limits: Required<PlannerLimits>;
   readonly services: Services;
   /** The tolerance of searches that say nothing of typos. */
   readonly searchTypo: TypoTolerance;
 }
 
-type ExecutionOptions = QuestionOptions & Pick<QuestionRequest, 'behindOthers'>;
+type ExecutionOptions = QueryOptions & Pick<QueryRequest, 'inBackground'>;
 
 const segmentRows = 65_536;
 /** Rows at once of a question behind others: a step of it is over before its slice is. */
@@ -31,11 +31,11 @@ const blockRowsBehind = 4_096;
 const kernelRowsBehind = 16_384;
 
 export class Executions {
-  readonly #parts: ExecutionsParts;
+  readonly #parts: ExecutionsOptions;
   readonly #limits: ExecutionLimits;
-  readonly #limitsBehind: ExecutionLimits;
+  readonly #backgroundLimits: ExecutionLimits;
 
-  constructor(parts: ExecutionsParts) {
+  constructor(parts: ExecutionsOptions) {
     const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = parts.limits;
     this.#parts = parts;
     this.#limits = {
@@ -46,7 +46,7 @@ export class Executions {
       vectorExactRows,
       graphRowsMax: resultRowsMax,
     };
-    this.#limitsBehind = {
+    this.#backgroundLimits = {
       ...this.#limits,
       blockRows: Math.min(blockRows, blockRowsBehind),
       kernelRows: kernelRowsBehind,
@@ -57,24 +57,28 @@ export class Executions {
     plan: LogicalPlan,
     query: Query,
     asked: StatementSource,
-    { time = 'all', basis, typo, consistency = 'strong', behindOthers = false }: ExecutionOptions,
+    { time = 'all', basis, typo, consistency = 'strong', inBackground = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
     beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
   ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
-    const placeOf = (slot: number): Location => (slot < stated ? asked.placeOf(slot) : query.place);
-    const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
+    const locationOf = (slot: number): Location => (slot < stated ? asked.locationOf(slot) : query.location);
+    const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, locationOf(query.after.slot));
     const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
     const pinned = cursor?.pinned ?? (isBehind ? basis : null);
     if (pinned !== null && pinned > snapshot.instant)
-      throw errorAt('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
+      throw errorAt(
+        'REL_INVALID',
+        'the cursor is of a later instant',
+        query.after ? locationOf(query.after.slot) : query.location,
+      );
     const instant = pinned ?? basis ?? snapshot.instant;
     const typos = typo === 'configured' ? { otherwise: this.#parts.searchTypo } : (typo ?? null);
     let believed = instant;
     const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
-    const kernels = new KernelContext({ literals, placeOf, instant, rules, catalogue, parameters: plan.parameters });
+    const kernels = new KernelContext({ literals, locationOf, instant, rules, catalogue, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';
@@ -85,11 +89,11 @@ export class Executions {
       const rows = 'value' in count ? kernels.constant(count.value) : literals[count.slot];
       if (typeof rows === 'bigint' && rows >= 0n) return Number(rows);
       const what = 'value' in count ? count.of : 'LIMIT';
-      const place = 'value' in count ? count.place : placeOf(count.slot);
+      const location = 'value' in count ? count.location : locationOf(count.slot);
       const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, place, reason);
+      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, location, reason);
     };
-    const limits = behindOthers ? this.#limitsBehind : this.#limits;
+    const limits = inBackground ? this.#backgroundLimits : this.#limits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,
@@ -107,7 +111,7 @@ export class Executions {
       consistency,
       unbuilt: new Set(),
       wait: { until: null },
-      notices: caveatsOf(plan.caveats, literals, placeOf),
+      notices: caveatsOf(plan.caveats, literals, locationOf),
       memory: new MemoryMeter(this.#parts.limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: beside.longWork,

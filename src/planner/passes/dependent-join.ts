@@ -166,7 +166,7 @@ class Pushing {
       case 'aggregate':
         return this.#aggregate(node);
       case 'over':
-        return this.#over(node);
+        return this.#windowNode(node);
       case 'join':
         return this.#join(node);
       case 'set-operation': {
@@ -201,7 +201,7 @@ class Pushing {
   }
 
   /** Windows reach over the rows of one set of cells. */
-  #over(node: OverNode): PlanNode {
+  #windowNode(node: OverNode): PlanNode {
     const input = this.down(node.input);
     const width = node.input.columns.length;
     const cells = range(width, width + this.#cells.length);
@@ -236,7 +236,9 @@ class Pushing {
     };
     const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
     const literal = (count: RowCount): Bound =>
-      'value' in count ? count.value : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', place: count.place };
+      'value' in count
+        ? count.value
+        : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', location: count.location };
     const compare = (op: '<=' | '>', left: Bound, right: RowCount): Bound[] => [
       { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
     ];

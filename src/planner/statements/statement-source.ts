@@ -9,8 +9,8 @@ import { parseLexed } from '../languages/sql-parser.ts';
 import { parseGraphWrite } from '../languages/graph-writes.ts';
 import { parseWrite } from '../languages/sql-writes.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import type { QuestionOptions } from '../planner-contract.ts';
-import type { Dialect, Literal, ParsedQuestion, Location, Query, QueryBody, Source, Statement } from '../syntax/statement.ts';
+import type { QueryOptions } from '../planner-contract.ts';
+import type { Dialect, Literal, ParsedQuery, Location, Query, QueryBody, Source, Statement } from '../syntax/statement.ts';
 import type { GraphWrite, WriteStatement } from '../syntax/write-statement.ts';
 
 /** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
@@ -32,7 +32,7 @@ export interface StatementSource {
   readonly guardedTemplate: string;
   readonly parameters: readonly Literal[];
   readonly dialect: Dialect;
-  placeOf(slot: number): Location;
+  locationOf(slot: number): Location;
   /** The tree of this very statement: its places are those of the text at hand. */
   parse(): Statement;
   /** The text, for statements that are kept as they were written. REL_INVALID where there is none, or not all of it. */
@@ -65,8 +65,8 @@ export class TextSource implements StatementSource {
     return this.#lexed.parameters;
   }
 
-  placeOf(slot: number): Location {
-    return this.#lexed.placeOf(slot);
+  locationOf(slot: number): Location {
+    return this.#lexed.locationOf(slot);
   }
 
   parse(): Statement {
@@ -100,7 +100,7 @@ export class TextSource implements StatementSource {
 }
 
 /** A tree that another language has parsed or built, with its values apart. */
-export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>>
+export abstract class TreeSource<P extends Pick<ParsedQuery, 'template' | 'parameters' | 'locationOf'>>
   implements StatementSource
 {
   abstract readonly key: string;
@@ -124,8 +124,8 @@ export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'pa
     return this.parsed.parameters;
   }
 
-  placeOf(slot: number): Location {
-    return this.parsed.placeOf(slot);
+  locationOf(slot: number): Location {
+    return this.parsed.locationOf(slot);
   }
 
   abstract parse(): Statement;
@@ -135,10 +135,10 @@ export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'pa
   }
 }
 
-export class QuerySource extends TreeSource<ParsedQuestion> {
+export class QuerySource extends TreeSource<ParsedQuery> {
   readonly key: string;
 
-  constructor(parsed: ParsedQuestion, dialect: Dialect) {
+  constructor(parsed: ParsedQuery, dialect: Dialect) {
     super(parsed, dialect);
     const types = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
     this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${types}`;
@@ -150,7 +150,7 @@ export class QuerySource extends TreeSource<ParsedQuestion> {
 }
 
 /** The part of a statement that runs, and how. */
-export interface Question {
+export interface QueryStatement {
   readonly query: Query;
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
@@ -162,7 +162,7 @@ export interface Question {
 }
 
 /** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for statements that are only recognised. */
-export function questionOf(statement: Statement): Question {
+export function queryStatementOf(statement: Statement): QueryStatement {
   switch (statement.kind) {
     case 'query':
       return {
@@ -174,29 +174,25 @@ export function questionOf(statement: Statement): Question {
       };
     case 'explain': {
       const inner = statement.statement;
-      const question = questionOf(inner);
+      const question = queryStatementOf(inner);
       return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
-      throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.place);
+      throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.location);
     case 'write':
       const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
-      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
+      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.location);
     case 'unimplemented':
-      throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.location);
   }
 }
 
 /** A PURPOSE clause agrees with the purpose of the request, or stands alone. */
-export function statedPurpose(
-  purposeSlot: number | null,
-  asked: StatementSource,
-  request: QuestionOptions,
-): { purpose?: string } {
+export function statedPurpose(purposeSlot: number | null, asked: StatementSource, request: QueryOptions): { purpose?: string } {
   if (purposeSlot === null) return {};
   const purpose = String(asked.parameters[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.placeOf(purposeSlot));
+    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.locationOf(purposeSlot));
   }
   return { purpose };
 }

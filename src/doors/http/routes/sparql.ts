@@ -125,7 +125,7 @@ async function answer(
   return sendPieces(context, request, reply, headers, envelope(query, read, found), found);
 }
 
-function* envelope(query: string, { sql }: SparqlQuestion, found: Answer): Generator<Uint8Array, void> {
+function* envelope(query: string, { sql }: SparqlQuery, found: Answer): Generator<Uint8Array, void> {
   const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${found.rowCount}`;
   yield Buffer.from(`${said}${envelopeMembers(found)},"data":`);
   yield* moreRows(found, { after: 0 });
