@@ -67,7 +67,7 @@ import {
   statedPurpose,
 } from './statements/statement-source.ts';
 import { typoPresets } from '../governance/text-search/text-query.ts';
-import { type Reading, Session } from './statements/query-series.ts';
+import { type QueryInvocation, SnapshotQueries } from './statements/query-series.ts';
 import type { ControlStatement } from './syntax/statement.ts';
 
 export const passes: readonly Pass[] = [

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
-import type { Session } from '../../planner/system-catalogue/client-session.ts';
+import type { ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import type { TimeGiven } from '../shared/time-limit.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';

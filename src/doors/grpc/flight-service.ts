@@ -10,7 +10,7 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import { writeArrowPieces } from '../../planner/formats/arrow-rows.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
-import type { Session } from '../../planner/system-catalogue/client-session.ts';
+import type { ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';

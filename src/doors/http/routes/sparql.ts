@@ -5,7 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import { moreRows } from '../../../planner/formats/json-rows.ts';
 import { sparqlResults, sparqlResultsType } from '../../../planner/formats/sparql-results.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import type { SparqlQuestion } from '../../../planner/languages/sparql.ts';
+import type { SparqlQuery } from '../../../planner/languages/sparql.ts';
 import { sendPieces } from '../streamed-reply.ts';
 import { envelopeHeaders, envelopeMembers } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
