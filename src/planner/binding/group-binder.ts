@@ -108,7 +108,11 @@ class GroupBinder {
       ),
     );
     const context = contexts.withSubselects({ environment, leaf }, scope, level);
-    if (select.having) level.node = filterSource(level.node, bindPredicate(select.having, context));
+    if (select.having) {
+      // Queries in the condition add columns to the node: bound first.
+      const condition = bindPredicate(select.having, context);
+      level.node = filterSource(level.node, condition);
+    }
     return { level, outputs: projection.bindOutputs(context), context };
   }
 
