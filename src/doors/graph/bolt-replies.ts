@@ -4,7 +4,7 @@ import { chunk } from './bolt-codec.ts';
 import { boltCodeOf } from './errors.ts';
 import { type Packed, Packer } from './packstream.ts';
 
-const tags = { success: 0x70, record: 0x71, ignored: 0x7e, failure: 0x7f } as const;
+const tags = { putSuccess: 0x70, record: 0x71, putIgnored: 0x7e, putFailure: 0x7f } as const;
 /** Records leave together, so many bytes at a time. */
 const flushBytes = 64 * 1024;
 
@@ -17,8 +17,8 @@ export class BoltReplies {
     return this.#bytes >= flushBytes;
   }
 
-  success(entries: readonly (readonly [string, Packed])[] = []): void {
-    this.#packer.structure(tags.success, 1);
+  putSuccess(entries: readonly (readonly [string, Packed])[] = []): void {
+    this.#packer.structure(tags.putSuccess, 1);
     this.#packer.value(new Map(entries));
     this.#put();
   }
@@ -34,14 +34,14 @@ export class BoltReplies {
     this.#put();
   }
 
-  ignored(): void {
-    this.#packer.structure(tags.ignored, 0);
+  putIgnored(): void {
+    this.#packer.structure(tags.putIgnored, 0);
     this.#put();
   }
 
-  failure(error: ServiceError): void {
+  putFailure(error: ServiceError): void {
     this.#packer.clear();
-    this.#packer.structure(tags.failure, 1);
+    this.#packer.structure(tags.putFailure, 1);
     this.#packer.value(
       new Map([
         ['code', boltCodeOf(error)],

@@ -91,7 +91,7 @@ export class BoltSession implements Session<BoltFrame> {
   farewell(error: ServiceError): Uint8Array {
     // A client at rest would take it for the answer to its next request, and one without a handshake reads no messages.
     if (this.#version === null || (error.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
-    this.#replies.failure(error);
+    this.#replies.putFailure(error);
     return this.#replies.take();
   }
 
@@ -121,7 +121,7 @@ export class BoltSession implements Session<BoltFrame> {
 
   async #one(body: Buffer): Promise<void> {
     if (isReset(body)) return this.#reset();
-    if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.ignored();
+    if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.putIgnored();
     const asker = this.#asker;
     asker?.begins();
     try {
@@ -136,9 +136,9 @@ export class BoltSession implements Session<BoltFrame> {
   async #fail(asker: Asker | null, error: unknown): Promise<void> {
     this.#forget();
     this.#failed = true;
-    if (asker !== null) return this.#replies.failure(await asker.refusalOf(error));
+    if (asker !== null) return this.#replies.putFailure(await asker.refusalOf(error));
     if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
-    this.#replies.failure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
+    this.#replies.putFailure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
     if (this.#asker === null && !this.#logsOn) this.#end();
   }
@@ -285,7 +285,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
-    const [id, open] = this.#answers.named(stated);
+    const [id, open] = this.#answers.findNamed(stated);
     const wanted = stated.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
       throw new ServiceError('REL_INVALID', 'n is a number of rows, or -1');
@@ -419,7 +419,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   #success(entries?: readonly (readonly [string, Packed])[]): void {
-    this.#replies.success(entries);
+    this.#replies.putSuccess(entries);
   }
 
   #flush(): void {

@@ -34,7 +34,7 @@ export class OpenAnswers {
   }
 
   /** The answer that a PULL or DISCARD names by its `qid`, or the latest one. */
-  named(stated: PackedMap): [bigint, OpenAnswer] {
+  findNamed(stated: PackedMap): [bigint, OpenAnswer] {
     const qid = stated.get('qid');
     const id = typeof qid === 'bigint' && qid >= 0n ? qid : this.#nextId - 1n;
     const answer = this.#answers.get(id);

@@ -27,7 +27,7 @@ import type { StandingQueries } from '../../planner/continuous/watch/watch.ts';
 import type { Translator } from '../../planner/languages/question-translator.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../shared/drain.ts';
-import type { HttpStrangers } from '../shared/unauthenticated-connections.ts';
+import type { HttpConnections } from '../shared/http-connections.ts';
 import type { IngestTasks } from '../ingest/ingest-tasks.ts';
 import type { WorkflowDependencies } from '../workflows/run-workflow.ts';
 import type { Bodies } from '../shared/http-request-bodies.ts';
@@ -114,12 +114,12 @@ export interface HttpContext extends HttpDoorOptions {
   readonly tasks: IngestTasks;
   readonly startedMs: number;
   /** Bounds how many refused strangers are recorded. */
-  readonly strangers: RateLimiter;
+  readonly refusalRecordLimit: RateLimiter;
   readonly bodyLimitBytes: number;
   readonly draining: Drain;
   readonly console: ConsoleDesk;
   /** Connections that brought no good credential yet. */
-  readonly unknown: HttpStrangers;
+  readonly connections: HttpConnections;
 }
 
 /** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */

@@ -41,7 +41,7 @@ export class FastPathClient {
     } catch {
       return null;
     }
-    if (known === null) context.unknown.know(socket);
+    if (known === null) context.connections.know(socket);
     this.#caller = caller;
     this.#authorization = authorization;
     this.#organization = organization;

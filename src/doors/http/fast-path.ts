@@ -17,7 +17,7 @@ import { AnswerBody } from '../shared/http-answer-body.ts';
 import type { HttpContext, GateRequest } from './context.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../shared/stream-lease.ts';
-import type { InLine } from '../shared/unauthenticated-connections.ts';
+import type { PendingWork } from '../shared/request-turns.ts';
 import { FastPathClient } from './fast-path-client.ts';
 import type { PlainHead } from './fast-path-head.ts';
 import { problemType, toServiceError } from './problem.ts';
@@ -113,7 +113,7 @@ export class PlainLane {
     socket.pause();
     if (read !== null && read.length > 0) socket.unshift(read);
     this.#framework.call(this.#server, socket);
-    this.context.unknown.ration(socket);
+    this.context.connections.ration(socket);
     // Listeners first, bytes after them.
     process.nextTick(() => socket.resume());
   }
@@ -151,7 +151,7 @@ class PlainRequest implements GateRequest {
   }
 }
 
-class PlainConnection implements InLine {
+class PlainConnection implements PendingWork {
   readonly socket: Socket;
   readonly #lane: PlainLane;
   readonly #client: FastPathClient;
@@ -208,7 +208,7 @@ class PlainConnection implements InLine {
 
   #wait(): void {
     this.#isInLine = true;
-    this.#lane.context.unknown.known.next(this);
+    this.#lane.context.connections.known.next(this);
   }
 
   /** Requests that are here already, until one is being worked on. */

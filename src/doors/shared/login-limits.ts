@@ -1,7 +1,7 @@
 /** How long a client may stay, and how many messages and logins it may send, before it has authenticated. */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Strangers } from './unauthenticated-connections.ts';
+import type { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 import { isOver } from './unsent-bytes.ts';
 
 /** A client has this long to authenticate. */
@@ -14,7 +14,7 @@ const refusalsMax = 5;
 
 export class LoginLimits {
   readonly #clock: Clock;
-  readonly #strangers: Strangers;
+  readonly #unauthenticated: UnauthenticatedConnections;
   readonly #cutOff: () => void;
   /** Aborts when the client need not hurry any more to authenticate. */
   readonly #mayStay = new AbortController();
@@ -24,11 +24,11 @@ export class LoginLimits {
   #messages = 0;
   #messagesFromMs = 0;
 
-  constructor(clock: Clock, strangers: Strangers, cutOff: () => void) {
+  constructor(clock: Clock, unauthenticated: UnauthenticatedConnections, cutOff: () => void) {
     this.#clock = clock;
-    this.#strangers = strangers;
+    this.#unauthenticated = unauthenticated;
     this.#cutOff = cutOff;
-    strangers.admit(this);
+    unauthenticated.admit(this);
   }
 
   get isKnown(): boolean {
@@ -52,7 +52,7 @@ export class LoginLimits {
 
   /** Throws REL_UNAUTHENTICATED where the client talks on without logging in. */
   countMessage(): void {
-    this.#strangers.noteMessage(this);
+    this.#unauthenticated.noteMessage(this);
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#messagesFromMs > authenticateMs) {
       this.#messages = 0;
@@ -64,7 +64,7 @@ export class LoginLimits {
   markAuthenticated(): void {
     this.#isKnown = true;
     this.#refusals = 0;
-    this.#strangers.leave(this);
+    this.#unauthenticated.leave(this);
     this.#mayStay.abort(isOver);
   }
 
@@ -79,6 +79,6 @@ export class LoginLimits {
   }
 
   leave(): void {
-    this.#strangers.leave(this);
+    this.#unauthenticated.leave(this);
   }
 }

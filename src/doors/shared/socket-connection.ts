@@ -11,7 +11,7 @@ import { type Drain, shuttingDown } from './drain.ts';
 import { LoginLimits } from './login-limits.ts';
 import { pause, ReceivedBytes } from './received-bytes.ts';
 import { TlsDetection } from './tls-detection.ts';
-import type { Strangers } from './unauthenticated-connections.ts';
+import type { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 import { isOver, UnsentBytes } from './unsent-bytes.ts';
 import type { Holding, WireMemory } from './wire-memory.ts';
 
@@ -67,7 +67,7 @@ export interface ConnectionDependencies<S, M> {
   /** A message is at most so long. */
   readonly messageBytesMax: number;
   readonly draining: Drain;
-  readonly strangers: Strangers;
+  readonly unauthenticated: UnauthenticatedConnections;
   readonly memory: WireMemory;
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
@@ -104,7 +104,7 @@ export class SocketConnection<S, M> implements Connection {
     const cutOff = (): void => this.cutOff();
     this.#unsent = new UnsentBytes(parts.clock, { onChange: () => this.#hold(), cutOff });
     this.#holding = parts.memory.hold(cutOff);
-    this.#login = new LoginLimits(parts.clock, parts.strangers, cutOff);
+    this.#login = new LoginLimits(parts.clock, parts.unauthenticated, cutOff);
     this.#listen(socket);
     this.#session = parts.protocol.open(this);
   }
@@ -258,7 +258,7 @@ export class SocketConnection<S, M> implements Connection {
   }
 
   #listen(socket: Socket): void {
-    const over = (): void => {
+    const onEnd = (): void => {
       this.#gone.abort(isOver);
       this.#readable();
       this.#unsent.wakeWriters();
@@ -269,8 +269,8 @@ export class SocketConnection<S, M> implements Connection {
       if (socket.readableLength === 0) socket.read();
       this.#readable();
     });
-    socket.on('end', over);
-    socket.on('close', over);
+    socket.on('end', onEnd);
+    socket.on('close', onEnd);
     socket.on('close', () => {
       this.#login.leave();
       this.#holding.set(0);

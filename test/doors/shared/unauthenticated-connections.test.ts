@@ -6,7 +6,9 @@ import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { ReceivedBytes, pause } from '../../../src/doors/shared/received-bytes.ts';
-import { BeginTurns, HttpStrangers, Strangers } from '../../../src/doors/shared/unauthenticated-connections.ts';
+import { RequestTurns } from '../../../src/doors/shared/request-turns.ts';
+import { HttpConnections } from '../../../src/doors/shared/http-connections.ts';
+import { UnauthenticatedConnections } from '../../../src/doors/shared/unauthenticated-connections.ts';
 import { WireMemory } from '../../../src/doors/shared/wire-memory.ts';
 import { respCodec } from '../../../src/doors/kv/codec.ts';
 import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from '../graph/bolt-client.ts';
@@ -106,7 +108,10 @@ describe('before authentication', () => {
 
   test('requests that were sent at once are begun some in a turn, and those of a known client for some milliseconds', async () => {
     let renew = (): void => undefined;
-    const strangers = new HttpStrangers({ monotonicMs: () => nowMs } as Clock, () => new Promise((resolve) => (renew = resolve)));
+    const strangers = new HttpConnections(
+      { monotonicMs: () => nowMs } as Clock,
+      () => new Promise((resolve) => (renew = resolve)),
+    );
     let requests = 0;
     let bodyBytes = 0;
     let knows = false;
@@ -151,7 +156,7 @@ describe('before authentication', () => {
 
   test('a body that is read by a server does not pile up before its parser', async () => {
     let renew = (): void => undefined;
-    const strangers = new HttpStrangers(systemClock, () => new Promise((resolve) => (renew = resolve)));
+    const strangers = new HttpConnections(systemClock, () => new Promise((resolve) => (renew = resolve)));
     let bodyBytes = 0;
     let reading: Socket | null = null;
     const server = createServer((request) => {
@@ -176,7 +181,7 @@ describe('before authentication', () => {
   });
 
   test('the one that was silent for longest makes room for the next', () => {
-    const strangers = new Strangers(2);
+    const strangers = new UnauthenticatedConnections(2);
     const ended: string[] = [];
     const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ destroy: () => void ended.push(name) }));
     strangers.admit(a!);
@@ -270,7 +275,7 @@ test('while the server drains, whoever connects is told so in the words of the p
 test('short work waits for one round, however much long work stands before it, and long work for no more', async () => {
   const clock = { ...systemClock, monotonicMs: () => 0 };
   let endRound = (): void => undefined;
-  const turns = new BeginTurns(clock, () => new Promise((resolve) => (endRound = resolve)), 100);
+  const turns = new RequestTurns(clock, () => new Promise((resolve) => (endRound = resolve)), 100);
   const begun: string[] = [];
   const work = (name: string, isShort: boolean): void =>
     turns.next({
