@@ -34,10 +34,10 @@ test('digits, dots and signs', () => {
   expect(withoutTrailing(`${'0'.repeat(many)}1${'0'.repeat(many)}`, '0').length).toBe(many + 1);
   expect(() => parseExactJson(`[${`${'1'.repeat(308)},`.repeat(many / 300)}"]`)).toThrow(SyntaxError);
   expect(formatOf(new Uint8Array(), `${'.A#'.repeat(many)}\n.md`)).toBe('text');
-  const at = { literals: [`T${'T+'.repeat(many)}`], placeOf: () => ({ line: 1, column: 1 }) } as unknown as Parameters<
+  const at = { literals: [`T${'T+'.repeat(many)}`], locationOf: () => ({ line: 1, column: 1 }) } as unknown as Parameters<
     typeof evaluate
   >[1];
-  const basis = { kind: 'literal', slot: 0, as: 'basis', type: 'timestamp', place: { line: 1, column: 1 } } as const;
+  const basis = { kind: 'literal', slot: 0, as: 'basis', type: 'timestamp', location: { line: 1, column: 1 } } as const;
   expect(() => evaluate(basis, at)).toThrow('1:1');
 });
 

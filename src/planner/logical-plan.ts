@@ -222,7 +222,7 @@ export interface SortKey {
 }
 
 /** A number of rows: a literal, or what a column-free value says, which is no NULL. */
-export type RowCount = Slot | { readonly value: Bound; readonly of: 'LIMIT' | 'OFFSET'; readonly place: Location };
+export type RowCount = Slot | { readonly value: Bound; readonly of: 'LIMIT' | 'OFFSET'; readonly location: Location };
 
 /** Stable: rows that the keys don't tell apart stay in the order of the input. */
 export interface SortNode {
@@ -357,7 +357,7 @@ export interface OverCall {
   /** Input column with their result beyond the partition; null: NULL. */
   readonly otherwise: number | null;
   readonly type: ColumnType;
-  readonly frame: Omit<Frame, 'place'>;
+  readonly frame: Omit<Frame, 'location'>;
 }
 
 /** The rows that the round before added to the recursive table of this name. */
@@ -428,11 +428,11 @@ export interface GraphInput {
   /** LIMIT counts groups of rows: no node above cuts them. */
   readonly limitsGroups: boolean;
   /** Location of the call. */
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** An expression without columns, or those of an ARRAY. */
-export type FunctionValue = { readonly place: Location; readonly isVector: boolean } & (
+export type FunctionValue = { readonly location: Location; readonly isVector: boolean } & (
   | { readonly bound: Bound }
   | { readonly items: readonly Bound[] }
 );

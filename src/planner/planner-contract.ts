@@ -201,7 +201,7 @@ export interface ParsedWrite {
   readonly template: string;
   readonly statement: WriteStatement;
   readonly parameters: readonly Literal[];
-  placeOf(slot: number): Location;
+  locationOf(slot: number): Location;
 }
 
 export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });

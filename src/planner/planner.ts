@@ -276,7 +276,7 @@ export class Planner implements PlannerDoor {
       return this.#writes.describe(invocation, { asked, lexed: lexed!, stated, statement: write, purpose: request.purpose });
     const statement = asked.parse();
     if (statement.kind === 'control')
-      throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.place);
+      throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.location);
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot('describe');
@@ -431,7 +431,7 @@ export class Planner implements PlannerDoor {
       clock: this.#clock,
       startedMs,
       standing: this.#standing,
-      placeOf: (slot) => asked.placeOf(slot),
+      locationOf: (slot) => asked.locationOf(slot),
       query: (inner, question) => this.query(inner, question),
       engine: this.#version,
       yieldTurn: () => this.#scheduler.yield(),

@@ -79,7 +79,7 @@ describe('a parsed statement', () => {
   const parsed = (sql: string, language = 'other', more: Partial<ParsedQuestion> = {}): ParsedQuestion => ({
     ...parseStatement(sql),
     language,
-    placeOf: () => ({ line: 7, column: 3 }),
+    locationOf: () => ({ line: 7, column: 3 }),
     ...more,
   });
 

@@ -13,11 +13,15 @@ export function aggregateType(call: AggregateCall['function'], bound: Bound, ope
   if (isInterval(bound)) {
     if (isSum(call) || isText(call)) return 'string';
     if (isOrdered)
-      throw errorAt('REL_NOT_IMPLEMENTED', `${name} of intervals is not implemented: take EXTRACT(EPOCH FROM x)`, operand.place);
+      throw errorAt(
+        'REL_NOT_IMPLEMENTED',
+        `${name} of intervals is not implemented: take EXTRACT(EPOCH FROM x)`,
+        operand.location,
+      );
   }
   // A value that comes later, of which nothing tells the type, is text.
   const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
-  if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
+  if (type === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.location, 'no-such-function');
   return type;
 }
 
@@ -26,7 +30,8 @@ export function checkSecond(name: string, takes: AggregateFunction['second'], { 
     takes === 'any'
       ? type !== 'vector' && type !== 'interval'
       : type === 'null' || (takes === 'number' ? type === 'integer' || type === 'number' : type === takes);
-  if (!fits) throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${type}`, second.place, 'no-such-function');
+  if (!fits)
+    throw errorAt('REL_TYPE_MISMATCH', `the second value of ${name} can't be ${type}`, second.location, 'no-such-function');
 }
 
 const isSum = (call: AggregateCall['function']): boolean => call === 'sum' || call === 'avg';

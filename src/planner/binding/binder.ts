@@ -80,12 +80,12 @@ interface StatedTime {
 /** An instant names no column. */
 const nothing: Pick<ExpressionContext, 'leaf' | 'over' | 'subselect'> = {
   leaf: () => undefined,
-  over: ({ place }) => refuseIn(place),
-  subselect: ({ place }) => refuseIn(place),
+  over: ({ location }) => refuseIn(location),
+  subselect: ({ location }) => refuseIn(location),
 };
 
-function refuseIn(place: Location): never {
-  throw errorAt('REL_INVALID', 'AS OF takes an instant, or now() and an interval', place);
+function refuseIn(location: Location): never {
+  throw errorAt('REL_INVALID', 'AS OF takes an instant, or now() and an interval', location);
 }
 
 function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', otherwise: 'all' | 'now'): AxisBound {
@@ -94,13 +94,13 @@ function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', o
   const { instant } = asOf;
   if (instant.kind !== 'literal') {
     const bound = bindExpression(instant, { ...nothing, environment: { literals, lookup: () => undefined } });
-    if (bound.type !== 'timestamp') throw errorAt('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.place);
+    if (bound.type !== 'timestamp') throw errorAt('REL_INVALID', `AS OF takes an instant, not ${bound.type}`, instant.location);
     return { instant: bound };
   }
-  const { slot, place } = instant;
+  const { slot, location } = instant;
   const literal = literals[slot];
   if (typeof literal !== 'string' && typeof literal !== 'bigint') {
-    throw errorAt('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);
+    throw errorAt('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', location);
   }
-  return { instant: { kind: 'literal', slot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', place } };
+  return { instant: { kind: 'literal', slot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', location } };
 }

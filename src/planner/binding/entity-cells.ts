@@ -24,11 +24,11 @@ export function isEntityCall(expression: Expression): expression is EntityCall {
 /** Undefined for any other expression. */
 export function bindEntity(expression: Expression, scope: Scope, environment: Environment): Bound | undefined {
   if (!isEntityCall(expression)) return undefined;
-  const { place, name } = expression;
+  const { location, name } = expression;
   const key = expression.arguments[0]!.value;
   const table = key.kind === 'column' ? scope.tables.find((each) => each.name === key.table) : undefined;
-  if (table === undefined) throw errorAt('REL_PARSE', 'an entity is the row of a table', place);
-  return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table, scope, environment, place });
+  if (table === undefined) throw errorAt('REL_PARSE', 'an entity is the row of a table', location);
+  return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table, scope, environment, location });
 }
 
 export function entityOf(row: {
@@ -36,14 +36,14 @@ export function entityOf(row: {
   readonly table: ScopeTable;
   readonly scope: Scope;
   readonly environment: Environment;
-  readonly place: Location;
+  readonly location: Location;
 }): Bound {
-  const { of, table, scope, environment, place } = row;
+  const { of, table, scope, environment, location } = row;
   const type = splitTypeName(table.type!)?.type ?? table.type!;
   const { properties } = environment.catalog.type(table.type!)!;
   const names = table.columns.flatMap(({ name }) => (Object.hasOwn(properties, name) ? [name] : []));
   const visibleProperty = (name: string): Bound => {
-    const bound = scope.column({ kind: 'column', table: table.name, name, place });
+    const bound = scope.column({ kind: 'column', table: table.name, name, location });
     return scope.shownAs(bound) ?? bound;
   };
   const columns = names.map((name) => ({ name, bound: visibleProperty(name) }));
@@ -53,20 +53,20 @@ export function entityOf(row: {
     constant(JSON.stringify(names)),
     visibleProperty('_pk'),
     visibleProperty('system_from'),
-    ...columns.map(({ bound }) => propertyOf(bound, place)),
+    ...columns.map(({ bound }) => propertyOf(bound, location)),
   ];
   const { name, signatures } = scalarFunction(entityCalls[of])!;
   return { kind: 'call', name, function: signatures[0]!, operands, type: 'json' };
 }
 
-function propertyOf(bound: Bound, place: Location): Bound {
+function propertyOf(bound: Bound, location: Location): Bound {
   switch (bound.type) {
     case 'json':
       return bound;
     case 'timestamp':
       return json('#PROPERTY', bound);
     case 'vector':
-      return json('#PROPERTY', vectorAsText(bound, place));
+      return json('#PROPERTY', vectorAsText(bound, location));
     default:
       return json('#JSON', bound);
   }

@@ -63,7 +63,7 @@ export interface CommonName {
   readonly name: string;
   /** The rows of a recursion's round before: they are there while it runs, and nowhere else. */
   readonly working: boolean;
-  bind(place: Location): BoundQuery;
+  bind(location: Location): BoundQuery;
 }
 
 /** Properties of entities whose types json does not tell, by the type of the row. */
@@ -148,9 +148,9 @@ export class Environment {
     if (!isTold) this.caveats.push({ kind: 'typed-edges' });
   }
 
-  countSelect(place: Location): void {
+  countSelect(location: Location): void {
     if (++this.#selects > selectsMax) {
-      throw errorAt('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, place);
+      throw errorAt('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, location);
     }
   }
 
@@ -183,14 +183,14 @@ export function shiftSlots<T>(tree: T, offset: number): T {
 /** A query in an expression is no part of a round. */
 export function outsideRecursion(common: CommonName): CommonName {
   if (!common.working) return common;
-  return { ...common, bind: (place) => refuseMisplaced(common.name, 'a query in an expression', place) };
+  return { ...common, bind: (location) => refuseMisplaced(common.name, 'a query in an expression', location) };
 }
 
-export function refuseMisplaced(name: string, where: string, place: Location): never {
+export function refuseMisplaced(name: string, where: string, location: Location): never {
   throw errorAt(
     'REL_INVALID',
     `the recursive table ${JSON.stringify(name)} can't stand in ${where}`,
-    place,
+    location,
     'recursion-misplaced',
   );
 }

@@ -20,11 +20,11 @@ type GraphRows = Extract<Source, { kind: 'graph-rows' }>;
 
 export function bindGraphRows(source: GraphRows, request: FunctionRequest): BoundSource {
   const { environment } = request;
-  const { of, types, properties, alias, place } = source;
+  const { of, types, properties, alias, location } = source;
   const named = types.length > 0;
   const names = named ? [...new Set(types)] : (of === 'nodes' ? nodeTypes : edgeTypes)(environment.catalog);
   const arms = names.map((name) => ({ name, source: request.scan(name) }));
-  if (of === 'edges' && named) for (const name of names) linkNamed(environment.catalog.type(name)!, place);
+  if (of === 'edges' && named) for (const name of names) linkNamed(environment.catalog.type(name)!, location);
   const columns: OutputType[] = [
     { name: rowColumns.name, type: of === 'nodes' ? 'string' : 'timestamp' },
     { name: rowColumns.key, type: 'string' },
@@ -35,13 +35,13 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
     const scope = new Scope(arm.source.tables, []);
     const context = request.contextOf(scope);
     const bind = (expression: Expression): Bound => bindExpression(expression, context);
-    const own = (name: string): ColumnRef => ({ kind: 'column', table: arm.source.tables[0]!.name, name, place });
+    const own = (name: string): ColumnRef => ({ kind: 'column', table: arm.source.tables[0]!.name, name, location });
     const outputs: Output[] = columns.map(({ name, type }): Output => {
       if (name === rowColumns.name) return { name, bound: bind(of === 'nodes' ? nodeName(own('id')) : own('system_from')) };
       if (name === rowColumns.key) return { name, bound: bind(own('_pk')) };
       if (name === rowColumns.type) return { name, bound: { kind: 'constant', cell: arm.name, type: 'string' } };
       if (name === rowColumns.entity)
-        return { name, bound: entityOf({ of, table: arm.source.tables[0]!, scope, environment, place }) };
+        return { name, bound: entityOf({ of, table: arm.source.tables[0]!, scope, environment, location }) };
       if (name === rowColumns.from || name === rowColumns.to) {
         const ends = endsOf(environment.catalog.type(arm.name)!)!;
         return { name, bound: bind(castTo('string', own(name === rowColumns.from ? ends.from : ends.to))) };
@@ -73,7 +73,7 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
       choices: new Map(),
       isWhole: true,
       limitsGroups: false,
-      place,
+      location,
     },
   };
   return { node, tables: [{ name: alias, type: null, columns, first: 0 }] };
@@ -97,17 +97,17 @@ function commonColumn(name: string, arms: readonly { readonly source: BoundSourc
 }
 
 function castTo(type: string, value: Expression): Expression {
-  const { place } = value;
-  const target: ColumnRef = { kind: 'column', table: null, name: type === 'number' ? 'DOUBLE' : 'TEXT', place };
+  const { location } = value;
+  const target: ColumnRef = { kind: 'column', table: null, name: type === 'number' ? 'DOUBLE' : 'TEXT', location };
   const given = [
     { name: null, value },
     { name: 'TYPE', value: target },
   ];
-  return { kind: 'call', name: 'CAST', arguments: given, place };
+  return { kind: 'call', name: 'CAST', arguments: given, location };
 }
 
 function nodeName(id: ColumnRef): Expression {
-  return { kind: 'call', name: nodeNameCall, arguments: [{ name: null, value: id }], place: id.place };
+  return { kind: 'call', name: nodeNameCall, arguments: [{ name: null, value: id }], location: id.location };
 }
 
 /**
@@ -122,7 +122,7 @@ export function bindNodeName(
 ): Bound | undefined {
   if (!isNodeName(expression)) return undefined;
   const id = expression.arguments[0]!.value;
-  if (id.kind !== 'column') throw errorAt('REL_PARSE', 'a node is named by a column', expression.place);
+  if (id.kind !== 'column') throw errorAt('REL_PARSE', 'a node is named by a column', expression.location);
   const key: ColumnRef = { ...id, name: '_pk' };
   const table = scope.tables.find(({ name }) => name === id.table);
   const column = table?.columns.find(({ name }) => name === 'id');
@@ -133,7 +133,7 @@ export function bindNodeName(
   const text = castTo('string', id);
   if (isMasked) return bindExpression(text, context());
   const either = [text, key].map((value) => ({ name: null, value }));
-  return bindExpression({ kind: 'call', name: 'COALESCE', arguments: either, place: expression.place }, context());
+  return bindExpression({ kind: 'call', name: 'COALESCE', arguments: either, location: expression.location }, context());
 }
 
 export function isNodeName(expression: Expression): expression is Extract<Expression, { kind: 'call' }> {

@@ -28,9 +28,9 @@ export class GroupingSets {
   }
 
   /** GROUPING of these keys: a bit for each, from the last one on, that is set where the key is missing. `column` has the set. */
-  grouping(keys: readonly number[], column: number, place: Location): Bound {
+  grouping(keys: readonly number[], column: number, location: Location): Bound {
     if (keys.length === 0 || keys.length > groupingMax)
-      throw errorAt('REL_INVALID', `GROUPING takes 1 to ${groupingMax} expressions of GROUP BY`, place, 'not-of-this-call');
+      throw errorAt('REL_INVALID', `GROUPING takes 1 to ${groupingMax} expressions of GROUP BY`, location, 'not-of-this-call');
     const masks = this.#sets.map((set) => keys.reduce((mask, key) => mask * 2 + (set.has(key) ? 0 : 1), 0));
     const value = (cell: number): Bound => ({ kind: 'constant', cell: BigInt(cell), type: 'integer' });
     if (this.#isPlain) return value(masks[0]!);
@@ -40,10 +40,10 @@ export class GroupingSets {
   }
 
   /** The rows of the aggregate by all keys become those of each set. */
-  nodeOf(all: AggregateNode, place: Location): PlanNode {
+  nodeOf(all: AggregateNode, location: Location): PlanNode {
     if (this.#isPlain) return all;
     if (sizeOf(all) * this.#sets.length > nodesMax)
-      throw errorAt('REL_PARSE', `the groupings of this statement unfold to more than ${nodesMax} steps`, place);
+      throw errorAt('REL_PARSE', `the groupings of this statement unfold to more than ${nodesMax} steps`, location);
     const columns = [...all.columns, setColumn];
     const arms = this.#sets.map((set, i) => oneOf(copyTree(all) as AggregateNode, set, i));
     // Halves of halves, so that many do not nest deep.

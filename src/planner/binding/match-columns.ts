@@ -94,7 +94,7 @@ function isBm25(expression: Expression): boolean {
 function matchOf(call: Call, scope: Scope): Match {
   const { fields, slot, mode } = readMatch(call);
   const columns = fields.map(({ text }) => {
-    if (text.kind !== 'column') throw errorAt('REL_INVALID', 'MATCH takes a column', text.place);
+    if (text.kind !== 'column') throw errorAt('REL_INVALID', 'MATCH takes a column', text.location);
     const bound = scope.column(text);
     if (bound.kind !== 'column' || !holdsTexts(bound.type)) throw notText(bound.type, text);
     return bound.index;

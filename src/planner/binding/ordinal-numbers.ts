@@ -16,7 +16,7 @@ export function positionOf(expression: Expression, columns: number, environment:
     throw errorAt(
       'REL_INVALID',
       `there is no column ${literal}: the SELECT has ${columns}`,
-      expression.place,
+      expression.location,
       'no-such-column-here',
     );
   }

@@ -155,12 +155,12 @@ export function renameColumns<Q extends { readonly node: PlanNode; readonly colu
   bound: Q,
   table: string,
   names: readonly string[],
-  place: Location,
+  location: Location,
 ): Q {
   if (names.length === 0) return bound;
   if (names.length !== bound.columns.length) {
     const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
-    throw errorAt('REL_INVALID', text, place, 'no-such-column-here');
+    throw errorAt('REL_INVALID', text, location, 'no-such-column-here');
   }
   return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }

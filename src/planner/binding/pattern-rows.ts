@@ -16,7 +16,7 @@ type Entities = Extract<Source, { kind: 'entities' }>;
 type Unwind = Extract<Source, { kind: 'unwind' }>;
 
 export function bindEntities(source: Entities, input: BoundSource, request: FunctionRequest): BoundSource {
-  const { wanted, alias, place } = source;
+  const { wanted, alias, location } = source;
   const behind = new Behind(input, request);
   const layouts = wanted.map(
     (each): EntityLayout => ({
@@ -32,7 +32,7 @@ export function bindEntities(source: Entities, input: BoundSource, request: Func
     }),
   );
   const rowsOf = (of: 'nodes' | 'edges', types: readonly string[], properties: readonly string[]): PlanNode =>
-    bindGraphRows({ kind: 'graph-rows', of, types, properties, alias: `#${of}`, place }, request).node;
+    bindGraphRows({ kind: 'graph-rows', of, types, properties, alias: `#${of}`, location }, request).node;
   // Where both ends of each relationship are bound, no other nodes have to be read.
   const namesNodes = wanted.some(({ as, known }) => as !== 'relationship' || known.length < 2);
   const nodes = namesNodes ? [rowsOf('nodes', [], [rowColumns.entity])] : [];
@@ -47,7 +47,7 @@ export function bindEntities(source: Entities, input: BoundSource, request: Func
   return behind.function({
     name: entitiesName,
     alias,
-    place,
+    location,
     own,
     words: [JSON.stringify(layouts)],
     choices: new Map([
@@ -58,15 +58,15 @@ export function bindEntities(source: Entities, input: BoundSource, request: Func
   });
 }
 
-export function bindUnwind({ list, alias, place }: Unwind, input: BoundSource, request: FunctionRequest): BoundSource {
+export function bindUnwind({ list, alias, location }: Unwind, input: BoundSource, request: FunctionRequest): BoundSource {
   const behind = new Behind(input, request);
   behind.add(list);
   if (behind.typeOf(0) !== 'json' && behind.typeOf(0) !== 'null')
-    throw errorAt('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${behind.typeOf(0)}`, list.place);
+    throw errorAt('REL_TYPE_MISMATCH', `UNWIND takes a list, not ${behind.typeOf(0)}`, list.location);
   return behind.function({
     name: unwindName,
     alias,
-    place,
+    location,
     own: [{ name: unwoundColumn, type: 'json' }],
     words: [],
     choices: new Map(),
@@ -98,13 +98,13 @@ class Behind {
   function(made: {
     readonly name: string;
     readonly alias: string;
-    readonly place: Location;
+    readonly location: Location;
     readonly own: readonly PlanColumn[];
     readonly words: readonly string[];
     readonly choices: GraphInput['choices'];
     readonly edges: readonly PlanNode[];
   }): BoundSource {
-    const { name, alias, place, own, words, choices, edges } = made;
+    const { name, alias, location, own, words, choices, edges } = made;
     const given = this.#bound.map((bound, i) => ({ name: `#behind ${i}`, bound }));
     const node = project(this.#input.node, [...throughColumns(this.#input.node), ...given]);
     const width = node.columns.length;
@@ -122,7 +122,7 @@ class Behind {
       limit: null,
       columns: [...node.columns, ...own],
       own: [...[...node.columns.keys()].map(() => -1), ...own.keys()],
-      graph: { types, edges, weight: null, choices: begins, isWhole: true, limitsGroups: false, place },
+      graph: { types, edges, weight: null, choices: begins, isWhole: true, limitsGroups: false, location },
     };
     return { node: rows, tables: [...this.#input.tables, { name: alias, type: null, columns: own, first: width }] };
   }

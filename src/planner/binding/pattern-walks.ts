@@ -20,10 +20,10 @@ const own: readonly PlanColumn[] = [
 ];
 
 export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
-  const { types, direction, hops, from, avoids, alias, place } = walk;
+  const { types, direction, hops, from, avoids, alias, location } = walk;
   const words = {
     word: (name: string): string | undefined => (name === 'LINK_TYPES' && types.length > 0 ? types.join(',') : undefined),
-    placeOf: () => place,
+    locationOf: () => location,
     given: new Set<string>(),
   };
   const read = graphTypes(environment.catalog, words);
@@ -36,12 +36,12 @@ export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, co
   const values = new Map<string, FunctionValue>();
   const add = (name: string, slot: Slot | null): void => {
     if (slot === null) return;
-    const bound: Bound = { kind: 'literal', slot: slot.slot, as: 'value', type: 'integer', place: slot.place };
-    values.set(name, { place: slot.place, isVector: false, bound });
+    const bound: Bound = { kind: 'literal', slot: slot.slot, as: 'value', type: 'integer', location: slot.location };
+    values.set(name, { location: slot.location, isVector: false, bound });
   };
   add('LEAST', hops && hops.least);
   add('MOST', hops && hops.most);
-  const call = { kind: 'function', name: walkName, arguments: [], alias, place } as const;
+  const call = { kind: 'function', name: walkName, arguments: [], alias, location } as const;
   const edges = edgeScans({ types: read, weight: null }, call, scan, contextOf);
   const choices = new Map([
     ['DIRECTION', direction],
@@ -59,7 +59,7 @@ export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, co
     limit: null,
     columns: [...node.columns, ...own],
     own: [...[...node.columns.keys()].map(() => -1), ...own.keys()],
-    graph: { types: read, edges, weight: null, choices, isWhole: true, limitsGroups: false, place },
+    graph: { types: read, edges, weight: null, choices, isWhole: true, limitsGroups: false, location },
   };
   const table = { name: alias, type: null, columns: own, first: width };
   return { node: walked, tables: [...input.tables, table] };

@@ -38,7 +38,7 @@ export class QueryBinder {
     }
     const excluded = query.after ? 'AFTER' : withProvenance ? 'WITH PROVENANCE' : query.facets.length > 0 ? 'FACETS' : null;
     if (excluded)
-      throw errorAt('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.place);
+      throw errorAt('REL_INVALID', `${excluded} is of the rows of one SELECT: it excludes set operations`, query.location);
     const bound = this.#orderAndLimit(this.#body(body, names, []), { orderBy, ...counts }, true);
     const visible = bound.columns.length;
     return { node: projectShown(bound), columns: bound.columns, visible, systemFrom: null, paged: false, facets: null };
@@ -46,9 +46,9 @@ export class QueryBinder {
 
   #query(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (query.after)
-      throw errorAt('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
+      throw errorAt('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.location);
     const [facet] = query.facets;
-    if (facet) throw errorAt('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.place);
+    if (facet) throw errorAt('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.location);
     const names = this.#withNames(query, outerNames, outer);
     const { body, orderBy } = query;
     const counts = this.#countsOf(query, names);
@@ -67,7 +67,7 @@ export class QueryBinder {
         statement: null,
       });
     }
-    return combine(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.place);
+    return combine(body.op, this.#body(body.left, names, outer), this.#body(body.right, names, outer), body.location);
   }
 
   #selectParts(names: readonly CommonName[], outer: readonly OuterQuery[]) {
@@ -94,11 +94,11 @@ export class QueryBinder {
       const context: ExpressionContext = {
         environment: this.#environment,
         leaf: (expression) => (expression.kind === 'column' ? scope.column(expression) : undefined),
-        over: ({ place }) => {
-          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', place);
+        over: ({ location }) => {
+          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a window', location);
         },
-        subselect: ({ place }) => {
-          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', place);
+        subselect: ({ location }) => {
+          throw errorAt('REL_INVALID', 'ORDER BY of a set operation takes its columns, not a subquery', location);
         },
       };
       const computed: Output[] = [];
@@ -106,7 +106,7 @@ export class QueryBinder {
         const position = positionOf(item.expression, columns.length, this.#environment);
         const key = position === null ? bindExpression(item.expression, context) : throughColumns(node)[position]!.bound;
         checkSortKey(key, item);
-        scope.refuseMasked(key, 'ORDER BY', item.expression.place);
+        scope.refuseMasked(key, 'ORDER BY', item.expression.location);
         const column = key.kind === 'column' ? key.index : width + computed.push({ name: '#key', bound: key }) - 1;
         return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
       });
@@ -124,7 +124,7 @@ export class QueryBinder {
     const own = new Set<string>();
     for (const table of query.with) {
       if (own.has(table.name))
-        throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'alias-twice');
+        throw errorAt('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.location, 'alias-twice');
       own.add(table.name);
       const before = known;
       known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
@@ -135,22 +135,22 @@ export class QueryBinder {
   #common(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const recursive = table.recursive && table.query.body.kind === 'set-operation';
     const bound = recursive ? this.#recursive(table, names, outer) : this.#query(table.query, names, outer);
-    return renameColumns(bound, table.name, table.columns, table.query.place);
+    return renameColumns(bound, table.name, table.columns, table.query.location);
   }
 
   /** The base gives names and types; a step of wider types widens the base, and is bound again over it. */
   #recursive(table: CommonTable, names: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     const { query } = table;
     const { body } = query;
-    if (body.kind !== 'set-operation') throw errorAt('REL_INTERNAL', 'a recursion is a union', query.place);
+    if (body.kind !== 'set-operation') throw errorAt('REL_INTERNAL', 'a recursion is a union', query.location);
     const own = {
       name: table.name,
       working: false,
-      bind: (place: Location) => refuseMisplaced(table.name, 'the left side of its UNION', place),
+      bind: (location: Location) => refuseMisplaced(table.name, 'the left side of its UNION', location),
     };
     const inside = this.#withNames(query, names, outer);
     const start = this.#body(body.left, [...inside, own], outer);
-    const base = renameColumns(start, table.name, table.columns, query.place);
+    const base = renameColumns(start, table.name, table.columns, query.location);
     const name = this.#environment.recursionName(table.name);
     let columns: readonly OutputType[] = base.columns.map(withoutShown);
     for (;;) {
@@ -167,15 +167,15 @@ export class QueryBinder {
       const step = this.#body(body.right, [...inside, working], outer);
       // No recursion after all: ORDER BY knows the columns by their own names, as in any other union.
       const tail = { orderBy: query.orderBy, ...this.#countsOf(query, inside) };
-      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.place), tail, false);
+      if (!used) return this.#orderAndLimit(combine(body.op, start, step, body.location), tail, false);
       if (body.op !== 'union' && body.op !== 'union all') {
         throw errorAt(
           'REL_INVALID',
           `a recursive table is a UNION of its start and its step, not ${body.op.toUpperCase()}`,
-          body.place,
+          body.location,
         );
       }
-      const common = unifyColumns(body.op, columns, step.columns, body.place);
+      const common = unifyColumns(body.op, columns, step.columns, body.location);
       const settled = common.every(({ type, masked }, i) => type === columns[i]!.type && masked === columns[i]!.masked);
       columns = common;
       if (!settled) continue;
@@ -200,26 +200,26 @@ export class QueryBinder {
       const literal = this.#environment.literals[count.slot];
       if (typeof literal === 'bigint' && literal >= 0n) return count;
       const reason = of === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${of} takes a whole number of at least 0`, count.place, reason);
+      throw errorAt('REL_INVALID', `${of} takes a whole number of at least 0`, count.location, reason);
     }
-    const { expression, place } = count;
+    const { expression, location } = count;
     const bindQuery = (query: Query): BoundQuery => this.#query(query, names, []);
     const subselects = new Subselects({ environment: this.#environment, level: null, bindQuery });
     const context: ExpressionContext = {
       environment: this.#environment,
       leaf: (each) => {
         if (each.kind !== 'column') return undefined;
-        throw errorAt('REL_INVALID', `${of} takes a number of rows, which no column says`, each.place, 'no-such-column-here');
+        throw errorAt('REL_INVALID', `${of} takes a number of rows, which no column says`, each.location, 'no-such-column-here');
       },
       subselect: (each, bind) => subselects.bind(each, bind),
       over: (each) => {
-        throw errorAt('REL_INVALID', `${of} takes a number of rows, not a window`, each.place, 'window-misplaced');
+        throw errorAt('REL_INVALID', `${of} takes a number of rows, not a window`, each.location, 'window-misplaced');
       },
     };
     const bound = bindRowCount(expression, context, of);
     // Without a number there is no limit, and nothing is skipped.
     const otherwise: Bound = { kind: 'constant', cell: of === 'LIMIT' ? integerMax : 0n, type: 'integer' };
-    return { value: { kind: 'coalesce', operands: [bound, otherwise], type: 'integer' }, of, place };
+    return { value: { kind: 'coalesce', operands: [bound, otherwise], type: 'integer' }, of, location };
   }
 }
 

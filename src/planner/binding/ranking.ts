@@ -40,7 +40,7 @@ export interface RankingRule {
 /** The default score of rows that a MATCH finds, for statements without RANK BY: BM25 plus these rules. */
 export function bindDefaultScore(rules: readonly RankingRule[], select: Select, rows: ExpressionContext): Bound {
   const ranking = new Ranking(select, rows);
-  return sumOf([ranking.bm25(select.place), ...rules.map((rule) => knownOrZero(ranking.byRule(rule)))]);
+  return sumOf([ranking.bm25(select.location), ...rules.map((rule) => knownOrZero(ranking.byRule(rule)))]);
 }
 
 export function bindScore(select: Select, rows: ExpressionContext): Bound {
@@ -50,7 +50,7 @@ export function bindScore(select: Select, rows: ExpressionContext): Bound {
 
 export function bindCompute(expression: Expression, select: Select, rows: ExpressionContext): Bound {
   const bound = new Ranking(select, rows, 'compute').any(expression);
-  if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.place);
+  if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', expression.location);
   return bound;
 }
 
@@ -79,23 +79,23 @@ class Ranking {
   number(expression: Expression): Bound {
     const bound = this.any(expression);
     if (isNumber(bound)) return bound;
-    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, this is ${bound.type}`, expression.location);
   }
 
-  bm25(place: Location): Bound {
-    const score = this.#leaf(bm25Of(place));
+  bm25(location: Location): Bound {
+    const score = this.#leaf(bm25Of(location));
     if (score) return score;
-    throw errorAt('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', place);
+    throw errorAt('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', location);
   }
 
   byRule({ rule, field, value }: RankingRule): Bound {
-    const column: Expression = { kind: 'column', table: null, name: field, place: this.#select.place };
+    const column: Expression = { kind: 'column', table: null, name: field, location: this.#select.location };
     const by: Bound = { kind: 'constant', cell: value, type: 'number' };
     const of = this.any(column);
-    if (rule === 'recency') return this.#recencyOf(of, by, column.place);
-    if (rule === 'exact') return this.#exactOf(of, by, this.#soughtTexts(column.place), column.place);
+    if (rule === 'recency') return this.#recencyOf(of, by, column.location);
+    if (rule === 'exact') return this.#exactOf(of, by, this.#soughtTexts(column.location), column.location);
     if (isNumber(of)) return product([of, by]);
-    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.location);
   }
 
   #call(call: Call): Bound | undefined {
@@ -130,10 +130,10 @@ class Ranking {
         return this.#distance(call);
       case 'BM25':
         arguments_(call, 0, 0);
-        return this.bm25(call.place);
+        return this.bm25(call.location);
       case 'VECTOR':
         arguments_(call, 0, 0);
-        return this.#vector(call.place);
+        return this.#vector(call.location);
       case 'HIGHLIGHT':
         return this.#highlight(call);
       default:
@@ -143,13 +143,13 @@ class Ranking {
 
   #recency(call: Call): Bound {
     const [field, halfLife] = arguments_(call, 2, 2);
-    return this.#recencyOf(this.any(field!), this.number(halfLife!), call.place);
+    return this.#recencyOf(this.any(field!), this.number(halfLife!), call.location);
   }
 
   /** Ages count from the instant that `now()` means. */
-  #recencyOf(field: Bound, halfLife: Bound, place: Location): Bound {
+  #recencyOf(field: Bound, halfLife: Bound, location: Location): Bound {
     if (field.type !== 'timestamp' && field.type !== 'integer') {
-      throw errorAt('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, place);
+      throw errorAt('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, location);
     }
     const nanoseconds = scalar('elapsed', { kind: 'now', type: 'timestamp' }, field);
     return decay(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
@@ -157,16 +157,16 @@ class Ranking {
 
   #exact(call: Call): Bound {
     const [field, boost, text] = arguments_(call, 2, 3);
-    const texts = text ? [text] : this.#soughtTexts(call.place);
-    return this.#exactOf(this.any(field!), this.number(boost!), texts, call.place);
+    const texts = text ? [text] : this.#soughtTexts(call.location);
+    return this.#exactOf(this.any(field!), this.number(boost!), texts, call.location);
   }
 
-  #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], place: Location): Bound {
-    if (field.type !== 'string') throw errorAt('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, place);
+  #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], location: Location): Bound {
+    if (field.type !== 'string') throw errorAt('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, location);
     const branches = texts.map((text) => {
       const pattern = this.any(text);
       if (pattern.kind !== 'literal' || pattern.type !== 'string') {
-        throw errorAt('REL_TYPE_MISMATCH', 'EXACT compares with a text in quotes', text.place);
+        throw errorAt('REL_TYPE_MISMATCH', 'EXACT compares with a text in quotes', text.location);
       }
       return { when: { kind: 'same-folded', operand: field, text: pattern, type: 'boolean' } as const, result: boost };
     });
@@ -175,28 +175,29 @@ class Ranking {
   }
 
   /** The cosine that SIMILAR in WHERE compares, or the score of a function that ranks by likeness. */
-  #vector(place: Location): Bound {
+  #vector(location: Location): Bound {
     const call = similarIn(this.#select.where);
     if (call) return bindSimilarity(call, (operand) => this.any(operand));
     const isRanked = this.#select.from.kind === 'function' && this.#select.from.name === 'SIMILAR';
-    const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, place }) : undefined;
+    const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, location }) : undefined;
     if (score) return score;
     throw errorAt(
       'REL_INVALID',
       'VECTOR() scores rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE',
-      place,
+      location,
     );
   }
 
   #highlight(call: Call): Bound {
-    if (this.#use === 'rank') throw errorAt('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.place);
+    if (this.#use === 'rank') throw errorAt('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.location);
     const [field] = arguments_(call, 1, 1);
     const operand = this.any(field!);
     const { type } = operand;
     if (type !== 'string' && type !== 'json')
-      throw errorAt('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.place);
+      throw errorAt('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.location);
     const sought = matchesIn(this.#select.where).map(readMatch);
-    if (sought.length === 0) throw errorAt('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
+    if (sought.length === 0)
+      throw errorAt('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.location);
     const modes = sought.map(({ mode }) => mode);
     const column = operand.kind === 'column' ? operand.name : '';
     const signature: Signature = {
@@ -212,12 +213,14 @@ class Ranking {
           return type === 'json' ? highlighter.ofJson(String(text)) : highlighter.mark(String(text));
         },
     };
-    const queries = sought.map(({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', place: call.place }));
+    const queries = sought.map(
+      ({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', location: call.location }),
+    );
     return { kind: 'call', name: call.name, function: signature, operands: [operand, ...queries], type: 'string' };
   }
 
   /** Texts that WHERE compares something with. */
-  #soughtTexts(place: Location): Expression[] {
+  #soughtTexts(location: Location): Expression[] {
     const found: Expression[] = [];
     const literals: readonly Literal[] = this.#rows.environment.literals;
     const isText = (each: Expression): boolean => each.kind === 'literal' && typeof literals[each.slot] === 'string';
@@ -230,7 +233,7 @@ class Ranking {
       } else if (each.kind === 'in-list' && !each.negated) found.push(...each.items.filter(isText));
       else if (each.kind === 'call' && each.name === 'MATCH') {
         const { slot } = readMatch(each);
-        found.push({ kind: 'literal', slot, place: each.place });
+        found.push({ kind: 'literal', slot, location: each.location });
       }
     };
     if (this.#select.where) walk(this.#select.where);
@@ -238,7 +241,7 @@ class Ranking {
       throw errorAt(
         'REL_INVALID',
         "EXACT needs a text: EXACT(field, boost, 'text'), or a WHERE that compares with one to 32 texts",
-        place,
+        location,
       );
     }
     return found;
@@ -249,11 +252,11 @@ class Ranking {
     const from = this.any(attribute!);
     const to = coordinates.map((each) => this.number(each));
     if (from.type === 'vector') {
-      if (from.kind !== 'column') throw errorAt('REL_TYPE_MISMATCH', 'DIST takes a column', call.place);
+      if (from.kind !== 'column') throw errorAt('REL_TYPE_MISMATCH', 'DIST takes a column', call.location);
       return { kind: 'function', name: 'distance', operands: [from, ...to], type: 'number' };
     }
     if (!isNumber(from) || to.length > 1) {
-      throw errorAt('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.place);
+      throw errorAt('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.location);
     }
     return scalar('abs', arithmetic('-', from, to[0]!));
   }
@@ -268,14 +271,14 @@ function arguments_(call: Call, least: number, most: number): Expression[] {
   const count = call.arguments.length;
   if (named || count < least || count > most) {
     const many = least === most ? `${least}` : `${least} to ${most}`;
-    throw errorAt('REL_PARSE', `${call.name} takes ${many} arguments, by position`, call.place);
+    throw errorAt('REL_PARSE', `${call.name} takes ${many} arguments, by position`, call.location);
   }
   return call.arguments.map(({ value }) => value);
 }
 
 /** The call that a search answers with its score. */
-function bm25Of(place: Location): Expression {
-  return { kind: 'call', name: 'BM25', arguments: [], place };
+function bm25Of(location: Location): Expression {
+  return { kind: 'call', name: 'BM25', arguments: [], location };
 }
 
 /** The MATCH calls of WHERE that seek words; not those under NOT. */

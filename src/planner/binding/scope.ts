@@ -72,12 +72,12 @@ export class Scope {
   }
 
   column(reference: ColumnRef): Bound {
-    const { name, place } = reference;
+    const { name, location } = reference;
     const candidates = this.#candidates(reference);
     const [found, another] = candidates;
     if (found && another) {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
-      throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place, 'ambiguous-name');
+      throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, location, 'ambiguous-name');
     }
     if (!found) {
       const outer = this.#outer.findLast((each) => each.knows(reference));
@@ -98,9 +98,9 @@ export class Scope {
   }
 
   /** `*` or `t.*`. */
-  star(qualifier: string | null, place: Location): Output[] {
+  star(qualifier: string | null, location: Location): Output[] {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);
-    if (qualifier !== null && tables.length === 0) throw this.#noTable(qualifier, place);
+    if (qualifier !== null && tables.length === 0) throw this.#noTable(qualifier, location);
     return tables.flatMap((table) =>
       table.columns.flatMap(({ name }, position): Output[] =>
         qualifier === null && table.hidden?.has(position) ? [] : [{ name, bound: columnOf(table, position) }],
@@ -119,10 +119,10 @@ export class Scope {
   }
 
   /** Refuses uses that would distinguish cells which the caller may not see. */
-  refuseMasked(bound: Bound, use: string, place: Location): void {
+  refuseMasked(bound: Bound, use: string, location: Location): void {
     const column = this.maskedColumn(bound);
     if (column)
-      throw errorAt('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);
+      throw errorAt('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, location);
   }
 
   /** The column that shows a masked column, for use by itself in the output; undefined for any other expression. */
@@ -162,7 +162,7 @@ export class Scope {
     );
   }
 
-  #noTable(name: string, place: Location): Error {
+  #noTable(name: string, location: Location): Error {
     const guess = didYouMean(
       name,
       this.tables.flatMap((table) => table.name ?? []),
@@ -170,14 +170,14 @@ export class Scope {
     return errorAt(
       'REL_UNKNOWN_COLUMN',
       `there is no table ${JSON.stringify(name)} in FROM${guess}`,
-      place,
+      location,
       'no-such-table-here',
     );
   }
 
   #unknown(reference: ColumnRef): Error {
-    const { table: qualifier, name, quoted, place } = reference;
-    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return this.#noTable(qualifier, place);
+    const { table: qualifier, name, quoted, location } = reference;
+    if (qualifier !== null && !this.tables.some((table) => table.name === qualifier)) return this.#noTable(qualifier, location);
     const tables = qualifier === null ? this.tables : this.tables.filter((table) => table.name === qualifier);
     const [only, ...others] = tables;
     const owner =
@@ -191,7 +191,7 @@ export class Scope {
     const offered = tables.filter(({ isOffered }) => isOffered?.() !== false);
     const guess = didYouMean(name, new Set(offered.flatMap((table) => table.columns.map((column) => column.name))));
     const hint = (guess !== '' ? guess : quoted ? '; texts stand in single quotes' : '') + listColumns(offered);
-    return errorAt('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
+    return errorAt('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, location);
   }
 }
 

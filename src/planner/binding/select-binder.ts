@@ -96,7 +96,7 @@ class SelectBinder {
     const written = withoutSeed(request.select);
     this.#request = request;
     this.#environment = environment;
-    environment.countSelect(written.place);
+    environment.countSelect(written.location);
     this.#source = bindSource(written.from, {
       environment,
       names: request.names,
@@ -124,20 +124,20 @@ class SelectBinder {
     const grouped =
       select.groupBy.length > 0 || select.groupingSets !== undefined || select.window !== null || this.#aggregates();
     if (grouped && select.distinctOn)
-      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.location);
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0 || (rowByRow && this.#ranksByRules());
     if (!rowByRow && (ranked || select.compute.length > 0)) {
-      throw errorAt('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.place);
+      throw errorAt('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.location);
     }
     const ofType = rowByRow && this.#scope.tables.length === 1 && this.#scope.tables[0]!.type !== null;
     if (statement) checkRowsOfType(statement, ofType, rowByRow);
     const facets = statement && statement.query.facets.length > 0 ? this.#facets(source, statement.query) : null;
 
     const { level, outputs, context } = grouped ? this.#bindGroups() : this.#plain();
-    if (outputs.length > columnsMax) throw errorAt('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.place);
+    if (outputs.length > columnsMax) throw errorAt('REL_PARSE', `a SELECT yields at most ${columnsMax} columns`, select.location);
     if (select.distinct && outputs.some(({ bound }) => bound.type === 'vector')) {
-      throw errorAt('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.place);
+      throw errorAt('REL_TYPE_MISMATCH', "DISTINCT can't compare vectors", select.location);
     }
     const named = uniqueNames(outputs);
     const visible = named.length;
@@ -203,7 +203,7 @@ class SelectBinder {
     const names = this.#request.names.map(outsideRecursion);
     const own = {
       knows: (reference: ColumnRef) => scope.knows(reference),
-      column: (reference: ColumnRef) => outerColumn(context.leaf(reference), level, reference.place),
+      column: (reference: ColumnRef) => outerColumn(context.leaf(reference), level, reference.location),
     };
     const subselects = new Subselects({
       environment: this.#environment,
@@ -223,8 +223,8 @@ class SelectBinder {
         if (level === null) return refuseOver(expression);
         let bound = overs.get(expression);
         if (!bound) {
-          const refuseMasked = (each: Bound, place: Location): void => {
-            if (level === this.#level) this.#scope.refuseMasked(each, 'OVER', place);
+          const refuseMasked = (each: Bound, location: Location): void => {
+            if (level === this.#level) this.#scope.refuseMasked(each, 'OVER', location);
           };
           bound = bindOver(expression, { level, environment: this.#environment, bind, checkOrder: checkSortKey, refuseMasked });
           overs.set(expression, bound);
@@ -265,7 +265,7 @@ class SelectBinder {
     this.#isRanking = true;
     const score = bindScore(this.#select, this.#rows);
     this.#isRanking = false;
-    this.#scope.refuseMasked(score, 'RANK BY', this.#select.rankBy[0]!.place);
+    this.#scope.refuseMasked(score, 'RANK BY', this.#select.rankBy[0]!.location);
     return score;
   }
 
@@ -289,7 +289,7 @@ class SelectBinder {
     }
     for (const { label, expression } of compute) {
       const bound = bindCompute(expression, this.#select, this.#rows);
-      this.#scope.refuseMasked(bound, 'COMPUTE', expression.place);
+      this.#scope.refuseMasked(bound, 'COMPUTE', expression.location);
       outputs.push({ name: label, bound });
     }
     return { level: this.#level, outputs, context: this.#rows };
@@ -297,12 +297,12 @@ class SelectBinder {
 
   /** Keeps the first one of the rows that are alike in these, in the order of the query. */
   #firstRows(on: readonly Expression[]): void {
-    const { place } = this.#select;
+    const { location } = this.#select;
     const partition = on.map((each) => this.#itemOf(each, false));
     const orderBy = this.#request.orderBy.map((item) => ({ ...item, expression: this.#itemOf(item.expression, true) }));
     this.#checkFirst(partition, orderBy);
     const numbered = { function: 'row_number', arguments: [], partition, orderBy, frame: null } as const;
-    const left = bindExpression({ kind: 'over', ...numbered, filter: null, place }, this.#rows);
+    const left = bindExpression({ kind: 'over', ...numbered, filter: null, location }, this.#rows);
     const right: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
     filterLevel(this.#level, { kind: 'compare', op: '=', left, right, type: 'boolean' });
   }
@@ -312,7 +312,7 @@ class SelectBinder {
     const { projection } = this.#select;
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star'))
-      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.location);
     const isNamed = (item: ProjectionItem): boolean =>
       byName &&
       item.kind === 'expression' &&
@@ -335,7 +335,7 @@ class SelectBinder {
         throw errorAt(
           'REL_INVALID',
           'ORDER BY must begin with the expressions of DISTINCT ON',
-          expression.place,
+          expression.location,
           'no-such-column-here',
         );
       left.splice(found, 1);
@@ -351,14 +351,15 @@ class SelectBinder {
     let keys: Bound[] = expressions.map((expression) => this.#groupKey(expression, rows));
     if (select.window) {
       const { column, type } = select.window;
-      this.#scope.refuseMasked(this.#scope.column(column), type.toUpperCase(), column.place);
+      this.#scope.refuseMasked(this.#scope.column(column), type.toUpperCase(), column.location);
       const window = bindWindow(this.#level.node, keys, select.window, this.#rows);
       this.#level.node = window.node;
       const table = { name: null, type: null, columns: window.bounds, first: window.node.columns.length - 2 };
       const scope = new Scope([...this.#scope.tables, table], this.#request.outer);
       rows = this.#contextOf(scope, this.#level);
       keys = [...keys, ...window.keys];
-      for (const { name } of window.bounds) expressions.push({ kind: 'column', table: null, name, place: select.window.place });
+      for (const { name } of window.bounds)
+        expressions.push({ kind: 'column', table: null, name, location: select.window.location });
     }
     const arguments_: Bound[] = [];
     const calls: { call: AggregateCall; type: ColumnType }[] = [];
@@ -372,7 +373,7 @@ class SelectBinder {
       if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
       if (expression.kind === 'call' && expression.name === 'GROUPING' && environment.wide === true) {
         const of = expression.arguments.map(({ value }) => this.#groupedKey(value, keys, rows));
-        return sets.grouping(of, keys.length + calls.length, expression.place);
+        return sets.grouping(of, keys.length + calls.length, expression.location);
       }
       if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
       const own = expression.kind === 'scalar-query' ? this.#groupedBy.indexOf(expression) : -1;
@@ -388,7 +389,7 @@ class SelectBinder {
       if (index >= 0) return groupKey(index, expression, bound);
       if (expression.kind === 'column') {
         const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
-        throw errorAt('REL_INVALID', text, expression.place, 'not-grouped');
+        throw errorAt('REL_INVALID', text, expression.location, 'not-grouped');
       }
       return undefined;
     };
@@ -425,7 +426,7 @@ class SelectBinder {
           calls: calls.map(({ call }) => call),
           columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
         },
-        select.place,
+        select.location,
       ),
     );
     const context = this.#withSubselects({ environment, leaf }, this.#scope, level);
@@ -439,7 +440,7 @@ class SelectBinder {
     const bound = bindExpression(expression, rows);
     const index = keys.findIndex((key) => sameExpression(key, bound, literals, guards));
     if (index >= 0) return index;
-    throw errorAt('REL_INVALID', 'GROUPING takes expressions of GROUP BY', expression.place, 'not-grouped');
+    throw errorAt('REL_INVALID', 'GROUPING takes expressions of GROUP BY', expression.location, 'not-grouped');
   }
 
   /** The window's own function stands for its start. */
@@ -454,7 +455,7 @@ class SelectBinder {
         (each, i) => each.kind === 'interval' && literals[each.interval.slot.slot] === literals[intervals[i]!.slot.slot],
       );
     if (isSame) return;
-    throw errorAt('REL_INVALID', `${call.name} must repeat the window of GROUP BY`, call.place, 'not-grouped');
+    throw errorAt('REL_INVALID', `${call.name} must repeat the window of GROUP BY`, call.location, 'not-grouped');
   }
 
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
@@ -463,7 +464,7 @@ class SelectBinder {
     const isAlias = expression.kind === 'column' && expression.table === null && !this.#scope.has(expression.name);
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star')) {
-      throw errorAt('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.place);
+      throw errorAt('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.location);
     }
     const item =
       position !== null
@@ -475,9 +476,9 @@ class SelectBinder {
     this.#groupedBy.push(target);
     const bound = bindExpression(target, context);
     if (bound.type === 'vector' || bound.type === 'interval') {
-      throw errorAt('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
+      throw errorAt('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.location);
     }
-    this.#scope.refuseMasked(bound, 'GROUP BY', expression.place);
+    this.#scope.refuseMasked(bound, 'GROUP BY', expression.location);
     return bound;
   }
 
@@ -488,19 +489,19 @@ class SelectBinder {
     calls: { call: AggregateCall; type: ColumnType }[],
     rows: ExpressionContext,
   ): Bound {
-    const { operand, second, filter, distinct: isDistinct, place } = expression;
+    const { operand, second, filter, distinct: isDistinct, location } = expression;
     const { literals, guards } = this.#environment;
     // Clients of Postgres are given arrays as it has them.
     const call = expression.function === 'array_agg' && this.#environment.catalogue ? 'array' : expression.function;
     const { name, second: takes, takesNull = false, isOrdered = false }: AggregateFunction = aggregateFunctions[call];
     if ((second !== null) !== (takes !== undefined)) {
-      throw errorAt('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
+      throw errorAt('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, location, 'no-such-function');
     }
     for (const part of [operand, second, filter]) {
-      if (part && containsAggregate(part)) throw errorAt('REL_PARSE', "aggregates can't be nested", part.place, 'not-grouped');
+      if (part && containsAggregate(part)) throw errorAt('REL_PARSE', "aggregates can't be nested", part.location, 'not-grouped');
     }
     const condition = filter && bindPredicate(filter, rows);
-    if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.place);
+    if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.location);
     const read: Bound[] = condition ? [condition] : [];
     const argument = (bound: Bound): number => {
       const index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
@@ -516,14 +517,14 @@ class SelectBinder {
       else if (yieldsItsValues.has(call)) wire = wireIn(bound);
       else if (isInterval(bound) && (call === 'sum' || call === 'avg')) wire = 'interval';
       if (wire === 'interval' && isDistinct && !yieldsItsValues.has(call))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT intervals is not implemented`, place);
+        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT intervals is not implemented`, location);
       read.push(bound);
       type = aggregateType(call, bound, operand);
-      this.#scope.refuseMasked(bound, name, operand.place);
-      const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.place) : bound;
+      this.#scope.refuseMasked(bound, name, operand.location);
+      const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.location) : bound;
       if (condition && takesNull) when = argument(condition);
       column = argument(condition && !takesNull ? whereTrue(condition, value) : value);
-    } else if (call !== 'count') throw errorAt('REL_INVALID', `${name} needs a column`, place);
+    } else if (call !== 'count') throw errorAt('REL_INVALID', `${name} needs a column`, location);
     else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
     const reads = (kind: Bound['kind']): boolean => read.some((bound) => some(bound, (each) => each.kind === kind));
     if (reads('outer') && !reads('column')) {
@@ -531,7 +532,7 @@ class SelectBinder {
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
         `${name} of nothing but columns of a query around belongs to that query: write it there`,
-        place,
+        location,
       );
     }
     let between: number | undefined;
@@ -539,11 +540,11 @@ class SelectBinder {
       const bound = bindExpression(second, rows);
       checkSecond(name, takes, bound, second);
       if (isOrdered && some(bound, ({ kind }) => kind === 'column'))
-        throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.place, 'not-grouped');
+        throw errorAt('REL_INVALID', `the share of ${name} is one for all rows`, second.location, 'not-grouped');
       // Values are told apart by the first one alone.
       if (isDistinct && some(bound, ({ kind }) => kind === 'column'))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT pairs is not implemented`, second.place);
-      this.#scope.refuseMasked(bound, name, second.place);
+        throw errorAt('REL_NOT_IMPLEMENTED', `${name} of DISTINCT pairs is not implemented`, second.location);
+      this.#scope.refuseMasked(bound, name, second.location);
       between = argument(bound);
     }
     if (expression.orderBy) this.#orderAggregates(expression.orderBy, argument, rows);
@@ -574,12 +575,12 @@ class SelectBinder {
     const keys = orderBy.map((item): SortKey => {
       const bound = bindExpression(item.expression, rows);
       checkSortKey(bound, item);
-      this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
+      this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.location);
       return { column: argument(bound), descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
     });
     const known = this.#aggregateOrder;
     if (known !== null && JSON.stringify(known) !== JSON.stringify(keys))
-      throw errorAt('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.location);
     this.#aggregateOrder = keys;
   }
 
@@ -599,24 +600,24 @@ class SelectBinder {
   #output(item: ProjectionItem, position: number, context: ExpressionContext): Output[] {
     if (item.kind === 'expression') {
       const bound = bindExpression(item.expression, context);
-      if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
+      if (bound.type === 'interval') throw errorAt('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.location);
       if (context === this.#rows) this.#checkDistinct(bound, item);
       const { catalogue } = this.#environment;
       const label = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
       return [{ name: item.alias ?? nameOf(item.expression, position), bound, ...label }];
     }
     const columns = this.#scope
-      .star(item.table, item.place)
+      .star(item.table, item.location)
       .filter(({ name }) => item.without?.includes(name) !== true)
       .map((each) => ({ ...each, label: each.name }));
     if (context !== this.#rows)
-      throw errorAt('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
+      throw errorAt('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.location, 'not-grouped');
     for (const { bound } of columns) this.#checkDistinct(bound, item);
     return columns;
   }
 
-  #checkDistinct(bound: Bound, { place }: ProjectionItem): void {
-    if (this.#select.distinct) this.#scope.refuseMasked(bound, 'DISTINCT', place);
+  #checkDistinct(bound: Bound, { location }: ProjectionItem): void {
+    if (this.#select.distinct) this.#scope.refuseMasked(bound, 'DISTINCT', location);
   }
 
   /** Sorts rows before they are projected, so that ORDER BY may use columns that are not in the output. */
@@ -630,7 +631,7 @@ class SelectBinder {
       const found = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
       const bound = isInterval(found) ? intervalOrder(found) : found;
       checkSortKey(bound, item);
-      if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
+      if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.location);
       return bound;
     });
     const { node } = level;
@@ -667,7 +668,7 @@ class SelectBinder {
         throw errorAt(
           'REL_INVALID',
           'with DISTINCT, ORDER BY takes columns of the projection only',
-          item.expression.place,
+          item.expression.location,
           'no-such-column-here',
         );
       return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
@@ -718,16 +719,16 @@ class SelectBinder {
     const outputs = query.facets.map((reference): Output => {
       const bound = this.#scope.column(reference);
       if (bound.type === 'vector' || bound.type === 'json') {
-        throw errorAt('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.place);
+        throw errorAt('REL_TYPE_MISMATCH', `FACETS can't count ${bound.type}`, reference.location);
       }
-      this.#scope.refuseMasked(bound, 'FACETS', reference.place);
+      this.#scope.refuseMasked(bound, 'FACETS', reference.location);
       return { name: reference.name, bound };
     });
     return { root: project(source, uniqueNames(outputs)) };
   }
 
   #systemColumn(name: string): Bound {
-    return this.#scope.column({ kind: 'column', table: null, name, place: this.#select.place });
+    return this.#scope.column({ kind: 'column', table: null, name, location: this.#select.location });
   }
 
   #aggregates(): boolean {
@@ -740,8 +741,8 @@ class SelectBinder {
   }
 }
 
-function refuseOver({ place }: { readonly place: Location }): never {
-  throw errorAt('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
+function refuseOver({ location }: { readonly location: Location }): never {
+  throw errorAt('REL_INVALID', 'a window function stands in the projection or in ORDER BY', location, 'window-misplaced');
 }
 
 function filterLevel(level: Level, predicate: Bound): void {
@@ -760,14 +761,15 @@ function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expre
 }
 
 export function checkSortKey(bound: Bound, item: OrderItem): void {
-  const place = item.expression.place;
-  if (isInterval(bound)) throw errorAt('REL_NOT_IMPLEMENTED', 'intervals have no order here: take EXTRACT(EPOCH FROM x)', place);
-  if (bound.kind === 'literal') throw errorAt('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
+  const location = item.expression.location;
+  if (isInterval(bound))
+    throw errorAt('REL_NOT_IMPLEMENTED', 'intervals have no order here: take EXTRACT(EPOCH FROM x)', location);
+  if (bound.kind === 'literal') throw errorAt('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', location);
   if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
-    throw errorAt('REL_TYPE_MISMATCH', `${bound.type} has no order`, place, 'no-such-function');
+    throw errorAt('REL_TYPE_MISMATCH', `${bound.type} has no order`, location, 'no-such-function');
   }
   if (item.collate === 'unicode' && bound.type !== 'string' && bound.type !== 'null') {
-    throw errorAt('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, place);
+    throw errorAt('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, location);
   }
 }
 
@@ -780,11 +782,11 @@ function checkRowsOfType(
   const { query, withProvenance } = statement;
   if (query.after && (!ofType || query.orderBy.length > 0)) {
     const why = rowByRow && query.orderBy.length === 0 ? 'joins and subqueries' : 'ORDER BY, DISTINCT and aggregates';
-    throw errorAt('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.place);
+    throw errorAt('REL_INVALID', `AFTER pages through rows of a type: it excludes ${why}`, query.after.location);
   }
   if (withProvenance && !ofType) {
     const why = rowByRow ? 'joins and subqueries' : 'DISTINCT and aggregates';
-    throw errorAt('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.place);
+    throw errorAt('REL_INVALID', `WITH PROVENANCE needs rows of a type: it excludes ${why}`, query.location);
   }
 }
 

@@ -10,8 +10,8 @@ import type { Location } from '../syntax/statement.ts';
 import type { BoundQuery } from './environment.ts';
 import { columnType, type Output, type OutputType, project } from './output-columns.ts';
 
-export function combine(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, place: Location): BoundQuery {
-  const columns = unifyColumns(op, left.columns, right.columns, place);
+export function combine(op: SetOperationNode['op'], left: BoundQuery, right: BoundQuery, location: Location): BoundQuery {
+  const columns = unifyColumns(op, left.columns, right.columns, location);
   const shown = op === 'union all' ? columns.flatMap((_, i) => (isShown(i, left, right) ? i : [])) : [];
   const arms = { left: asColumns(left, columns, shown), right: asColumns(right, columns, shown) };
   return {
@@ -29,21 +29,21 @@ export function unifyColumns(
   what: string,
   left: readonly OutputType[],
   right: readonly OutputType[],
-  place: Location,
+  location: Location,
 ): OutputType[] {
   if (left.length !== right.length) {
     const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
-    throw errorAt('REL_INVALID', text, place, 'syntax');
+    throw errorAt('REL_INVALID', text, location, 'syntax');
   }
   return left.map(({ name, type, wire, masked }, i) => {
     const { type: other, wire: otherWire, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
       const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
-      throw errorAt('REL_TYPE_MISMATCH', text, place, 'types-differ');
+      throw errorAt('REL_TYPE_MISMATCH', text, location, 'types-differ');
     }
     if (common === 'vector' && what !== 'union all') {
-      throw errorAt('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);
+      throw errorAt('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, location);
     }
     return { name, type: common, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
   });

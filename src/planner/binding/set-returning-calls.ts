@@ -17,18 +17,18 @@ export function bindSpread(
   level: Level | null,
   catalogue: CatalogueFunctions,
 ): Bound {
-  const { name, place } = call;
+  const { name, location } = call;
   if (level?.spreads !== true)
     throw errorAt(
       'REL_INVALID',
       `${name} yields several rows: it stands in the projection of a SELECT without groups, or in FROM`,
-      place,
+      location,
     );
   const operands = call.arguments.map(({ value }) => bind(value));
   const made = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
-  if (made === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, place, 'no-such-function');
+  if (made === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, location, 'no-such-function');
   const { array, element } = made;
-  const bound = ofCatalogue(name, array, operands, place);
+  const bound = ofCatalogue(name, array, operands, location);
   const column: PlanColumn = { name: name.toLowerCase(), type: element.type };
   const { node } = level;
   const open = node.kind === 'spread' && node === level.spread ? node : null;

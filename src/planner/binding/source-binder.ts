@@ -46,7 +46,7 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
       throw errorAt(
         'REL_INVALID',
         `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`,
-        source.place,
+        source.location,
         'alias-twice',
       );
     }
@@ -94,31 +94,31 @@ class SourceBinder {
       case 'function':
         return this.#bindCall(source);
       case 'walk':
-        return bindWalk(source, this.bind(source.input), this.#functions(source.place));
+        return bindWalk(source, this.bind(source.input), this.#functions(source.location));
       case 'entities':
-        return bindEntities(source, this.bind(source.input), this.#functions(source.place));
+        return bindEntities(source, this.bind(source.input), this.#functions(source.location));
       case 'unwind':
-        return bindUnwind(source, this.bind(source.input), this.#functions(source.place));
+        return bindUnwind(source, this.bind(source.input), this.#functions(source.location));
       case 'graph-rows':
         this.#count(source);
-        return bindGraphRows(source, this.#functions(source.place));
+        return bindGraphRows(source, this.#functions(source.location));
     }
   }
 
   #bindCall(source: FunctionSource): BoundSource {
-    return bindFunction(source, this.#functions(source.place));
+    return bindFunction(source, this.#functions(source.location));
   }
 
-  #functions(place: Location): FunctionRequest {
+  #functions(location: Location): FunctionRequest {
     const { environment, contextOf } = this.#request;
-    return { environment, scan: (type) => this.#rankedScan(type, place), contextOf: (scope) => contextOf(scope, null) };
+    return { environment, scan: (type) => this.#rankedScan(type, location), contextOf: (scope) => contextOf(scope, null) };
   }
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
     const { environment, names, outer } = this.#request;
     const name = source.alias ?? splitTypeName(source.name)?.type ?? source.name;
     const common = names.findLast((each) => each.name === source.name);
-    if (common) return this.#derivedTable(common.bind(source.place), name);
+    if (common) return this.#derivedTable(common.bind(source.location), name);
     const definition = environment.catalog.type(source.name);
     if (definition) return this.#scan(source.name, definition, name);
     const served = environment.request.servedView?.(source.name);
@@ -132,15 +132,16 @@ class SourceBinder {
       return { node, tables: tables.map((table) => ({ ...table, oid: virtual.oid })) };
     }
     const named = functionOfTable(source.name);
-    if (named) return this.#bindCall({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
-    throw this.#unknownType(source.name, source.place);
+    if (named)
+      return this.#bindCall({ kind: 'function', name: named.name, arguments: [], alias: name, location: source.location });
+    throw this.#unknownType(source.name, source.location);
   }
 
-  #unknownType(name: string, place: Location): Error {
+  #unknownType(name: string, location: Location): Error {
     const { environment, names } = this.#request;
     const types = environment.catalog.types().flatMap((type) => (environment.offers(type.name) ? type.name : []));
     const guess = didYouMean(name, [...names.map((each) => each.name), ...(environment.request.viewNames?.() ?? []), ...types]);
-    return errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, place);
+    return errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${guess}`, location);
   }
 
   #servedView(view: string, columns: readonly PlanColumn[], name: string): BoundSource {
@@ -149,9 +150,9 @@ class SourceBinder {
     return this.#derivedTable({ node, columns }, name);
   }
 
-  #rankedScan(name: string, place: Location): BoundSource {
+  #rankedScan(name: string, location: Location): BoundSource {
     const definition = this.#request.environment.catalog.type(name);
-    if (!definition) throw this.#unknownType(name, place);
+    if (!definition) throw this.#unknownType(name, location);
     return this.#scan(name, definition, name);
   }
 
@@ -180,9 +181,9 @@ class SourceBinder {
     return { node, tables: [{ name, type, columns: named, first: 0, isOffered }] };
   }
 
-  #subquery({ query, alias, columns, isValue, place }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
+  #subquery({ query, alias, columns, isValue, location }: SubquerySource, outer: readonly OuterQuery[]): BoundSource {
     const bound = this.#request.bindQuery(query, this.#request.names, outer);
-    const { node, tables } = this.#derivedTable(renameColumns(bound, alias ?? '', columns, place), alias);
+    const { node, tables } = this.#derivedTable(renameColumns(bound, alias ?? '', columns, location), alias);
     return { node, tables: tables.map((table) => ({ ...table, isValue })) };
   }
 
@@ -253,7 +254,7 @@ class SourceBinder {
     const scope = new Scope(left.tables, outer);
     const own: OuterQuery = {
       knows: (reference) => scope.knows(reference),
-      column: (reference) => outerColumn(scope.column(reference), around, reference.place),
+      column: (reference) => outerColumn(scope.column(reference), around, reference.location),
     };
     return this.#subquery(query, [...outer, own]);
   }
@@ -280,18 +281,18 @@ class SourceBinder {
   /** Adds the columns of a query without FROM, computed from each row before it. */
   #columnsBeside(
     { on }: JoinSource,
-    { query: { body }, alias, columns: names, isValue, place }: SubquerySource,
+    { query: { body }, alias, columns: names, isValue, location }: SubquerySource,
     left: BoundSource,
   ): BoundSource {
-    this.#count({ place });
-    if (body.kind !== 'select') throw errorAt('REL_INTERNAL', 'a query row by row is a SELECT', place);
+    this.#count({ location });
+    if (body.kind !== 'select') throw errorAt('REL_INTERNAL', 'a query row by row is a SELECT', location);
     const { outer, contextOf } = this.#request;
     const scope = new Scope(left.tables, outer);
     const level = this.#level(left.node, scope);
     level.spreads = true;
     const context = contextOf(scope, level);
     const made = body.projection.map((item, i): Output => {
-      if (item.kind === 'star') throw errorAt('REL_INVALID', '* needs a FROM', item.place);
+      if (item.kind === 'star') throw errorAt('REL_INVALID', '* needs a FROM', item.location);
       return { name: names[i] ?? item.alias ?? nameOf(item.expression, i), bound: bindExpression(item.expression, context) };
     });
     const width = left.node.columns.length;
@@ -320,7 +321,7 @@ class SourceBinder {
 
   /** Columns of one name become one, in front of the others; an outer join takes it from the side that has a row. */
   #joinUsing(
-    { type, place }: Extract<Source, { kind: 'join' }>,
+    { type, location }: Extract<Source, { kind: 'join' }>,
     using: readonly string[] | 'natural',
     left: BoundSource,
     right: BoundSource,
@@ -331,11 +332,11 @@ class SourceBinder {
     const [leftScope, rightScope] = [new Scope(left.tables, []), new Scope(shifted, [])];
     const names = using === 'natural' ? sharedNames(left.tables, right.tables) : using;
     const pairs = names.map((name) => {
-      const reference: ColumnRef = { kind: 'column', table: null, name, place };
+      const reference: ColumnRef = { kind: 'column', table: null, name, location };
       return { name, left: leftScope.column(reference), right: rightScope.column(reference) };
     });
     const equal = pairs.map((pair): Bound => {
-      const [l, r] = matchOperands(pair.left, pair.right, '=', place);
+      const [l, r] = matchOperands(pair.left, pair.right, '=', location);
       return { kind: 'compare', op: '=', left: l, right: r, type: 'boolean' };
     });
     const condition: Bound | null =
@@ -355,7 +356,7 @@ class SourceBinder {
         };
     const merged = pairs.map((pair): Output => {
       if (type !== 'full') return { name: pair.name, bound: type === 'right' ? pair.right : pair.left };
-      const { type: of, fit } = commonResult('USING', [pair.left, pair.right], place);
+      const { type: of, fit } = commonResult('USING', [pair.left, pair.right], location);
       return { name: pair.name, bound: { kind: 'coalesce', operands: [fit(pair.left), fit(pair.right)], type: of } };
     });
     const node = project(join, [...throughColumns(join), ...merged]);
@@ -378,10 +379,10 @@ class SourceBinder {
    * Each column has the type that holds the values of all rows. A row with a query about rows around it is the one row of
    * a level of its own, which that query grows; such rows and those between them are put together as UNION ALL does.
    */
-  #values({ rows, place }: Extract<Source, { kind: 'values' }>): BoundSource {
+  #values({ rows, location }: Extract<Source, { kind: 'values' }>): BoundSource {
     const { environment, contextOf, outer } = this.#request;
     const width = rows[0]!.length;
-    if (rows.length > 1 || width > 0) this.#count({ place });
+    if (rows.length > 1 || width > 0) this.#count({ location });
     const masks: OutputType['masked'][] = [];
     const inputs: PlanNode[] = [];
     const begin = (): { readonly scope: Scope; readonly level: Level; readonly context: ExpressionContext } => {
@@ -409,7 +410,7 @@ class SourceBinder {
         bound.map((row) => row[c]!),
         environment.catalogue,
       );
-      const { type, fit } = commonResult('a column of VALUES', cells, place);
+      const { type, fit } = commonResult('a column of VALUES', cells, location);
       const wire = commonWire(cells, environment.catalogue);
       for (const [r, row] of bound.entries()) row[c] = fit(cells[r]!);
       columns.push({ name: `column${c + 1}`, type, wire, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
@@ -434,7 +435,7 @@ class SourceBinder {
       throw errorAt(
         'REL_PARSE',
         `VALUES is in more than ${tablesMax} parts: each query about rows around it parts its rows`,
-        place,
+        location,
       );
     const node = parts.reduce(
       (left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }),
@@ -448,8 +449,8 @@ class SourceBinder {
     return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isOffered(node, environment) }] };
   }
 
-  #count(source: { readonly place: Location }): void {
-    if (++this.#tables > tablesMax) throw errorAt('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
+  #count(source: { readonly location: Location }): void {
+    if (++this.#tables > tablesMax) throw errorAt('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.location);
   }
 }
 

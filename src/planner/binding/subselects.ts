@@ -81,13 +81,13 @@ export class Subselects {
     if (!namesOuter(node)) {
       return { kind: 'subquery', index: environment.addSubquery({ root: node, type: 'boolean', as: 'exists' }), type: 'boolean' };
     }
-    return this.#mark(node, null, query.place);
+    return this.#mark(node, null, query.location);
   }
 
   #scalar(query: Query): Bound {
     const { bindQuery, environment } = this.#request;
     const bound = bindQuery(query);
-    const [only] = columnsOf(bound, 1, query.place);
+    const [only] = columnsOf(bound, 1, query.location);
     const node = firstColumns(bound, 1);
     if (!namesOuter(node)) {
       const index = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'scalar' });
@@ -96,8 +96,8 @@ export class Subselects {
       return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type, ...wire };
     }
     if (only!.type === 'vector')
-      throw errorAt('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.place);
-    const level = this.#level(query.place);
+      throw errorAt('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.location);
+    const level = this.#level(query.location);
     const column: PlanColumn = { name: node.columns[0]!.name, type: node.columns[0]!.type };
     const index = level.node.columns.length;
     level.node = {
@@ -115,55 +115,56 @@ export class Subselects {
 
   /** Whether `operand op` holds for any row of the query. */
   #compareAny(
-    { operand, query, place }: { readonly operand: Expression; readonly query: Query; readonly place: Location },
+    { operand, query, location }: { readonly operand: Expression; readonly query: Query; readonly location: Location },
     op: CompareOp,
     bind: (operand: Expression) => Bound,
   ): Bound {
     const { bindQuery, environment } = this.#request;
     const operands = (operand.kind === 'row' ? operand.items : [operand]).map(bind);
     const bound = bindQuery(query);
-    const columns = columnsOf(bound, operands.length, query.place);
+    const columns = columnsOf(bound, operands.length, query.location);
     for (const { type } of columns) {
-      if (type === 'vector' || type === 'interval') throw errorAt('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.place);
+      if (type === 'vector' || type === 'interval')
+        throw errorAt('REL_TYPE_MISMATCH', `IN can't compare ${type}`, query.location);
     }
     const node = firstColumns(bound, operands.length);
     if (op === '=' && operands.length === 1 && !namesOuter(node)) {
       const values: Bound = { kind: 'parameter', index: -1, type: columns[0]!.type };
-      const [each, other] = matchOperands(operands[0]!, values, '=', place);
+      const [each, other] = matchOperands(operands[0]!, values, '=', location);
       const root = other.type === 'string' && values.type === 'json' ? asText(node) : node;
       const set = environment.addSubquery({ root, type: root.columns[0]!.type, as: 'set' });
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
-    const width = this.#level(place).node.columns.length;
+    const width = this.#level(location).node.columns.length;
     const compareColumn = (i: number, by: CompareOp): Bound => {
       // A column of bare NULLs has no other type.
       const type = columns[i]!.type;
       const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
       const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
-      const [left, right] = matchOperands(operands[i]!, other, by, place);
+      const [left, right] = matchOperands(operands[i]!, other, by, location);
       return { kind: 'compare', op: by, left, right, type: 'boolean' };
     };
     const condition = comparedRows(operands.length, op, compareColumn);
-    const holds = this.#mark(node, condition, place);
+    const holds = this.#mark(node, condition, location);
     // The condition's references to the query's rows shift by the added column.
     const moved = movedBeyond(condition, width);
-    const open = this.#mark(node, { kind: 'is-null', operand: moved, type: 'boolean' }, place);
+    const open = this.#mark(node, { kind: 'is-null', operand: moved, type: 'boolean' }, location);
     const unknown: Bound = { kind: 'constant', cell: null, type: 'null' };
     const undecided: Bound = { kind: 'and', operands: [open, unknown], type: 'boolean' };
     return { kind: 'or', operands: [holds, undecided], type: 'boolean' };
   }
 
-  #mark(query: PlanNode, condition: Bound | null, place: Location): Bound {
-    const level = this.#level(place);
+  #mark(query: PlanNode, condition: Bound | null, location: Location): Bound {
+    const level = this.#level(location);
     const index = level.node.columns.length;
     const columns: PlanColumn[] = [...level.node.columns, { name: '#mark', type: 'boolean' }];
     level.node = { kind: 'apply', type: 'mark', input: level.node, query, level: level.id, condition, columns };
     return { kind: 'column', index, name: '#mark', type: 'boolean' };
   }
 
-  #level(place: Location): Level {
+  #level(location: Location): Level {
     if (this.#request.level) return this.#request.level;
-    throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
+    throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, location);
   }
 }
 
@@ -191,11 +192,11 @@ function movedBeyond(bound: Bound, width: number): Bound {
   return mapChildren(bound, (child) => movedBeyond(child, width));
 }
 
-function columnsOf(bound: BoundQuery, wanted: number, place: Location): BoundQuery['columns'] {
+function columnsOf(bound: BoundQuery, wanted: number, location: Location): BoundQuery['columns'] {
   const { columns } = bound;
   if (columns.length === wanted) return columns;
   const many = wanted === 1 ? 'one column' : `${wanted} columns`;
-  throw errorAt('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place, 'syntax');
+  throw errorAt('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, location, 'syntax');
 }
 
 /** Drops the columns that show masked ones: expressions see only cells that they may. */
@@ -219,11 +220,11 @@ export function namesOuter(node: PlanNode, level?: number): boolean {
 }
 
 /** A column of the rows around a query, as that query names it. */
-export function outerColumn(bound: Bound | undefined, level: Level | null, place: Location): Bound {
+export function outerColumn(bound: Bound | undefined, level: Level | null, location: Location): Bound {
   if (bound?.kind === 'outer') return bound;
-  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, place);
+  if (level === null) throw errorAt('REL_NOT_IMPLEMENTED', lookingAround, location);
   if (bound?.kind !== 'column')
-    throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
+    throw errorAt('REL_INVALID', 'a query inside another one names columns of it, and no expressions', location);
   const { index, name, type, wire } = bound;
   return { kind: 'outer', level: level.id, index, name, type, ...(wire !== undefined && { wire }) };
 }

@@ -25,9 +25,9 @@ export interface FunctionRequest {
 
 export function bindFunction(source: FunctionSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
   const call = arrangeCall(source, null);
-  if (call === undefined) throw refuseTableFunction(source.name, source.place);
+  if (call === undefined) throw refuseTableFunction(source.name, source.location);
   const { function: made, given } = call;
-  const words = wordsOf(made, given, environment.literals, source.place);
+  const words = wordsOf(made, given, environment.literals, source.location);
   const scope: BoundScope = { words, catalog: environment.catalog };
   const common = {
     kind: 'function',
@@ -43,7 +43,7 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
   if (ranked === undefined) {
     const asked = made.graph?.(scope);
     const isWhole = source.edges === undefined;
-    const graph = asked && { ...asked, edges: edgeScans(asked, source, scan, contextOf), isWhole, place: source.place };
+    const graph = asked && { ...asked, edges: edgeScans(asked, source, scan, contextOf), isWhole, location: source.location };
     const own = [...columns.keys()];
     const node: FunctionNode = {
       ...common,
@@ -67,12 +67,12 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
       throw errorAt(
         'REL_MASKED_COLUMN',
         `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`,
-        source.place,
+        source.location,
       );
     }
   }
   if (masked.has('system_from')) {
-    throw errorAt('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
+    throw errorAt('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.location);
   }
   // Columns of the type, then the function's own, then those that show masked ones, which names can't reach.
   const shown = scanned.columns.slice(typed.length);
@@ -111,7 +111,7 @@ function addSearch(
   if (columns.length === 0) return scan;
   const value = values.get(matches.argument)!;
   if (!('bound' in value) || value.bound.kind !== 'literal') {
-    throw errorAt('REL_INVALID', `${matches.argument} is a text in quotes`, value.place);
+    throw errorAt('REL_INVALID', `${matches.argument} is a text in quotes`, value.location);
   }
   const none = columns.map(() => null);
   const match: Match = { columns, slot: value.bound.slot, mode: 'ANY', weights: none, boosts: none };

@@ -18,7 +18,7 @@ export function bindWindow(source: PlanNode, keys: readonly Bound[], window: Gro
   const column = bindExpression(window.column, rows);
   if (column.kind !== 'column' || (column.type !== 'timestamp' && column.type !== 'integer')) {
     const text = `${window.type.toUpperCase()} is over a timestamp or an integer of nanoseconds, not ${column.type}`;
-    throw errorAt('REL_TYPE_MISMATCH', text, window.column.place);
+    throw errorAt('REL_TYPE_MISMATCH', text, window.column.location);
   }
   const computed: Output[] = [];
   const partition =

@@ -55,7 +55,7 @@ function replaceSource<T>(tree: T, from: Source, around: Around): T {
   const own = wholeRow(node as Expression, from, around) ?? node;
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(own)) {
-    if (name === 'place') continue;
+    if (name === 'location') continue;
     const other: unknown = replaceSource(value, from, around);
     if (other !== value) (copy ??= { ...own })[name] = other;
   }
@@ -69,7 +69,7 @@ function wholeRow(expression: Expression, from: Source, around: Around): Express
     const { value } = given;
     if (expression.name.startsWith('.')) {
       const table = tableNamed(value, around);
-      return table ? { ...columnOf(table, value.place), name: expression.name.slice(1) } : null;
+      return table ? { ...columnOf(table, value.location), name: expression.name.slice(1) } : null;
     }
     const maker = makers.get(expression.name);
     if (maker === undefined) return null;
@@ -77,18 +77,18 @@ function wholeRow(expression: Expression, from: Source, around: Around): Express
       ? objectOf(
           value.items.map((item, i) => [`f${i + 1}`, item]),
           maker,
-          value.place,
+          value.location,
         )
       : (withinQuery(expression, value) ?? ofTable(value, maker, from, around));
   }
   if (expression.kind === 'is-null') {
-    const { operand, negated, place } = expression;
+    const { operand, negated, location } = expression;
     const table = tableNamed(operand, around);
     if (table === undefined) return null;
     const tests = shownNames(table, around.typeOf).map((name): Expression => {
-      return { kind: 'is-null', operand: { ...columnOf(table, place), name }, negated, place };
+      return { kind: 'is-null', operand: { ...columnOf(table, location), name }, negated, location };
     });
-    return tests.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
+    return tests.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location }));
   }
   if (expression.kind === 'column') return ofTable(expression, null, from, around);
   if (expression.kind !== 'aggregate' || expression.operand === null) return null;
@@ -114,44 +114,48 @@ function tableNamed(expression: Expression, { scope }: Around): ScopeTable | und
   return table?.isValue === true ? undefined : table;
 }
 
-const columnOf = (table: ScopeTable, place: Location): Extract<Expression, { kind: 'column' }> => ({
+const columnOf = (table: ScopeTable, location: Location): Extract<Expression, { kind: 'column' }> => ({
   kind: 'column',
   table: table.name,
   name: '_pk',
   quoted: true,
-  place,
+  location,
 });
 
-function objectOf(members: readonly (readonly [name: string, value: Expression])[], maker: string, place: Location): Expression {
-  const pairs = members.flatMap(([name, value]): Expression[] => [{ kind: 'constant', cell: name, place }, value]);
-  return { kind: 'call', name: maker, arguments: pairs.map((value) => ({ name: null, value })), place };
+function objectOf(
+  members: readonly (readonly [name: string, value: Expression])[],
+  maker: string,
+  location: Location,
+): Expression {
+  const pairs = members.flatMap(([name, value]): Expression[] => [{ kind: 'constant', cell: name, location }, value]);
+  return { kind: 'call', name: maker, arguments: pairs.map((value) => ({ name: null, value })), location };
 }
 
 /** Without a maker a record. */
 function ofTable(expression: Expression, maker: string | null, from: Source, around: Around): Expression | null {
   const table = tableNamed(expression, around);
   if (table === undefined) return null;
-  const { place } = expression;
-  const columns = shownNames(table, around.typeOf).map((name): Expression => ({ ...columnOf(table, place), name }));
+  const { location } = expression;
+  const columns = shownNames(table, around.typeOf).map((name): Expression => ({ ...columnOf(table, location), name }));
   const names = shownNames(table, around.typeOf);
   const made: Expression =
     maker === null
-      ? { kind: 'row', items: columns, place }
+      ? { kind: 'row', items: columns, location }
       : objectOf(
           columns.map((column, i) => [names[i]!, column]),
           maker,
-          place,
+          location,
         );
   if (!hasOuterJoin(from)) return made;
-  if (table.type === null) throw unknownRow(place);
-  const isAbsent: Expression = { kind: 'is-null', operand: columnOf(table, place), negated: false, place };
+  if (table.type === null) throw unknownRow(location);
+  const isAbsent: Expression = { kind: 'is-null', operand: columnOf(table, location), negated: false, location };
   // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-  const branches = [{ when: isAbsent, then: { kind: 'constant', cell: null, place } as const }];
-  return { kind: 'case', operand: null, branches, otherwise: made, place };
+  const branches = [{ when: isAbsent, then: { kind: 'constant', cell: null, location } as const }];
+  return { kind: 'case', operand: null, branches, otherwise: made, location };
 }
 
-const unknownRow = (place: Location): Error =>
-  errorAt('REL_NOT_IMPLEMENTED', 'the rows of a subquery as values beside an outer join: name its columns', place);
+const unknownRow = (location: Location): Error =>
+  errorAt('REL_NOT_IMPLEMENTED', 'the rows of a subquery as values beside an outer join: name its columns', location);
 
 /** The columns of `t.*` that a type has, without the store's own. */
 function shownNames({ type, columns }: ScopeTable, typeOf: Around['typeOf']): string[] {

@@ -21,7 +21,7 @@ export interface OverRequest {
   readonly bind: (expression: Expression) => Bound;
   readonly checkOrder: (bound: Bound, item: OrderItem) => void;
   /** Refuses what would tell masked cells apart. */
-  readonly refuseMasked: (bound: Bound, place: Location) => void;
+  readonly refuseMasked: (bound: Bound, location: Location) => void;
 }
 
 export function bindOver(over: Over, request: OverRequest): Bound {
@@ -30,15 +30,15 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   const bindOperand = (expression: Expression): Bound => {
     const each = bind(expression);
     if (each.type === 'vector' || each.type === 'interval')
-      throw errorAt('REL_TYPE_MISMATCH', `a window can't take ${each.type}`, expression.place);
-    refuseMasked(each, expression.place);
+      throw errorAt('REL_TYPE_MISMATCH', `a window can't take ${each.type}`, expression.location);
+    refuseMasked(each, expression.location);
     return each;
   };
   // All operands are bound before any becomes a column: a query among them adds columns of its own.
   const operands = over.arguments.map(bindOperand);
   const filter = over.filter && bindOperand(over.filter);
   if (filter && filter.type !== 'boolean' && filter.type !== 'null')
-    throw errorAt('REL_TYPE_MISMATCH', `FILTER takes a condition, not ${filter.type}`, over.filter!.place);
+    throw errorAt('REL_TYPE_MISMATCH', `FILTER takes a condition, not ${filter.type}`, over.filter!.location);
   const partition = over.partition.map(bindOperand);
   const order = over.orderBy.map((item) => {
     const each = bindOperand(item.expression);
@@ -59,7 +59,7 @@ export function bindOver(over: Over, request: OverRequest): Bound {
   const column = { name: over.function, type: call.type, ...(whole.wire !== undefined && { wire: whole.wire }) };
   const index = input.columns.length;
   if (call.frame.unit === 'range' && over.frame && over.orderBy.length === 0 && over.frame.from.kind === 'current') {
-    throw errorAt('REL_INVALID', `${named} needs ORDER BY for this frame`, over.frame.place);
+    throw errorAt('REL_INVALID', `${named} needs ORDER BY for this frame`, over.frame.location);
   }
   level.node = { kind: 'over', input, partition: partitions, keys, calls: [call], columns: [...input.columns, column] };
   return { kind: 'column', index, ...column };
@@ -73,7 +73,7 @@ function callOf(
   columnOf: (bound: Bound) => number,
   { environment }: OverRequest,
 ): { readonly call: OverCall; readonly wire?: string } {
-  const { function: name, place } = over;
+  const { function: name, location } = over;
   const named = name.toUpperCase();
   const frame: OverCall['frame'] = over.frame ?? {
     unit: 'range',
@@ -81,7 +81,7 @@ function callOf(
     to: { kind: 'current' },
   };
   const wrong = (usage: string): never => {
-    throw errorAt('REL_INVALID', `${named} is written ${usage}`, place, 'no-such-function');
+    throw errorAt('REL_INVALID', `${named} is written ${usage}`, location, 'no-such-function');
   };
   const none = { column: null, offset: null, otherwise: null } as const;
   switch (name) {
@@ -119,13 +119,13 @@ function callOf(
       const by = over.arguments[1];
       const literal = by?.kind === 'literal' ? environment.literals[by.slot] : undefined;
       if (by && (by.kind !== 'literal' || typeof literal !== 'bigint' || literal < 0n)) {
-        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, by.place);
+        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, by.location);
       }
-      const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], place);
+      const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], location);
       const call: OverCall = {
         function: name,
         column: columnOf(fit(value)),
-        offset: by?.kind === 'literal' ? { slot: by.slot, place: by.place } : null,
+        offset: by?.kind === 'literal' ? { slot: by.slot, location: by.location } : null,
         otherwise: otherwise ? columnOf(fit(otherwise)) : null,
         type: columnType(type),
         frame,
@@ -147,10 +147,10 @@ function callOf(
         return wrong(usage);
       if (second) checkSecond(named, takes, second, over.arguments[1]!);
       if (value && isInterval(value) && ['sum', 'avg', 'min', 'max'].includes(name))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of intervals has no OVER: take EXTRACT(EPOCH FROM x)`, over.place);
+        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of intervals has no OVER: take EXTRACT(EPOCH FROM x)`, over.location);
       const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
       if (type === 'string' && (name === 'sum' || name === 'avg'))
-        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.place);
+        throw errorAt('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.location);
       const wire = call === 'array' ? (environment.catalogue!.typeNamed(`${wireTypeOf(value!)}[]`) ?? '_text') : undefined;
       return {
         call: {

@@ -31,7 +31,7 @@ export interface Signature {
 export interface Words {
   word(name: string): string | undefined;
   /** Location of an argument; for one that was not given, the start of the call. */
-  placeOf(name: string): Location;
+  locationOf(name: string): Location;
   /** The arguments that were given. */
   readonly given: ReadonlySet<string>;
 }

@@ -15,13 +15,13 @@ const componentsMax = 4_096;
 export function argumentsByName(
   { name: called, arguments: specs }: Signature,
   given: readonly FunctionArgument[],
-  place: Location,
+  location: Location,
 ): ReadonlyMap<string, Expression> {
   const found = new Map<string, Expression>();
   let next = 0;
   for (const { name, value } of given) {
     if (name === null && next === specs.length) {
-      throw errorAt('REL_INVALID', `${called} takes at most ${specs.length} arguments`, value.place);
+      throw errorAt('REL_INVALID', `${called} takes at most ${specs.length} arguments`, value.location);
     }
     const spec = name === null ? specs[next++]! : specs.find((each) => each.name === name);
     if (spec === undefined) {
@@ -29,13 +29,13 @@ export function argumentsByName(
         name!,
         specs.map((each) => each.name),
       );
-      throw errorAt('REL_INVALID', `${called} has no argument ${name}${guess}`, value.place);
+      throw errorAt('REL_INVALID', `${called} has no argument ${name}${guess}`, value.location);
     }
-    if (found.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.place);
+    if (found.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.location);
     found.set(spec.name, value);
   }
   const missing = specs.find((spec) => spec.required && !found.has(spec.name));
-  if (missing) throw errorAt('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, place);
+  if (missing) throw errorAt('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, location);
   return found;
 }
 
@@ -48,7 +48,7 @@ export function wordsOf(
   { arguments: specs, name: called }: Signature,
   given: ReadonlyMap<string, Expression>,
   literals: readonly Literal[],
-  place: Location,
+  location: Location,
 ): Words {
   const words = new Map<string, string>();
   for (const spec of specs) {
@@ -57,16 +57,16 @@ export function wordsOf(
     const written =
       value.kind === 'column' && value.table === null ? value.name : value.kind === 'literal' ? literals[value.slot] : undefined;
     const text = typeof written === 'boolean' ? String(written) : written;
-    if (typeof text !== 'string') throw errorAt('REL_INVALID', `${spec.name} of ${called} is a name`, value.place);
+    if (typeof text !== 'string') throw errorAt('REL_INVALID', `${spec.name} of ${called} is a name`, value.location);
     const word = spec.choices?.find((choice) => choice.toLowerCase() === text.toLowerCase()) ?? text;
     if (spec.choices && !spec.choices.includes(word)) {
-      throw errorAt('REL_INVALID', `${spec.name} of ${called} is ${listChoices(spec.choices)}`, value.place);
+      throw errorAt('REL_INVALID', `${spec.name} of ${called} is ${listChoices(spec.choices)}`, value.location);
     }
     words.set(spec.name, word);
   }
   return {
     word: (name) => words.get(name),
-    placeOf: (name) => given.get(name)?.place ?? place,
+    locationOf: (name) => given.get(name)?.location ?? location,
     given: new Set(given.keys()),
   };
 }
@@ -91,8 +91,8 @@ export class Values {
     return this.#values.has(name);
   }
 
-  placeOf(name: string): Location {
-    return this.#values.get(name)!.place;
+  locationOf(name: string): Location {
+    return this.#values.get(name)!.location;
   }
 
   /** An argument that is no ARRAY, as an expression. */
@@ -130,11 +130,11 @@ export class Values {
     const numbers =
       'items' in value
         ? value.items.map((item) => kernels.constant(item))
-        : listOf(String(kernels.constant(value.bound)), value.place);
+        : listOf(String(kernels.constant(value.bound)), value.location);
     const vector = Float32Array.from(numbers, Number);
     const isNumeric = numbers.every((each) => typeof each === 'number' || typeof each === 'bigint');
     if (!isNumeric || vector.length === 0 || vector.length > componentsMax || !vector.every(Number.isFinite)) {
-      throw errorAt('REL_INVALID', `a vector has 1 to ${componentsMax} numbers, each a finite 32-bit float`, value.place);
+      throw errorAt('REL_INVALID', `a vector has 1 to ${componentsMax} numbers, each a finite 32-bit float`, value.location);
     }
     return vector;
   }
@@ -152,20 +152,20 @@ export class Values {
     const value = this.#values.get(name);
     if (value === undefined || !('bound' in value)) return undefined;
     const cell = kernels.constant(value.bound);
-    if (cell === null || typeof cell === 'object') throw errorAt('REL_INVALID', `${name} has no value`, value.place);
+    if (cell === null || typeof cell === 'object') throw errorAt('REL_INVALID', `${name} has no value`, value.location);
     return cell;
   }
 }
 
 /** `'[0.1, 2]'`, as clients of vector stores write one. */
-function listOf(text: string, place: Location): readonly unknown[] {
+function listOf(text: string, location: Location): readonly unknown[] {
   try {
     const list: unknown = JSON.parse(text);
     if (Array.isArray(list)) return list as readonly unknown[];
   } catch {
     // Said below, in words of the statement.
   }
-  throw errorAt('REL_INVALID', "a vector is ARRAY[0.1, 2] or '[0.1, 2]'", place);
+  throw errorAt('REL_INVALID', "a vector is ARRAY[0.1, 2] or '[0.1, 2]'", location);
 }
 
 export function valuesOf(
@@ -177,26 +177,28 @@ export function valuesOf(
     environment,
     leaf: (expression) => {
       if (expression.kind !== 'column') return undefined;
-      throw errorAt('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.place);
+      throw errorAt('REL_INVALID', `${called} takes values: a text stands in single quotes`, expression.location);
     },
-    over: ({ place }) => {
-      throw errorAt('REL_INVALID', `${called} takes values, not a window function`, place);
+    over: ({ location }) => {
+      throw errorAt('REL_INVALID', `${called} takes values, not a window function`, location);
     },
-    subselect: ({ place }) => {
-      throw errorAt('REL_INVALID', `${called} takes values, not a subquery`, place);
+    subselect: ({ location }) => {
+      throw errorAt('REL_INVALID', `${called} takes values, not a subquery`, location);
     },
   };
   const values = new Map<string, FunctionValue>();
   for (const spec of specs) {
     const value = isWord(spec.kind) ? undefined : given.get(spec.name);
     if (value === undefined) continue;
-    const { place } = value;
+    const { location } = value;
     if (spec.kind === 'vector' && value.kind === 'call' && value.name === 'ARRAY') {
-      const items = value.arguments.map((item) => checkArgument(bindExpression(item.value, context), 'number', item.value.place));
-      values.set(spec.name, { place, isVector: true, items });
+      const items = value.arguments.map((item) =>
+        checkArgument(bindExpression(item.value, context), 'number', item.value.location),
+      );
+      values.set(spec.name, { location, isVector: true, items });
     } else {
-      const bound = checkArgument(bindExpression(value, context), spec.kind, place, `${spec.name} of ${called}`, mistyped);
-      values.set(spec.name, { place, isVector: spec.kind === 'vector', bound });
+      const bound = checkArgument(bindExpression(value, context), spec.kind, location, `${spec.name} of ${called}`, mistyped);
+      values.set(spec.name, { location, isVector: spec.kind === 'vector', bound });
     }
   }
   return values;
@@ -214,10 +216,10 @@ const typesOfKind: Readonly<Record<Exclude<ArgumentKind, 'type' | 'column' | 'wo
 function checkArgument(
   bound: Bound,
   kind: ArgumentKind,
-  place: Location,
+  location: Location,
   what = 'a component of a vector',
   code: 'REL_INVALID' | 'REL_TYPE_MISMATCH' = 'REL_TYPE_MISMATCH',
 ): Bound {
   if (isWord(kind) || typesOfKind[kind as keyof typeof typesOfKind].includes(bound.type)) return bound;
-  throw errorAt(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, place);
+  throw errorAt(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, location);
 }

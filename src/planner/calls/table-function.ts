@@ -20,7 +20,7 @@ export interface Call {
   readonly where: Expression | null;
   /** The condition on the edges of a graph, in the names of their columns. */
   readonly edges?: Expression | null;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface FunctionScope {
@@ -79,7 +79,7 @@ export interface TableFunction extends Signature {
   /** Computes a value from its words and the catalogue, which `open` reads as `node.bound`. */
   bind?(scope: BoundScope): unknown;
   /** The types and columns of the graph that a graph function reads. */
-  graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'place' | 'isWhole'>;
+  graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'location' | 'isWhole'>;
   /** Awaits whatever the function needs before rows are read. */
   prepare?(opening: Omit<Opening, 'input' | 'edges' | 'prepared'>, signal: AbortSignal | undefined): Promise<unknown>;
   /** The operator: each `next()` is a bounded piece of work. */

@@ -26,7 +26,7 @@ export interface ControlRequest {
   readonly clock: Clock;
   /** Monotonic milliseconds at which the statement began. */
   readonly startedMs: number;
-  readonly placeOf: (slot: number) => Location;
+  readonly locationOf: (slot: number) => Location;
   /** Services for standing queries and other state that outlives a statement; null where the planner has none. */
   readonly standing: Standing | null;
   /** Runs a query, as the planner does. */

@@ -23,7 +23,7 @@ export async function eraseSubject({
   startedMs,
 }: ControlRequest): Promise<Answer> {
   const desk = standing?.erasures ?? null;
-  if (desk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.place);
+  if (desk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.location);
   const [subject, reason] = statement.arguments.map(({ slot }) => String(literals[slot])) as [string, string];
   const certify = statement.names.includes('CERTIFY');
   const erased = await desk.erase(invocation, { subject, reason, certify });

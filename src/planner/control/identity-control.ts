@@ -52,26 +52,26 @@ function namedRow(request: ControlRequest, snapshot: GovernedSnapshot, slot: Slo
   const name = textOf(request, slot);
   const rows = rowsNamed(snapshot, name, time);
   if (rows.length === 1) return rows[0]!;
-  if (rows.length === 0) throw errorAt('REL_NOT_FOUND', `no row has the key ${JSON.stringify(name)}`, slot.place);
+  if (rows.length === 0) throw errorAt('REL_NOT_FOUND', `no row has the key ${JSON.stringify(name)}`, slot.location);
   const types = rows.map(({ type }) => type);
   const detail = `rows of ${types.join(' and ')} have the key ${JSON.stringify(name)}: say which, as in '${types[0]}:${name}'`;
-  throw errorAt('REL_INVALID', detail, slot.place);
+  throw errorAt('REL_INVALID', detail, slot.location);
 }
 
 function reasonOf(request: ControlRequest): string | null {
   const { options, arguments: given } = request.statement;
   let [, , reason] = given;
   for (const { name, value } of options) {
-    if (name !== 'REASON') throw errorAt('REL_INVALID', `there is no argument ${name}`, value.place);
-    if (reason !== undefined) throw errorAt('REL_INVALID', 'REASON is given twice', value.place);
+    if (name !== 'REASON') throw errorAt('REL_INVALID', `there is no argument ${name}`, value.location);
+    if (reason !== undefined) throw errorAt('REL_INVALID', 'REASON is given twice', value.location);
     reason = value;
   }
   return reason === undefined ? null : textOf(request, reason);
 }
 
-function textOf({ literals }: ControlRequest, { slot, place }: Slot): string {
+function textOf({ literals }: ControlRequest, { slot, location }: Slot): string {
   const value = literals[slot];
-  if (typeof value !== 'string') throw errorAt('REL_INVALID', 'a text in quotes is expected here', place);
+  if (typeof value !== 'string') throw errorAt('REL_INVALID', 'a text in quotes is expected here', location);
   return value;
 }
 

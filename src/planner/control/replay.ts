@@ -68,12 +68,12 @@ export async function explainReplay(request: ControlRequest): Promise<Answer> {
 }
 
 /** The link that SEQ names, else the last one. Link 0 opened the exhibit and has no answer. */
-function linkNamed(exhibit: ExhibitView, { statement, literals, placeOf }: ControlRequest): ExhibitLink {
+function linkNamed(exhibit: ExhibitView, { statement, literals, locationOf }: ControlRequest): ExhibitLink {
   let seq = BigInt(exhibit.links.length - 1);
   for (const { name, value } of statement.options) {
     const given = literals[value.slot];
-    if (name !== 'SEQ') throw errorAt('REL_PARSE', `EXPLAIN_REPLAY has no option ${name}`, placeOf(value.slot));
-    if (typeof given !== 'bigint') throw errorAt('REL_INVALID', 'SEQ takes the number of a link', placeOf(value.slot));
+    if (name !== 'SEQ') throw errorAt('REL_PARSE', `EXPLAIN_REPLAY has no option ${name}`, locationOf(value.slot));
+    if (typeof given !== 'bigint') throw errorAt('REL_INVALID', 'SEQ takes the number of a link', locationOf(value.slot));
     seq = given;
   }
   const link = seq >= 1n && seq < BigInt(exhibit.links.length) ? exhibit.links[Number(seq)] : undefined;

@@ -15,7 +15,8 @@ const refreshSecsDefault = 60;
 export function createMaterializedView(request: ControlRequest): Promise<Answer> {
   const seconds = request.statement.options.find(({ name }) => name === 'SECONDS');
   const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(request.literals[seconds.value.slot]);
-  if (refreshSecs === 0) throw errorAt('REL_INVALID', 'REFRESH INCREMENTAL EVERY takes 1 or more seconds', seconds!.value.place);
+  if (refreshSecs === 0)
+    throw errorAt('REL_INVALID', 'REFRESH INCREMENTAL EVERY takes 1 or more seconds', seconds!.value.location);
   return create(request, { refreshSecs, isRefreshed: seconds !== undefined });
 }
 
@@ -32,7 +33,7 @@ async function create(
   { refreshSecs, isRefreshed = false, replaces = false }: { refreshSecs: number; isRefreshed?: boolean; replaces?: boolean },
 ): Promise<Answer> {
   const { standing, statement, literals, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
   const { query, names } = statement;
   checkViewQuery(query!);
   invocation.describe({ action: 'schema', objectType: names[0]! });
@@ -79,14 +80,14 @@ export function dropView(request: ControlRequest): Promise<Answer> {
 /** Its cached answers go with it, on the branch where it is dropped. */
 async function drop(request: ControlRequest, { isPlain }: { isPlain: boolean }): Promise<Answer> {
   const { standing, statement, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
   const name = statement.names[0]!;
   invocation.describe({ action: 'schema', objectType: name });
   const { instant, branchId, caller, views } = invocation.snapshot();
   const view = views.find((each) => each.name === name && each.owner === caller.path);
   if (view !== undefined && isPlain !== (view.refreshSecs === 0)) {
     const right = isPlain ? 'DROP MATERIALIZED VIEW' : 'DROP VIEW';
-    throw errorAt('REL_INVALID', `${JSON.stringify(name)} is a view of the other kind: ${right} ends it`, statement.place);
+    throw errorAt('REL_INVALID', `${JSON.stringify(name)} is a view of the other kind: ${right} ends it`, statement.location);
   }
   await invocation.submit({ kind: 'drop-view', name });
   standing.views.drop({ name, owner: caller.path, branchId });

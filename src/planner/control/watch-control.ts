@@ -14,7 +14,7 @@ export async function watch({
   clock,
   startedMs,
 }: ControlRequest): Promise<Answer> {
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
+  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.location);
   const subscription = await standing.watch.register(invocation, text(), request.purpose ?? null);
   standing.watch.offer(subscription);
   const { id, basis, statement: watched } = subscription;

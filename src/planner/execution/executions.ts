@@ -64,17 +64,21 @@ export class Executions {
   ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
-    const placeOf = (slot: number): Location => (slot < stated ? asked.placeOf(slot) : query.place);
-    const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
+    const locationOf = (slot: number): Location => (slot < stated ? asked.locationOf(slot) : query.location);
+    const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, locationOf(query.after.slot));
     const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
     const pinned = cursor?.pinned ?? (isBehind ? basis : null);
     if (pinned !== null && pinned > snapshot.instant)
-      throw errorAt('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
+      throw errorAt(
+        'REL_INVALID',
+        'the cursor is of a later instant',
+        query.after ? locationOf(query.after.slot) : query.location,
+      );
     const instant = pinned ?? basis ?? snapshot.instant;
     const typos = typo === 'configured' ? { otherwise: this.#parts.searchTypo } : (typo ?? null);
     let believed = instant;
     const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
-    const kernels = new KernelContext({ literals, placeOf, instant, rules, catalogue, parameters: plan.parameters });
+    const kernels = new KernelContext({ literals, locationOf, instant, rules, catalogue, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';
@@ -85,9 +89,9 @@ export class Executions {
       const rows = 'value' in count ? kernels.constant(count.value) : literals[count.slot];
       if (typeof rows === 'bigint' && rows >= 0n) return Number(rows);
       const what = 'value' in count ? count.of : 'LIMIT';
-      const place = 'value' in count ? count.place : placeOf(count.slot);
+      const location = 'value' in count ? count.location : locationOf(count.slot);
       const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, place, reason);
+      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, location, reason);
     };
     const limits = behindOthers ? this.#limitsBehind : this.#limits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
@@ -107,7 +111,7 @@ export class Executions {
       consistency,
       unbuilt: new Set(),
       wait: { until: null },
-      notices: caveatsOf(plan.caveats, literals, placeOf),
+      notices: caveatsOf(plan.caveats, literals, locationOf),
       memory: new MemoryMeter(this.#parts.limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: beside.longWork,

@@ -24,7 +24,7 @@ type Bind = (argument: Expression) => Bound;
 
 export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?: CatalogueFunctions): Bound {
   const bind = once(bindOperand);
-  const { name, place } = call;
+  const { name, location } = call;
   switch (name) {
     case 'CAST':
       return bindCast(call, bind, wide, catalogue);
@@ -35,16 +35,16 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
     case 'EXTRACT': {
       const [field, of] = call.arguments;
       if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of)
-        throw errorAt('REL_PARSE', 'EXTRACT(field FROM x)', place);
+        throw errorAt('REL_PARSE', 'EXTRACT(field FROM x)', location);
       const operand = bind(of.value);
       const part: Bound = { kind: 'constant', cell: field.value.name, type: 'string' };
       const ofInterval = wireTypeOf(operand) === 'interval' ? catalogue?.call('date_part', ['text', 'interval']) : null;
-      if (ofInterval) return ofCatalogue('EXTRACT', ofInterval, [part, operand], place);
+      if (ofInterval) return ofCatalogue('EXTRACT', ofInterval, [part, operand], location);
       const extraction = extractions.get(unitNamed(field.value.name));
       if (!extraction) {
-        throw errorAt('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.place);
+        throw errorAt('REL_INVALID', `EXTRACT takes ${extractFields.join(', ')}`, field.value.location);
       }
-      return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(operand)], place);
+      return bindSignature(extraction, 'EXTRACT', [asInstantLiteral(operand)], location);
     }
     case 'COALESCE':
       return bindCoalesce(call, bind, catalogue);
@@ -56,7 +56,7 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   if (timed) return timed;
   if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(call, bind, catalogue));
   const named = call.arguments.find((each) => each.name !== null);
-  if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.place);
+  if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.location);
   const made = bindSignature(
     found,
     name,
@@ -65,10 +65,10 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
       // A pattern is matched against the characters of a JSON string, as by LIKE.
       if (found.group === 'patterns') return jsonText(operand);
       return wide && operand.type === 'boolean' && outputNames.has(name)
-        ? bindSignature(shortBoolean, name, [operand], value.place)
+        ? bindSignature(shortBoolean, name, [operand], value.location)
         : operand;
     }),
-    place,
+    location,
   );
   return catalogue && name === 'MAKE_TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
 }
@@ -99,19 +99,24 @@ const timeFunctions: ReadonlySet<string> = new Set('DATE_PART DATE_TRUNC TO_CHAR
 const intervalParts = 'YEARS MONTHS WEEKS DAYS HOURS MINS SECS'.split(' ');
 
 function timeCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
-  const { name, arguments: given, place } = call;
+  const { name, arguments: given, location } = call;
   if (name === 'MAKE_INTERVAL') {
     const parts = intervalParts.map((part, i): Expression => {
       const found = given.find((each, at) => (each.name === null ? at === i : each.name === part));
-      return found?.value ?? { kind: 'constant', cell: 0n, place };
+      return found?.value ?? { kind: 'constant', cell: 0n, location };
     });
     const strange = given.find((each) => each.name !== null && !intervalParts.includes(each.name));
     if (strange || given.length > parts.length)
-      throw errorAt('REL_INVALID', `MAKE_INTERVAL takes ${intervalParts.join(', ').toLowerCase()}`, place, 'no-such-function');
+      throw errorAt('REL_INVALID', `MAKE_INTERVAL takes ${intervalParts.join(', ').toLowerCase()}`, location, 'no-such-function');
     return catalogueCall({ ...call, arguments: parts.map((value) => ({ name: null, value })) }, bind, catalogue);
   }
   if (name === 'AGE' && given.length === 1) {
-    const today: Expression = { kind: 'call', name: 'DATE', arguments: [{ name: null, value: { kind: 'now', place } }], place };
+    const today: Expression = {
+      kind: 'call',
+      name: 'DATE',
+      arguments: [{ name: null, value: { kind: 'now', location } }],
+      location,
+    };
     return catalogueCall({ ...call, arguments: [{ name: null, value: today }, ...given] }, bind, catalogue);
   }
   const wires = given.map(({ value }) => wireTypeOf(bind(value)));
@@ -131,25 +136,25 @@ function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound
 }
 
 function catalogueCall(
-  { name, arguments: given, place }: Call,
+  { name, arguments: given, location }: Call,
   bind: Bind,
   catalogue: CatalogueFunctions | undefined,
 ): Bound | null {
   if (catalogue === undefined || given.some((each) => each.name !== null)) return null;
   const operands = given.map(({ value }) => bind(value));
   const found = catalogue.call(name.toLowerCase(), operands.map(wireTypeOf));
-  return found && ofCatalogue(name, found, operands, place);
+  return found && ofCatalogue(name, found, operands, location);
 }
 
 export function ofCatalogue(
   name: string,
   { signature, type, wire }: CatalogueCall,
   given: readonly Bound[],
-  place: Location,
+  location: Location,
 ): Bound {
   const operands = given.map((each, i) => (signature.takes[i] === 'timestamp' ? asInstantLiteral(each, 'text') : each));
   const refused = operands.find((each) => each.type === 'interval' || each.type === 'vector');
-  if (refused) throw mismatch(`${name} can't take ${refused.type}`, place);
+  if (refused) throw mismatch(`${name} can't take ${refused.type}`, location);
   return { kind: 'call', name, function: signature, operands, type, wire };
 }
 
@@ -158,7 +163,7 @@ function bindSignature(
   of: ScalarFunction,
   name: string,
   arguments_: readonly Bound[],
-  place: Location,
+  location: Location,
   reason: ErrorReason = 'no-such-function',
 ): CalledBound {
   const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
@@ -169,29 +174,29 @@ function bindSignature(
     throw errorAt(
       'REL_TYPE_MISMATCH',
       `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`,
-      place,
+      location,
       reason,
     );
   }
   const { signature, same, type } = found;
   const operands = arguments_.map((operand, i): Bound => {
     const wanted = signature.takes[Math.min(i, signature.takes.length - 1)]!;
-    if (wanted === 'any') return asText(operand, place);
+    if (wanted === 'any') return asText(operand, location);
     const instant = wanted === 'timestamp' || (isSame(signature.takes, i) && same === 'timestamp');
     return instant ? asInstantLiteral(operand) : operand;
   });
   return { kind: 'call', name: of.name, function: signature, operands, type };
 }
 
-function asText(operand: Bound, place: Location): Bound {
+function asText(operand: Bound, location: Location): Bound {
   return operand.type === 'string' || operand.type === 'null'
     ? operand
-    : bindSignature(casts.get('string')!, 'CAST', [operand], place);
+    : bindSignature(casts.get('string')!, 'CAST', [operand], location);
 }
 
 function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFunctions | undefined): Bound {
   const [of, type, ...sizes] = call.arguments;
-  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.place);
+  if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.location);
   const { name: written } = type.value;
   const kept = catalogue?.typeNamed(written) ?? null;
   const named = typeNames.get(written);
@@ -200,8 +205,8 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
     const from = wireTypeOf(operand);
     if (named === undefined || !catalogue.isPlain(kept) || !catalogue.isPlain(from)) {
       const cast = catalogue.cast(from, kept);
-      if (cast === null) throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.place, 'can-not-cast');
-      return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.place);
+      if (cast === null) throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.location, 'can-not-cast');
+      return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.location);
     }
   }
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
@@ -210,7 +215,7 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
     throw errorAt(
       'REL_INVALID',
       `there is no type ${type.value.name}${didYouMean(type.value.name, [...typeNames.keys()])}`,
-      type.value.place,
+      type.value.location,
       'no-such-type',
     );
   const operand = bind(of.value);
@@ -219,7 +224,7 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
     return asVector(
       operand,
       sizes.map(({ value }) => bind(value)),
-      call.place,
+      call.location,
     );
   const shown = catalogue && kept !== null && ownNames.has(kept) ? { wire: kept } : {};
   if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
@@ -229,42 +234,42 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
       : target === 'string' && from === 'timestamp'
         ? localText
         : (wide ? wideCasts : casts).get(target)!;
-  return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
+  return { ...bindSignature(cast, `CAST AS ${type.value.name}`, [operand], call.location, 'can-not-cast'), ...shown };
 }
 
 /** A row of values as one, which is the text that PostgreSQL shows of a record. */
 export function recordOf(row: Extract<Expression, { kind: 'row' }>, bind: Bind, catalogue: CatalogueFunctions): Bound {
   const fields = row.items.map((item): Bound => {
-    const { place } = item;
+    const { location } = item;
     const bound = bind(item);
     if (bound.type === 'string') return bound;
-    if (bound.type === 'boolean') return bindSignature(shortBoolean, 'ROW', [bound], place);
-    const type: Expression = { kind: 'column', table: null, name: 'TEXT', place };
+    if (bound.type === 'boolean') return bindSignature(shortBoolean, 'ROW', [bound], location);
+    const type: Expression = { kind: 'column', table: null, name: 'TEXT', location };
     const given = [
       { name: null, value: item },
       { name: 'TYPE', value: type },
     ];
-    return bindCast({ kind: 'call', name: 'CAST', arguments: given, place }, () => bound, true, catalogue);
+    return bindCast({ kind: 'call', name: 'CAST', arguments: given, location }, () => bound, true, catalogue);
   });
   const made = catalogue.call(
     '#row',
     fields.map(() => 'text'),
   )!;
-  return ofCatalogue('ROW', made, fields, row.place);
+  return ofCatalogue('ROW', made, fields, row.location);
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */
 const ownNames: ReadonlySet<string> = new Set(['name', 'oid', 'timestamp']);
 
 /** A vector as the text that expressions hold. */
-export const vectorAsText = (vector: Bound, place: Location): Bound =>
-  bindSignature(vectorCast, vectorCast.name, [vector], place);
+export const vectorAsText = (vector: Bound, location: Location): Bound =>
+  bindSignature(vectorCast, vectorCast.name, [vector], location);
 
 /** A column of vectors is one already. */
-function asVector(operand: Bound, sizes: readonly Bound[], place: Location): Bound {
+function asVector(operand: Bound, sizes: readonly Bound[], location: Location): Bound {
   return operand.type === 'vector' || operand.type === 'null'
     ? operand
-    : bindSignature(vectorCast, vectorCast.name, [operand, ...sizes], place);
+    : bindSignature(vectorCast, vectorCast.name, [operand, ...sizes], location);
 }
 
 /** NULL of a type, as a column that is NULL throughout would be. */
@@ -278,7 +283,7 @@ function nullOf(target: CastTarget, operand: Bound): CalledBound {
 export function asDateLiteral(bound: Bound): Bound {
   const instant = asInstantLiteral(bound, 'text');
   return instant.kind === 'literal' && instant.as === 'instant'
-    ? bindSignature(casts.get('date')!, 'DATE', [instant], instant.place)
+    ? bindSignature(casts.get('date')!, 'DATE', [instant], instant.location)
     : bound;
 }
 
@@ -289,11 +294,11 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
     case 'timestamp':
       return { ...literal, as: 'instant', type };
     case 'date':
-      return bindSignature(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.place);
+      return bindSignature(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.location);
     case 'json':
-      return bindSignature(casts.get(type)!, type, [literal], literal.place);
+      return bindSignature(casts.get(type)!, type, [literal], literal.location);
     case 'vector':
-      return asVector(literal, [], literal.place);
+      return asVector(literal, [], literal.location);
     default:
       return { ...literal, type };
   }
@@ -302,30 +307,30 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
 /** `local`: an instant without a zone is of a type of its own. */
 function bindLiteralInstant(call: Call, bind: Bind, wide: boolean, local: boolean): Bound {
   const [of, ...others] = call.arguments;
-  if (!of || others.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.place);
+  if (!of || others.length > 0) throw errorAt('REL_INVALID', `${call.name} takes one text`, call.location);
   const operand = bind(of.value);
   if (operand.kind === 'literal' && operand.type === 'string') {
     const instant = asInstantLiteral(operand);
-    if (call.name === 'DATE') return bindSignature(casts.get('date')!, 'DATE', [instant], call.place);
+    if (call.name === 'DATE') return bindSignature(casts.get('date')!, 'DATE', [instant], call.location);
     if (!local) return instant;
-    return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instant], call.place), wire: 'timestamp' };
+    return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instant], call.location), wire: 'timestamp' };
   }
   const made = bindSignature(
     (wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
     call.name,
     [operand],
-    call.place,
+    call.location,
   );
   return local && call.name === 'TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
 }
 
-function bindCoalesce({ arguments: given, place }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
+function bindCoalesce({ arguments: given, location }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
   const operands = asIntervals(
     given.map(({ value }) => bind(value)),
     catalogue,
   );
-  if (operands.length === 0) throw errorAt('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
-  const { type, fit } = commonResult('a COALESCE', operands, place);
+  if (operands.length === 0) throw errorAt('REL_INVALID', 'COALESCE takes at least one value', location, 'syntax');
+  const { type, fit } = commonResult('a COALESCE', operands, location);
   return withCommonWire({ kind: 'coalesce', operands: operands.map(fit), type }, operands, catalogue);
 }
 
@@ -335,7 +340,7 @@ export function asIntervals(results: readonly Bound[], catalogue: CatalogueFunct
   const cast = wires.includes('interval') ? catalogue?.cast('unknown', 'interval') : null;
   if (!cast) return results;
   return results.map((each, i) =>
-    each.kind === 'literal' && wires[i] === 'unknown' ? ofCatalogue('CAST AS INTERVAL', cast, [each], each.place) : each,
+    each.kind === 'literal' && wires[i] === 'unknown' ? ofCatalogue('CAST AS INTERVAL', cast, [each], each.location) : each,
   );
 }
 
@@ -343,7 +348,7 @@ export function asIntervals(results: readonly Bound[], catalogue: CatalogueFunct
 export function commonResult(
   what: string,
   results: readonly Bound[],
-  place: Location,
+  location: Location,
 ): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
   const fixed = results.filter((each) => !isUntypedText(each));
   const types = new Set((fixed.length > 0 ? fixed : results).map((each) => each.type));
@@ -352,12 +357,12 @@ export function commonResult(
   if (types.has('timestamp') && types.size > 1) types.delete('string');
   if (types.has('number')) types.delete('integer');
   const [type = 'null', ...others] = types;
-  if (others.length > 0) throw mismatch(`the results of ${what} have one type, not ${[...types].join(' and ')}`, place);
-  if (type === 'interval' || type === 'vector') throw mismatch(`${what} can't yield ${type}`, place);
+  if (others.length > 0) throw mismatch(`the results of ${what} have one type, not ${[...types].join(' and ')}`, location);
+  if (type === 'interval' || type === 'vector') throw mismatch(`${what} can't yield ${type}`, location);
   const fit = (result: Bound): Bound => {
     const fitted = type === 'timestamp' ? asInstantLiteral(result) : asBeside(result, type);
     if (type === 'timestamp' && fitted.type === 'string') {
-      throw mismatch(`the results of ${what} have one type, not timestamp and string`, place);
+      throw mismatch(`the results of ${what} have one type, not timestamp and string`, location);
     }
     return fitted;
   };
@@ -375,7 +380,7 @@ export function asInstantLiteral(bound: Bound, of: 'text' | 'any' = 'any'): Boun
 export function asBeside(bound: Bound, other: ValueType): Bound {
   if (!isUntypedText(bound)) return bound;
   if (other !== 'integer' && other !== 'number' && other !== 'boolean') return bound;
-  return bindSignature(casts.get(other)!, `CAST AS ${other}`, [bound], bound.place);
+  return bindSignature(casts.get(other)!, `CAST AS ${other}`, [bound], bound.location);
 }
 
 function isUntypedText(bound: Bound): bound is Literal {
@@ -388,9 +393,9 @@ export function isVector(bound: Bound): boolean {
 }
 
 /** `=` of two vectors, or of a vector and a text; null where neither is a vector. */
-export function vectorsEqual(left: Bound, right: Bound, place: Location): Bound | null {
+export function vectorsEqual(left: Bound, right: Bound, location: Location): Bound | null {
   if (!isVector(left) && !isVector(right)) return null;
-  return bindSignature(sameVector, sameVector.name, [left, right], place);
+  return bindSignature(sameVector, sameVector.name, [left, right], location);
 }
 
 /** Json that a graph pattern reads has no fixed type: beside a cell it takes the type of that cell. */
@@ -406,17 +411,17 @@ export function ofAnyType(bound: Bound, type: ValueType): Bound {
 }
 
 /** A value among those of a list or a map. */
-export function asJson(bound: Bound, place: Location): Bound {
+export function asJson(bound: Bound, location: Location): Bound {
   if (bound.type === 'json' || bound.type === 'null') return bound;
   return calledByName(
     bound.type === 'vector' ? '#PROPERTY' : '#JSON',
-    [bound.type === 'vector' ? vectorAsText(bound, place) : bound],
-    place,
+    [bound.type === 'vector' ? vectorAsText(bound, location) : bound],
+    location,
   );
 }
 
-export function calledByName(name: string, operands: readonly Bound[], place: Location): Bound {
-  return bindSignature(scalarFunction(name)!, name, operands, place);
+export function calledByName(name: string, operands: readonly Bound[], location: Location): Bound {
+  return bindSignature(scalarFunction(name)!, name, operands, location);
 }
 
 /** json as the text that it is compared by; anything else as it is. */
@@ -433,23 +438,27 @@ export function isNumeric(type: ValueType): type is Extract<ColumnType, 'integer
   return type === 'integer' || type === 'number';
 }
 
-function unknown({ name, place, arguments: given }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): ServiceError {
+function unknown(
+  { name, location, arguments: given }: Call,
+  bind: Bind,
+  catalogue: CatalogueFunctions | undefined,
+): ServiceError {
   if (isOperator.test(name)) {
     const detail =
       catalogue === undefined
         ? `the operator ${name} is of the wide dialect, which the relational and the columnar doors take: it is not implemented here`
         : `there is no operator ${name} for ${given.map(({ value }) => wireTypeOf(bind(value))).join(' and ')}`;
-    return errorAt('REL_NOT_IMPLEMENTED', detail, place, 'no-such-function');
+    return errorAt('REL_NOT_IMPLEMENTED', detail, location, 'no-such-function');
   }
   const guess = didYouMean(
     name,
     scalarFunctions.map((each) => each.name),
   );
-  return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place, 'no-such-function');
+  return errorAt('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, location, 'no-such-function');
 }
 
 const isOperator = /^[^\w]+$/;
 
-function mismatch(detail: string, place: Location): ServiceError {
-  return errorAt('REL_TYPE_MISMATCH', detail, place, 'types-differ');
+function mismatch(detail: string, location: Location): ServiceError {
+  return errorAt('REL_TYPE_MISMATCH', detail, location, 'types-differ');
 }

@@ -75,20 +75,20 @@ export function bindExpression(expression: Expression, context: ExpressionContex
 export function bindPredicate(expression: Expression, context: ExpressionContext): Bound {
   const bound = ofAnyType(bindExpression(expression, context), 'boolean');
   if (bound.type !== 'boolean' && bound.type !== 'null') {
-    throw errorAt('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
+    throw errorAt('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.location, 'types-differ');
   }
   return bound;
 }
 
 /** A number of rows: an integer or NULL. Texts are converted where they are literals. */
 export function bindRowCount(expression: Expression, context: ExpressionContext, of: 'LIMIT' | 'OFFSET'): Bound {
-  const { place } = expression;
+  const { location } = expression;
   const bound = bindExpression(expression, context);
   const isText = bound.type === 'string' && bound.kind === 'literal';
   if (bound.type === 'integer') return bound;
   if (bound.type !== 'null' && bound.type !== 'number' && !isText)
-    throw errorAt('REL_TYPE_MISMATCH', `${of} takes a number of rows, not ${bound.type}`, place, 'types-differ');
-  const type: ColumnRef = { kind: 'column', table: null, name: 'BIGINT', place };
+    throw errorAt('REL_TYPE_MISMATCH', `${of} takes a number of rows, not ${bound.type}`, location, 'types-differ');
+  const type: ColumnRef = { kind: 'column', table: null, name: 'BIGINT', location };
   const cast = {
     kind: 'call',
     name: 'CAST',
@@ -96,7 +96,7 @@ export function bindRowCount(expression: Expression, context: ExpressionContext,
       { name: null, value: expression },
       { name: 'TYPE', value: type },
     ],
-    place,
+    location,
   } as const;
   return bindCall(cast, () => bound, true);
 }
@@ -114,10 +114,10 @@ class ExpressionBinder {
   bind(expression: Expression): Bound {
     const known = this.#leaf(expression);
     if (known) return known;
-    const place = expression.place;
+    const location = expression.location;
     switch (expression.kind) {
       case 'column':
-        throw errorAt('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
+        throw errorAt('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, location);
       case 'literal':
         return this.#literal(expression);
       case 'constant': {
@@ -135,12 +135,12 @@ class ExpressionBinder {
       case 'negate': {
         const operand = this.bind(expression.operand);
         if (isUnknown(operand))
-          throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', place, 'ambiguous-type');
+          throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
         if (operand.type === 'null') return operand;
         const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
-        if (negated) return ofCatalogue('-', negated, [operand], place);
+        if (negated) return ofCatalogue('-', negated, [operand], location);
         if (operand.type !== 'integer' && operand.type !== 'number')
-          throw mismatch(`- needs a number, not ${operand.type}`, place);
+          throw mismatch(`- needs a number, not ${operand.type}`, location);
         return { kind: 'negate', operand, type: operand.type };
       }
       case 'is-null': {
@@ -148,7 +148,12 @@ class ExpressionBinder {
         return expression.negated ? { kind: 'not', operand: test, type: 'boolean' } : test;
       }
       case 'between': {
-        const [operand, [low, high]] = this.#alike(this.bind(expression.operand), [expression.low, expression.high], '>=', place);
+        const [operand, [low, high]] = this.#alike(
+          this.bind(expression.operand),
+          [expression.low, expression.high],
+          '>=',
+          location,
+        );
         return negatedIf(expression.negated, { kind: 'between', operand, low: low!, high: high!, type: 'boolean' });
       }
       case 'in-list':
@@ -164,11 +169,15 @@ class ExpressionBinder {
           return this.#ofJson(expression);
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
-          throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
+          throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, location);
         if (rankPrimitives.has(expression.name))
-          throw errorAt('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
+          throw errorAt(
+            'REL_INVALID',
+            `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`,
+            location,
+          );
         if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
-          throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
+          throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", location);
         if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
           return this.#context.spread(expression, (argument) => this.bind(argument));
         return bindCall(
@@ -187,13 +196,13 @@ class ExpressionBinder {
       case 'row': {
         const { catalogue } = this.#context.environment;
         if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
-        throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', place);
+        throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', location);
       }
       case 'aggregate':
         throw errorAt(
           'REL_INVALID',
           `${expression.function.toUpperCase()} can't stand here: it is computed after WHERE and GROUP BY`,
-          place,
+          location,
           'not-grouped',
         );
     }
@@ -209,18 +218,18 @@ class ExpressionBinder {
       return this.#context.leaf(expression);
     } catch (error) {
       if (!(error instanceof ServiceError) || error.code !== 'REL_UNKNOWN_COLUMN') throw error;
-      return this.bind({ kind: 'call', name: 'USER', arguments: [], place: expression.place });
+      return this.bind({ kind: 'call', name: 'USER', arguments: [], location: expression.location });
     }
   }
 
-  #literal({ slot, typed, place }: Extract<Expression, { kind: 'literal' }>): Bound {
+  #literal({ slot, typed, location }: Extract<Expression, { kind: 'literal' }>): Bound {
     const { literals, wide } = this.#context.environment;
     const zoned = wide === true ? { zoned: true as const } : {};
     if (typed === undefined || typed === 'unknown') {
       const type = literalType(literals[slot]!);
-      return { kind: 'literal', slot, as: 'value', type, ...zoned, ...(typed && { unknown: true }), place };
+      return { kind: 'literal', slot, as: 'value', type, ...zoned, ...(typed && { unknown: true }), location };
     }
-    return bindStated({ kind: 'literal', slot, as: 'value', type: 'string', ...zoned, place }, typed);
+    return bindStated({ kind: 'literal', slot, as: 'value', type: 'string', ...zoned, location }, typed);
   }
 
   #condition(expression: Expression): Bound {
@@ -228,7 +237,7 @@ class ExpressionBinder {
   }
 
   #binary(expression: Extract<Expression, { kind: 'binary' }>): Bound {
-    const { op, left, right, place } = expression;
+    const { op, left, right, location } = expression;
     switch (op) {
       case 'and':
       case 'or':
@@ -237,7 +246,7 @@ class ExpressionBinder {
         const operand = jsonText(this.bind(left));
         const pattern = jsonText(this.bind(right));
         for (const side of [operand, pattern]) {
-          if (side.type !== 'string' && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
+          if (side.type !== 'string' && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, location);
         }
         const escapes = this.#context.environment.wide === true ? { escapes: true as const } : {};
         return { kind: 'like', operand, pattern, ...escapes, type: 'boolean' };
@@ -247,55 +256,55 @@ class ExpressionBinder {
       case '*':
       case '/':
       case '%':
-        if (this.#context.environment.catalogue) return this.#arithmetic(op, this.bind(left), this.bind(right), place);
+        if (this.#context.environment.catalogue) return this.#arithmetic(op, this.bind(left), this.bind(right), location);
         if (isCalendarStep(right) && (op === '+' || op === '-')) return this.#calendarStep(op, left, right);
         if (isCalendarStep(left) && op === '+') return this.#calendarStep(op, right, left);
-        return this.#arithmetic(op, this.bind(left), this.bind(right), place);
+        return this.#arithmetic(op, this.bind(left), this.bind(right), location);
       default:
-        return this.#compare(op, left, right, place);
+        return this.#compare(op, left, right, location);
     }
   }
 
   /** A month and a year are as long as they are beside an instant, and nowhere else. */
-  #interval({ interval, unit, place }: Extract<Expression, { kind: 'interval' }>): Bound {
+  #interval({ interval, unit, location }: Extract<Expression, { kind: 'interval' }>): Bound {
     const { slot } = interval.slot;
     const made = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
     if (made) {
-      const given: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place };
-      return ofCatalogue('INTERVAL', made, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], place);
+      const given: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location };
+      return ofCatalogue('INTERVAL', made, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], location);
     }
-    if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', place };
+    if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', location };
     const fixed = fixedIntervals.get(unit);
     if (!fixed)
-      throw errorAt('REL_TYPE_MISMATCH', `INTERVAL 'n' ${unit.toUpperCase()} stands behind an instant and + or -`, place);
-    const operand: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place };
+      throw errorAt('REL_TYPE_MISMATCH', `INTERVAL 'n' ${unit.toUpperCase()} stands behind an instant and + or -`, location);
+    const operand: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location };
     return { kind: 'call', name: fixed.name, function: fixed.signatures[0]!, operands: [operand], type: 'interval' };
   }
 
-  #calendarStep(op: '+' | '-', instant: Expression, { interval, unit, place }: CalendarStep): Bound {
+  #calendarStep(op: '+' | '-', instant: Expression, { interval, unit, location }: CalendarStep): Bound {
     const operand = asInstantLiteral(this.bind(instant));
     if (operand.type === 'null') return operand;
-    if (operand.type !== 'timestamp') throw mismatch(`an INTERVAL is added to a timestamp, not to ${operand.type}`, place);
+    if (operand.type !== 'timestamp') throw mismatch(`an INTERVAL is added to a timestamp, not to ${operand.type}`, location);
     const step = calendarSteps.get(`${op}${unit}`)!;
-    const amount: Bound = { kind: 'literal', slot: interval.slot.slot, as: 'value', type: 'string', place };
+    const amount: Bound = { kind: 'literal', slot: interval.slot.slot, as: 'value', type: 'string', location };
     return { kind: 'call', name: step.name, function: step.signatures[0]!, operands: [operand, amount], type: 'timestamp' };
   }
 
-  #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Location): Bound {
+  #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, location: Location): Bound {
     const sounds = this.#phonetic(leftExpression, rightExpression) ?? this.#phonetic(rightExpression, leftExpression);
     if (sounds) return { kind: 'compare', op, ...sounds, type: 'boolean' };
     const [a, b] = [this.bind(leftExpression), this.bind(rightExpression)];
-    const vectors = op === '=' || op === '!=' ? vectorsEqual(a, b, place) : null;
+    const vectors = op === '=' || op === '!=' ? vectorsEqual(a, b, location) : null;
     if (vectors) return negatedIf(op === '!=', vectors);
-    const [left, right] = this.#matchOperands(a, b, op, place);
+    const [left, right] = this.#matchOperands(a, b, op, location);
     return { kind: 'compare', op, left, right, type: 'boolean' };
   }
 
   /** `matchOperands`, with caveats for a comparison that holds of no row. */
-  #matchOperands(left: Bound, right: Bound, op: CompareOp, place: Location): [Bound, Bound] {
+  #matchOperands(left: Bound, right: Bound, op: CompareOp, location: Location): [Bound, Bound] {
     this.#noteCaveat(left, right);
     this.#noteCaveat(right, left);
-    return matchOperands(left, right, op, place);
+    return matchOperands(left, right, op, location);
   }
 
   #noteCaveat(side: Bound, other: Bound): void {
@@ -311,18 +320,18 @@ class ExpressionBinder {
     if (call.kind !== 'call' || name === undefined) return undefined;
     const [argument, ...more] = call.arguments;
     if (!argument || argument.name !== null || more.length > 0)
-      throw errorAt('REL_INVALID', `${call.name} takes one column`, call.place);
+      throw errorAt('REL_INVALID', `${call.name} takes one column`, call.location);
     const operand = this.bind(argument.value);
     const text = this.bind(other);
-    for (const [side, place] of [
-      [operand, argument.value.place],
-      [text, other.place],
+    for (const [side, location] of [
+      [operand, argument.value.location],
+      [text, other.location],
     ] as const) {
-      if (side.type !== 'string' && side.type !== 'null') throw mismatch(`${call.name} is of text, not ${side.type}`, place);
+      if (side.type !== 'string' && side.type !== 'null') throw mismatch(`${call.name} is of text, not ${side.type}`, location);
     }
-    if (operand.kind !== 'column') throw errorAt('REL_INVALID', `${call.name} is of a column`, argument.value.place);
+    if (operand.kind !== 'column') throw errorAt('REL_INVALID', `${call.name} is of a column`, argument.value.location);
     if (columnsIn(text).size > 0)
-      throw errorAt('REL_INVALID', `${call.name} is compared with a text, not with a column`, other.place);
+      throw errorAt('REL_INVALID', `${call.name} is compared with a text, not with a column`, other.location);
     const sound = (of: Bound): Bound => ({ kind: 'phonetic', function: name, operand: of, type: 'string' });
     return { left: sound(operand), right: sound(text) };
   }
@@ -334,7 +343,7 @@ class ExpressionBinder {
     }
     const operand = this.bind(expression.operand);
     const values = this.#joinLiterals(expression.items, operand);
-    const [alike, items] = this.#alike(operand, values, '=', expression.place);
+    const [alike, items] = this.#alike(operand, values, '=', expression.location);
     for (const [i, value] of values.entries()) {
       if (value.kind !== 'literal' || value.count === undefined) continue;
       items[i] = { kind: 'literals', first: items[i]!, slot: value.slot, count: value.count, type: items[i]!.type };
@@ -350,59 +359,61 @@ class ExpressionBinder {
     if (!items.some((item) => item.kind === 'literal' && item.count !== undefined && !stays(literals[item.slot]!))) return items;
     return items.flatMap((item) => {
       if (item.kind !== 'literal' || item.count === undefined) return [item];
-      const { slot, place } = item;
-      return Array.from({ length: item.count }, (_, i): Expression => ({ kind: 'literal', slot: slot + i, place }));
+      const { slot, location } = item;
+      return Array.from({ length: item.count }, (_, i): Expression => ({ kind: 'literal', slot: slot + i, location }));
     });
   }
 
   /** Its values as json; the first of a map are its names. */
-  #ofJson({ name, arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+  #ofJson({ name, arguments: given, location }: Extract<Expression, { kind: 'call' }>): Bound {
     const values = given.map(({ value }, i) => {
       const bound = this.bind(value);
-      return name === '#MAP' && i === 0 ? bound : asJson(bound, place);
+      return name === '#MAP' && i === 0 ? bound : asJson(bound, location);
     });
-    return calledByName(name, values, place);
+    return calledByName(name, values, location);
   }
 
   /** Numbers and instants are added, texts and lists put one behind the other. */
-  #plus({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+  #plus({ arguments: given, location }: Extract<Expression, { kind: 'call' }>): Bound {
     const [left, right] = besideJson(this.bind(given[0]!.value), this.bind(given[1]!.value));
     const isOf = (type: ValueType): boolean => left.type === type || right.type === type;
-    if (isOf('json')) return calledByName('#APPEND', [asJson(left, place), asJson(right, place)], place);
-    if (isOf('string')) return calledByName('||', [left, right], place);
-    return this.#arithmetic('+', left, right, place);
+    if (isOf('json')) return calledByName('#APPEND', [asJson(left, location), asJson(right, location)], location);
+    if (isOf('string')) return calledByName('||', [left, right], location);
+    return this.#arithmetic('+', left, right, location);
   }
 
   /** The number of edges from or to the node that a column names; 0 where there is no such node. */
   #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
     const query = degreeQuery(call, this.#context.environment.literals);
-    const found = this.#context.subselect({ kind: 'scalar-query', query, place: call.place }, (operand) => this.bind(operand));
+    const found = this.#context.subselect({ kind: 'scalar-query', query, location: call.location }, (operand) =>
+      this.bind(operand),
+    );
     return { kind: 'coalesce', operands: [found, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
   }
 
-  #lookup({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+  #lookup({ arguments: given, location }: Extract<Expression, { kind: 'call' }>): Bound {
     const [table, key, field] = given.map(({ value }) => value);
     if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
-      throw errorAt('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', place);
+      throw errorAt('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', location);
     }
     const found = this.#context.environment.lookup(table.name);
-    if (!found) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.place);
+    if (!found) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.location);
     if (found.fieldType(field.name) === undefined) {
       throw errorAt(
         'REL_UNKNOWN_COLUMN',
         `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, found.fields)}; it has ${found.fields.join(', ')}`,
-        field.place,
+        field.location,
       );
     }
     const operand = jsonText(this.bind(key));
     if (operand.type !== 'string' && operand.type !== 'integer' && operand.type !== 'null') {
-      throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.place);
+      throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.location);
     }
     return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
   }
 
   /** An operand compared with several values must be bound to one type for all of them. */
-  #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Location): [Bound, Bound[]] {
+  #alike(operand: Bound, values: readonly Expression[], op: CompareOp, location: Location): [Bound, Bound[]] {
     const bounds = values.map((value) => this.bind(value));
     const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
     let first: Bound | null = null;
@@ -412,28 +423,28 @@ class ExpressionBinder {
     for (let i = 0; i < bounds.length; i++) {
       const bound = bounds[i]!;
       if (bound.type === last && isPlainNumber(bound)) continue;
-      const [each, value] = this.#matchOperands(beside, bound, op, values[i]!.place);
+      const [each, value] = this.#matchOperands(beside, bound, op, values[i]!.location);
       first ??= each;
       types.add(each.type);
       bounds[i] = value;
       // Numbers behind one that stays as it is, stay too.
       last = value === bound && each === first ? bound.type : null;
     }
-    if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, place);
+    if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, location);
     return [first ?? beside, bounds];
   }
 
-  #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, place: Location): Bound {
+  #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, location: Location): Bound {
     let [left, right] = besideJson(one, other);
     const refuse = (): never => {
-      throw mismatch(`${left.type} ${op} ${right.type} is not defined`, place);
+      throw mismatch(`${left.type} ${op} ${right.type} is not defined`, location);
     };
     [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];
     if (this.#context.environment.wide === true && op === '-') {
       if (isDate(left)) right = asDateLiteral(right);
       else if (left.type === 'timestamp') right = asInstantLiteral(right, 'text');
     }
-    const timed = this.#bindTimed(op, left, right, place);
+    const timed = this.#bindTimed(op, left, right, location);
     if (timed) return timed;
     if (isUnknown(left) || isUnknown(right)) return besideUnknown(op, left, right, refuse);
     if (left.type === 'null') return left;
@@ -453,7 +464,7 @@ class ExpressionBinder {
   }
 
   /** The operator of Postgres, where one side is an interval or json, or the result is one. */
-  #bindTimed(op: ArithmeticOp, left: Bound, right: Bound, place: Location): Bound | null {
+  #bindTimed(op: ArithmeticOp, left: Bound, right: Bound, location: Location): Bound | null {
     const { catalogue } = this.#context.environment;
     if (catalogue === undefined || op === '%') return null;
     const instants = [left, right].filter(({ type }) => type === 'timestamp').length;
@@ -464,13 +475,13 @@ class ExpressionBinder {
     const deletes = op === '-' && left.type === 'json';
     if (!takesInterval && !yieldsInterval && !hasText && !deletes) return null;
     const found = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
-    return found && ofCatalogue(op, found, [left, right], place);
+    return found && ofCatalogue(op, found, [left, right], location);
   }
 
   #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
     const values = expression.branches.map(({ when }) => when);
     const [operand, whens] = expression.operand
-      ? this.#alike(this.bind(expression.operand), values, '=', expression.place)
+      ? this.#alike(this.bind(expression.operand), values, '=', expression.location)
       : [null, values.map((when) => this.#condition(when))];
     const bound = [...expression.branches.map(({ then }) => then), ...(expression.otherwise ? [expression.otherwise] : [])];
     const all = asIntervals(
@@ -479,7 +490,7 @@ class ExpressionBinder {
     );
     const results = all.slice(0, expression.branches.length);
     const otherwise = expression.otherwise ? all.at(-1)! : null;
-    const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.place);
+    const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.location);
     const made = {
       kind: 'case' as const,
       operand,
@@ -523,7 +534,7 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
  * Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses
  * types that can't be compared.
  */
-export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Location): [Bound, Bound] {
+export function matchOperands(one: Bound, other: Bound, op: CompareOp, location: Location): [Bound, Bound] {
   let [left, right] = besideJson(one, other);
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
@@ -531,7 +542,7 @@ export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Lo
   if (left.type === 'string' || right.type === 'string') [left, right] = [jsonText(left), jsonText(right)];
   if (isInterval(left) || isInterval(right)) {
     for (const side of [left, right])
-      if (side.type !== 'string' && side.type !== 'null') throw mismatch(noOperator(left, op, right), place);
+      if (side.type !== 'string' && side.type !== 'null') throw mismatch(noOperator(left, op, right), location);
     return [intervalOrder(left), intervalOrder(right)];
   }
   if (left.type === 'null' || right.type === 'null') return [left, right];
@@ -542,12 +553,12 @@ export function matchOperands(one: Bound, other: Bound, op: CompareOp, place: Lo
     (left.type === 'boolean' && right.type === 'boolean');
   if (!fits) {
     const help = helpFor([left.type, right.type]);
-    throw mismatch(`${left.type} can't be compared with ${right.type}${help}`, place);
+    throw mismatch(`${left.type} can't be compared with ${right.type}${help}`, location);
   }
   const equality = op === '=' || op === '!=';
   if (!equality && (left.type === 'json' || right.type === 'json'))
-    throw mismatch('json has no order beside json: only = and != compare it', place);
-  if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', place);
+    throw mismatch('json has no order beside json: only = and != compare it', location);
+  if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', location);
   return [left, right];
 }
 
@@ -602,6 +613,6 @@ function literalType(literal: Literal): ColumnType | 'null' {
   }
 }
 
-function mismatch(detail: string, place: Location): ServiceError {
-  return errorAt('REL_TYPE_MISMATCH', detail, place, 'no-such-function');
+function mismatch(detail: string, location: Location): ServiceError {
+  return errorAt('REL_TYPE_MISMATCH', detail, location, 'no-such-function');
 }

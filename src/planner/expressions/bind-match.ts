@@ -13,17 +13,17 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
   const [field, ...others] = fields;
   if (others.length > 0 || mode === 'FREQUENCY') {
     const what = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
-    throw errorAt('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.place);
+    throw errorAt('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.location);
   }
   const operand = bind(field!.text);
   if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))
     throw notText(operand.type, field!.text);
-  const query: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place: call.place };
+  const query: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location: call.location };
   return { kind: 'match', operand, query, mode, type: 'boolean' };
 }
 
-export function notText(type: string, { place }: Expression): Error {
-  return errorAt('REL_TYPE_MISMATCH', `MATCH searches text, not ${type}`, place);
+export function notText(type: string, { location }: Expression): Error {
+  return errorAt('REL_TYPE_MISMATCH', `MATCH searches text, not ${type}`, location);
 }
 
 /** A field of a search. Its options are numeric literals: weight and boost. */
@@ -43,12 +43,12 @@ export interface ReadMatch {
 }
 
 /** WEIGHT and BOOST stand behind the column that they are of; no text of SQL has them. */
-export function readMatch({ arguments: given, place }: Call): ReadMatch {
+export function readMatch({ arguments: given, location }: Call): ReadMatch {
   const named = given.find(({ name }) => name === 'MODE')?.value;
   const plain = given.filter(({ name }) => name === null).map(({ value }) => value);
   const query = plain.at(-1);
   if (plain.length < 2 || query?.kind !== 'literal') {
-    throw errorAt('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", place);
+    throw errorAt('REL_PARSE', "MATCH is written MATCH(column, 'text') or MATCH(column, 'text', MODE)", location);
   }
   const fields: { -readonly [K in keyof MatchField]: MatchField[K] }[] = [];
   for (const { name, value } of given) {

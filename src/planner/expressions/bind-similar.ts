@@ -12,12 +12,12 @@ export function bindSimilar(call: Call, bind: Bind): Bound {
     throw errorAt(
       'REL_INVALID',
       'SIMILAR as a condition needs a threshold: SIMILAR(column, ARRAY[…], threshold=0.5)',
-      call.place,
+      call.location,
     );
   }
   const least = bind(threshold);
   if (least.type !== 'number' && least.type !== 'integer') {
-    throw errorAt('REL_TYPE_MISMATCH', `a threshold is a number, not ${least.type}`, threshold.place);
+    throw errorAt('REL_TYPE_MISMATCH', `a threshold is a number, not ${least.type}`, threshold.location);
   }
   return { kind: 'compare', op: '>=', left: bindSimilarity(call, bind), right: least, type: 'boolean' };
 }
@@ -26,11 +26,11 @@ export function bindSimilar(call: Call, bind: Bind): Bound {
 export function bindSimilarity(call: Call, bind: Bind): Bound {
   const [column, vector, ...others] = call.arguments.filter(({ name }) => name === null).map(({ value }) => value);
   if (!column || others.length > 0 || vector?.kind !== 'call' || vector.name !== 'ARRAY' || vector.arguments.length === 0) {
-    throw errorAt('REL_INVALID', 'SIMILAR as a condition is written SIMILAR(column, ARRAY[…], threshold=0.5)', call.place);
+    throw errorAt('REL_INVALID', 'SIMILAR as a condition is written SIMILAR(column, ARRAY[…], threshold=0.5)', call.location);
   }
   const of = bind(column);
   if (of.kind !== 'column' || of.type !== 'vector') {
-    throw errorAt('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.place);
+    throw errorAt('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.location);
   }
   const components = vector.arguments.map(({ value }) => {
     const bound = bind(value);
@@ -39,7 +39,7 @@ export function bindSimilarity(call: Call, bind: Bind): Bound {
     throw errorAt(
       'REL_TYPE_MISMATCH',
       `a component of a vector is a number, not ${isNumber ? 'an expression' : bound.type}`,
-      value.place,
+      value.location,
     );
   });
   return { kind: 'function', name: 'cosine', operands: [of, ...components], type: 'number' };

@@ -31,7 +31,7 @@ export type Bound =
       /** The value comes later. */
       readonly unknown?: true;
       readonly type: ValueType;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** An item of IN: as many values as it counts, each written and converted as `first` is, in the slots from its own on. */
   | { readonly kind: 'literals'; readonly first: Bound; readonly slot: number; readonly count: number; readonly type: ValueType }

@@ -14,22 +14,22 @@ const toldMax = 100;
 export function caveatsOf(
   caveats: readonly Caveat[],
   literals: readonly Literal[],
-  placeOf: (slot: number) => Location,
+  locationOf: (slot: number) => Location,
 ): string[] {
   const told: string[] = [];
   for (const caveat of caveats) {
     if (told.length === toldMax) break;
-    const sentence = sentenceOf(caveat, literals, placeOf);
+    const sentence = sentenceOf(caveat, literals, locationOf);
     if (sentence !== null) told.push(sentence);
   }
   return told;
 }
 
-function sentenceOf(caveat: Caveat, literals: readonly Literal[], placeOf: (slot: number) => Location): string | null {
+function sentenceOf(caveat: Caveat, literals: readonly Literal[], locationOf: (slot: number) => Location): string | null {
   if (caveat.kind === 'typed-edges') return 'only relationships of the types that the pattern names are gone along';
   const { kind, slot } = caveat;
   if (kind === 'quoted' && !isQuoted(literals[slot])) return null;
-  const { line, column } = placeOf(slot);
+  const { line, column } = locationOf(slot);
   if (kind === 'null') return `${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`;
   return `${line}:${column}: json is compared by its value; write the text without its double quotes`;
 }

@@ -14,15 +14,15 @@ export const degreeNames = {
 type Call = Extract<Expression, { kind: 'call' }>;
 
 export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
-  const { arguments: given, place } = call;
+  const { arguments: given, location } = call;
   const [of, way] = given.map(({ value }) => value);
   if (of?.kind !== 'column' || given.length > 2 || given.some(({ name }) => name !== null)) {
-    throw errorAt('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', place);
+    throw errorAt('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', location);
   }
   const word = way === undefined ? 'both' : way.kind === 'column' ? way.name : way.kind === 'literal' ? literals[way.slot] : null;
   const direction = degreeDirections.find((each) => typeof word === 'string' && word.toLowerCase() === each);
-  if (direction === undefined) throw errorAt('REL_INVALID', 'the direction of DEGREE is out, in or both', way!.place);
-  const inner = (name: string): ColumnRef => ({ kind: 'column', table: null, name, place });
+  if (direction === undefined) throw errorAt('REL_INVALID', 'the direction of DEGREE is out, in or both', way!.location);
+  const inner = (name: string): ColumnRef => ({ kind: 'column', table: null, name, location });
   const text: Expression = {
     kind: 'call',
     name: 'CAST',
@@ -30,22 +30,22 @@ export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
       { name: null, value: of },
       { name: 'TYPE', value: inner('TEXT') },
     ],
-    place,
+    location,
   };
   return {
     with: [],
     body: {
       kind: 'select',
       distinct: false,
-      projection: [{ kind: 'expression', expression: inner(degreeNames.degree), alias: null, place }],
-      from: { kind: 'function', name: degreeNames.function(direction), arguments: [], alias: null, place },
-      where: { kind: 'binary', op: '=', left: inner(degreeNames.node), right: text, place },
+      projection: [{ kind: 'expression', expression: inner(degreeNames.degree), alias: null, location }],
+      from: { kind: 'function', name: degreeNames.function(direction), arguments: [], alias: null, location },
+      where: { kind: 'binary', op: '=', left: inner(degreeNames.node), right: text, location },
       groupBy: [],
       window: null,
       having: null,
       rankBy: [],
       compute: [],
-      place,
+      location,
     },
     asOf: null,
     orderBy: [],
@@ -53,6 +53,6 @@ export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
     offset: null,
     after: null,
     facets: [],
-    place,
+    location,
   };
 }

@@ -18,7 +18,7 @@ import { phoneticCode } from './phonetic.ts';
 export interface Environment {
   readonly literals: readonly Literal[];
   /** Where a literal stands in this statement's text: a cached tree has the places of another one. */
-  readonly placeOf: (slot: number) => Location;
+  readonly locationOf: (slot: number) => Location;
   /** The instant of `now()`, in ns. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
@@ -304,7 +304,7 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
     const code = bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE';
-    throw errorAt(code, error.message, env.placeOf(bound.slot), error.facts.reason);
+    throw errorAt(code, error.message, env.locationOf(bound.slot), error.facts.reason);
   }
 }
 

@@ -124,7 +124,7 @@ export class CodeTable {
 
 export interface ContextRequest {
   readonly literals: readonly Literal[];
-  readonly placeOf: (slot: number) => Location;
+  readonly locationOf: (slot: number) => Location;
   readonly instant: bigint;
   /** How texts are searched; absent: by their words alone. */
   readonly rules?: () => SearchRules;
@@ -308,7 +308,7 @@ export class KernelContext {
 
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
     if (bound.kind === 'parameter') return parameters[bound.index]!;
-    const { literals, placeOf, instant } = this.#request;
+    const { literals, locationOf, instant } = this.#request;
     const [sets, results] = [this.#subquerySets, this.#results];
     const catalogue = (): Catalogue => this.catalogue;
     return evaluate(bound, {
@@ -316,7 +316,7 @@ export class KernelContext {
       valuesOf: this.#valuesOf,
       patternOf: this.#patternOf,
       literals,
-      placeOf,
+      locationOf,
       instant,
       rules: this.#rulesOf,
       parameters,

@@ -169,28 +169,28 @@ export class GraphOperator implements Operator {
     const { node, values, execution } = this.#opening;
     const { kernels } = execution;
     const { name, direction, arguments: specs } = this.#algorithm;
-    const { choices: chosen, place } = node.graph!;
+    const { choices: chosen, location } = node.graph!;
     const choices = new Map([
       ...specs.flatMap((spec) => (spec.choices ? [[spec.name, spec.choices[0]!] as const] : [])),
       ...chosen,
     ]);
     const given = new Map<string, string | number>();
-    const places = new Map<string, Location>();
+    const locations = new Map<string, Location>();
     for (const spec of specs) {
       if (!values.has(spec.name)) continue;
-      places.set(spec.name, values.placeOf(spec.name));
+      locations.set(spec.name, values.locationOf(spec.name));
       if (spec.kind === 'number') given.set(spec.name, values.number(spec.name, kernels) ?? Number.NaN);
       else if (spec.kind === 'integer') given.set(spec.name, Number(values.integer(spec.name, kernels)));
       else if (spec.kind === 'text' || spec.kind === 'key') given.set(spec.name, values.text(spec.name, kernels)!);
     }
-    if (values.has('WEIGHT')) places.set('WEIGHT', values.placeOf('WEIGHT'));
+    if (values.has('WEIGHT')) locations.set('WEIGHT', values.locationOf('WEIGHT'));
     return {
       algorithm: name,
       direction: (choices.get('DIRECTION') as GraphCall['direction'] | undefined) ?? direction ?? 'both',
       choices,
       values: given,
-      places,
-      place,
+      locations,
+      location,
       limit: node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit),
       rowsMax: execution.limits.graphRowsMax,
       looksMax: looksOfScan * execution.limits.scannedRowsMax,

@@ -13,8 +13,8 @@ export interface CallArguments {
   /** Words, those included that are so by default. */
   readonly choices: ReadonlyMap<string, string>;
   readonly values: ReadonlyMap<string, string | number>;
-  readonly places: ReadonlyMap<string, Location>;
-  readonly place: Location;
+  readonly locations: ReadonlyMap<string, Location>;
+  readonly location: Location;
   readonly limit: number;
   readonly rowsMax: number;
   readonly looksMax: number;
@@ -28,8 +28,8 @@ export interface Work {
 }
 
 export function countedCall(parts: CallArguments, work: Work, memory: MemoryMeter): GraphCall {
-  const { algorithm, choices, values, places, looksMax } = parts;
-  const invalid = (name: string, text: string): Error => errorAt('REL_INVALID', text, places.get(name) ?? parts.place);
+  const { algorithm, choices, values, locations, looksMax } = parts;
+  const invalid = (name: string, text: string): Error => errorAt('REL_INVALID', text, locations.get(name) ?? parts.location);
   const number: GraphCall['number'] = (name, otherwise, least, most) => {
     if (!values.has(name)) return otherwise;
     const value = Number(values.get(name));

@@ -20,7 +20,7 @@ function parts(condition: Expression): readonly Expression[] {
 function conjunction(conditions: readonly Expression[]): Expression | null {
   const [first, ...others] = conditions;
   if (first === undefined) return null;
-  return others.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place: left.place }), first);
+  return others.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location: left.location }), first);
 }
 
 /** Names of columns anywhere in an expression. */

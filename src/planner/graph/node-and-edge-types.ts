@@ -64,7 +64,7 @@ export function graphTypes(catalog: CatalogReader, words: Words): GraphTypes {
   const names = linkNames(words);
   // A call may name the edge type alone: then every end of these edges is a node.
   const ofEdges = definition !== undefined && names === null && endsOf(definition) !== null && !isOwnEnd(definition);
-  const links = ofEdges ? [linkNamed(definition, words.placeOf('TYPE'))] : linksOf(catalog, names, words);
+  const links = ofEdges ? [linkNamed(definition, words.locationOf('TYPE'))] : linksOf(catalog, names, words);
   if (definition !== undefined && !ofEdges) {
     const joins = (property: string, { name }: LinkType): boolean => {
       const references = catalog.type(name)!.properties[property]?.references;
@@ -94,16 +94,16 @@ function linksOf(catalog: CatalogReader, names: readonly string[] | null, words:
           const ends = endsOf(each);
           return ends === null ? [] : [{ name: each.name, ends, named: false }];
         })
-      : names.map((name) => linkNamed(requireType(catalog, name, argument, words), words.placeOf(argument)));
+      : names.map((name) => linkNamed(requireType(catalog, name, argument, words), words.locationOf(argument)));
   return [...links].sort((a, b) => compareText(a.name, b.name));
 }
 
 /** Throws where its rows are no edges. */
-export function linkNamed(definition: TypeDefinition, place: Location): LinkType {
+export function linkNamed(definition: TypeDefinition, location: Location): LinkType {
   const ends = endsOf(definition);
   if (ends !== null) return { name: definition.name, ends, named: true };
   const text = `rows of ${JSON.stringify(definition.name)} are no edges: its type declares no edge, and has no from_id and to_id`;
-  throw errorAt('REL_INVALID', text, place);
+  throw errorAt('REL_INVALID', text, location);
 }
 
 /** Names of the types whose rows are nodes, whether or not an edge names them. */
@@ -131,7 +131,7 @@ export function isNode(definition: TypeDefinition): boolean {
 function requireType(catalog: CatalogReader, name: string, argument: string, words: Words): TypeDefinition {
   const definition = catalog.type(name);
   if (definition !== undefined) return definition;
-  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, words.placeOf(argument));
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered`, words.locationOf(argument));
 }
 
 /** Types whose rows the ends of these edges may name. */

@@ -85,7 +85,7 @@ class WalkOperator extends PiecesOperator {
     const boundOf = (name: string): number => (values.has(name) ? Number(values.integer(name, execution.kernels)) : 1);
     const [least, most] = [boundOf('LEAST'), boundOf('MOST')];
     if (least >= 0 && least <= most && most <= hopsMax) return { least, most };
-    throw errorAt('REL_INVALID', `a path has 0 to ${hopsMax} edges, the lower bound first`, values.placeOf('MOST'));
+    throw errorAt('REL_INVALID', `a path has 0 to ${hopsMax} edges, the lower bound first`, values.locationOf('MOST'));
   }
 }
 

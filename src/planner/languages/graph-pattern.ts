@@ -64,14 +64,14 @@ export function startsPattern(cursor: TokenCursor): boolean {
 /** The clauses, RETURN last; or what of them writes, `pattern` null where nothing runs it. */
 export function readPattern(
   cursor: TokenCursor,
-): readonly Clause[] | { readonly verb: string; readonly place: Location; readonly pattern: PatternWrite | null } {
+): readonly Clause[] | { readonly verb: string; readonly location: Location; readonly pattern: PatternWrite | null } {
   const reader = new PatternReader(cursor);
   const clauses: Clause[] = [];
   for (;;) {
-    const { place } = cursor;
+    const { location } = cursor;
     const verb = cursor.key();
-    if (changes.has(verb)) return { verb, place, pattern: null };
-    if (verb === 'CREATE' || verb === 'MERGE') return { verb, place, pattern: reader.write(clauses) };
+    if (changes.has(verb)) return { verb, location, pattern: null };
+    if (verb === 'CREATE' || verb === 'MERGE') return { verb, location, pattern: reader.write(clauses) };
     if (clauses.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
     const clause = reader.clause();
     clauses.push(clause);
@@ -93,47 +93,47 @@ class PatternReader {
 
   clause(): Clause {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     const optional = cursor.accept('OPTIONAL');
-    if (cursor.accept('MATCH')) return this.#match(optional, place);
+    if (cursor.accept('MATCH')) return this.#match(optional, location);
     if (optional) throw cursor.expectedError('MATCH');
-    if (cursor.accept('UNWIND')) return this.#unwind(place);
-    if (cursor.accept('WITH')) return this.#projection('with', place);
-    if (cursor.accept('RETURN')) return this.#projection('return', place);
+    if (cursor.accept('UNWIND')) return this.#unwind(location);
+    if (cursor.accept('WITH')) return this.#projection('with', location);
+    if (cursor.accept('RETURN')) return this.#projection('return', location);
     if (unsupported.has(cursor.key())) throw cursor.error(`${cursor.key()} is not supported in patterns`);
     throw cursor.expectedError('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
   }
 
   write(matches: readonly Clause[]): PatternWrite {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     const made: MadeClause[] = [];
     while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
-      const begin = cursor.place;
+      const begin = cursor.location;
       if (matches.length + made.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
       const kind = cursor.next().key === 'CREATE' ? 'create' : 'merge';
       const chains = [this.#chain(null)];
       while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain(null));
-      made.push({ kind, chains, place: begin });
+      made.push({ kind, chains, location: begin });
     }
-    const end = cursor.place;
+    const end = cursor.location;
     const returned = cursor.accept('RETURN') ? this.#projection('return', end) : null;
-    return { matches, made, returned, place };
+    return { matches, made, returned, location };
   }
 
-  #unwind(place: Location): Clause {
+  #unwind(location: Location): Clause {
     const list = this.#term();
     this.#cursor.expect('AS');
-    return { kind: 'unwind', list, name: this.#cursor.name('a name'), place };
+    return { kind: 'unwind', list, name: this.#cursor.name('a name'), location };
   }
 
-  #match(optional: boolean, place: Location): Clause {
+  #match(optional: boolean, location: Location): Clause {
     const cursor = this.#cursor;
     const chains = [this.#path()];
     while (cursor.accept(',')) chains.push(this.#path());
     if (isAsOf(cursor)) readAsOf(cursor);
     const where = cursor.accept('WHERE') ? this.#term() : null;
-    return { kind: 'match', optional, chains, where, place };
+    return { kind: 'match', optional, chains, where, location };
   }
 
   #path(): PatternChain {
@@ -158,7 +158,7 @@ class PatternReader {
 
   #node(): PatternNode {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     cursor.expect('(');
     const name = this.#optionalName();
     const labels: string[][] = [];
@@ -172,22 +172,22 @@ class PatternReader {
     }
     const properties = this.#properties();
     cursor.expect(')');
-    return { name, labels, properties, place };
+    return { name, labels, properties, location };
   }
 
   #edge(): PatternEdge {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     const isIn = cursor.accept('<');
     cursor.expect('-');
     const inner = cursor.accept('[') ? this.#brackets() : { name: null, types: [], hops: null, properties: [] };
     const isOut = cursor.accept('->');
     if (!isOut) cursor.expect('-');
-    if (isIn && isOut) throw cursor.error('an edge leads one way, or either: -[r]-', place);
-    return { ...inner, direction: isIn ? 'in' : isOut ? 'out' : 'both', place };
+    if (isIn && isOut) throw cursor.error('an edge leads one way, or either: -[r]-', location);
+    return { ...inner, direction: isIn ? 'in' : isOut ? 'out' : 'both', location };
   }
 
-  #brackets(): Omit<PatternEdge, 'direction' | 'place'> {
+  #brackets(): Omit<PatternEdge, 'direction' | 'location'> {
     const cursor = this.#cursor;
     const name = this.#optionalName();
     const types: string[] = [];
@@ -240,7 +240,7 @@ class PatternReader {
     return entries;
   }
 
-  #projection(kind: 'with' | 'return', place: Location): Projection {
+  #projection(kind: 'with' | 'return', location: Location): Projection {
     const cursor = this.#cursor;
     this.#takesAggregates = true;
     const distinct = cursor.accept('DISTINCT');
@@ -260,17 +260,17 @@ class PatternReader {
     const skip = cursor.accept('SKIP') ? cursor.literal('i', 'a number of rows') : null;
     const limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
     const where = kind === 'with' && cursor.accept('WHERE') ? this.#term() : null;
-    return { kind, distinct, isAll, items, orderBy, skip, limit, where, place };
+    return { kind, distinct, isAll, items, orderBy, skip, limit, where, location };
   }
 
   #item(kind: 'with' | 'return'): Item {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     const term = this.#term();
     const named = cursor.key() === 'AS';
     if (named) cursor.next();
     if (!named && kind === 'with' && term.kind !== 'variable')
-      throw cursor.error('WITH names what it passes on: … AS name', place);
+      throw cursor.error('WITH names what it passes on: … AS name', location);
     return { term, name: named ? cursor.name('a name') : nameOf(term) };
   }
 
@@ -286,19 +286,19 @@ class PatternReader {
     const cursor = this.#cursor;
     let left = operand();
     while (cursor.key() === word) {
-      const { place } = cursor;
+      const { location } = cursor;
       cursor.next();
       cursor.countLink();
-      left = { kind, left, right: operand(), place };
+      left = { kind, left, right: operand(), location };
     }
     return left;
   }
 
   #negation(): Term {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     if (!cursor.accept('NOT')) return this.#comparison();
-    return cursor.nest(() => ({ kind: 'not', operand: this.#negation(), place }));
+    return cursor.nest(() => ({ kind: 'not', operand: this.#negation(), location }));
   }
 
   #comparison(): Term {
@@ -307,18 +307,18 @@ class PatternReader {
     let chain: Term | null = null;
     let chained = this.#chainedSoFar;
     for (let op = cursor.key(); isComparison(op); op = cursor.key()) {
-      const { place } = cursor;
+      const { location } = cursor;
       cursor.next();
       if (chain !== null) {
         // It stands in both comparisons: with chains in chains, 2 to the power of their depth times.
-        if (this.#chainedSoFar > chained) throw cursor.error('a chain of comparisons within one: name it by WITH', left.place);
+        if (this.#chainedSoFar > chained) throw cursor.error('a chain of comparisons within one: name it by WITH', left.location);
         this.#chainedSoFar++;
       }
       chained = this.#chainedSoFar;
       const right = this.#readTest();
-      const compared: Term = { kind: 'compare', op, left, right, place };
+      const compared: Term = { kind: 'compare', op, left, right, location };
       // a < b < c says both.
-      chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, place };
+      chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, location };
       left = right;
       cursor.countLink();
     }
@@ -330,17 +330,17 @@ class PatternReader {
     const cursor = this.#cursor;
     let left = this.#sum();
     for (;;) {
-      const { place } = cursor;
+      const { location } = cursor;
       if (cursor.accept('IN')) {
-        left = { kind: 'in', left, list: this.#sum(), place };
+        left = { kind: 'in', left, list: this.#sum(), location };
       } else if (cursor.key() === 'IS') {
         cursor.next();
         const negated = cursor.accept('NOT');
         cursor.expect('NULL');
-        left = { kind: 'is-null', left, negated, place };
-      } else if (cursor.acceptPair('STARTS', 'WITH')) left = { kind: 'text', op: 'starts', left, right: this.#sum(), place };
-      else if (cursor.acceptPair('ENDS', 'WITH')) left = { kind: 'text', op: 'ends', left, right: this.#sum(), place };
-      else if (cursor.accept('CONTAINS')) left = { kind: 'text', op: 'contains', left, right: this.#sum(), place };
+        left = { kind: 'is-null', left, negated, location };
+      } else if (cursor.acceptPair('STARTS', 'WITH')) left = { kind: 'text', op: 'starts', left, right: this.#sum(), location };
+      else if (cursor.acceptPair('ENDS', 'WITH')) left = { kind: 'text', op: 'ends', left, right: this.#sum(), location };
+      else if (cursor.accept('CONTAINS')) left = { kind: 'text', op: 'contains', left, right: this.#sum(), location };
       else return left;
       cursor.countLink();
     }
@@ -354,22 +354,22 @@ class PatternReader {
     const cursor = this.#cursor;
     let left = operand();
     for (let op = ops.find((each) => each === cursor.key()); op !== undefined; op = ops.find((each) => each === cursor.key())) {
-      const { place } = cursor;
+      const { location } = cursor;
       cursor.next();
       cursor.countLink();
-      left = { kind: 'arithmetic', op, left, right: operand(), place };
+      left = { kind: 'arithmetic', op, left, right: operand(), location };
     }
     return left;
   }
 
   #readSigned(): Term {
     const cursor = this.#cursor;
-    const { place } = cursor;
-    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#readSigned(), place }));
+    const { location } = cursor;
+    if (cursor.accept('-')) return cursor.nest(() => ({ kind: 'negate', operand: this.#readSigned(), location }));
     let of = this.#atom();
     for (;;) {
-      const at = cursor.place;
-      if (cursor.accept('.')) of = { kind: 'property', of, name: this.#word('a property'), place: at };
+      const at = cursor.location;
+      if (cursor.accept('.')) of = { kind: 'property', of, name: this.#word('a property'), location: at };
       else if (cursor.key() === '[') of = this.#element(of, at);
       else if (cursor.key() === ':' && of.kind === 'variable') of = this.#readLabels(of.name, at);
       else return of;
@@ -377,25 +377,25 @@ class PatternReader {
     }
   }
 
-  #element(of: Term, place: Location): Term {
+  #element(of: Term, location: Location): Term {
     const cursor = this.#cursor;
     cursor.expect('[');
     const at = cursor.nest(() => this.#term());
     if (cursor.key() === '..') throw cursor.error('a part of a list, [a..b], is not supported');
     cursor.expect(']');
-    return { kind: 'element', of, at, place };
+    return { kind: 'element', of, at, location };
   }
 
-  #readLabels(of: string, place: Location): Term {
+  #readLabels(of: string, location: Location): Term {
     const cursor = this.#cursor;
     const types: string[] = [];
     while (cursor.accept(':')) types.push(cursor.name('a type'));
-    return { kind: 'labelled', of, types, place };
+    return { kind: 'labelled', of, types, location };
   }
 
   #atom(): Term {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     if (cursor.token.kind === 'literal') {
       const { typed } = cursor.token;
       return { kind: 'literal', ...cursor.anyLiteral('a value'), ...(typed && { typed }) };
@@ -412,16 +412,16 @@ class PatternReader {
         return inner;
       }
       case '[':
-        return this.#list(place);
+        return this.#list(location);
       case '{':
-        return { kind: 'map', entries: cursor.nest(() => this.#entries('a name')), place };
+        return { kind: 'map', entries: cursor.nest(() => this.#entries('a name')), location };
       case 'CASE':
-        return this.#case(place);
+        return this.#case(location);
     }
-    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#readCall(place);
+    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#readCall(location);
     if (cursor.key(1) === '{' && cursor.token.kind === 'word')
       throw cursor.error(`${cursor.token.text} {…} is not supported in patterns`);
-    return { kind: 'variable', name: cursor.name('a name or a value'), place };
+    return { kind: 'variable', name: cursor.name('a name or a value'), location };
   }
 
   /** Whether the brackets here begin a pattern: an edge follows them. */
@@ -440,20 +440,20 @@ class PatternReader {
     return (next === '<' && then === '-') || (next === '-' && (then === '[' || then === '-' || then === '->'));
   }
 
-  #list(place: Location): Term {
+  #list(location: Location): Term {
     const cursor = this.#cursor;
     cursor.expect('[');
     const items: Term[] = [];
-    if (cursor.accept(']')) return { kind: 'list', items, place };
+    if (cursor.accept(']')) return { kind: 'list', items, location };
     if (cursor.key(1) === 'IN' && cursor.token.kind === 'word')
       throw cursor.error('a comprehension, [x IN list …], is not supported');
     do items.push(cursor.nest(() => this.#term()));
     while (cursor.accept(','));
     cursor.expect(']');
-    return { kind: 'list', items, place };
+    return { kind: 'list', items, location };
   }
 
-  #case(place: Location): Term {
+  #case(location: Location): Term {
     const cursor = this.#cursor;
     return cursor.nest(() => {
       cursor.expect('CASE');
@@ -467,11 +467,11 @@ class PatternReader {
       if (branches.length === 0) throw cursor.expectedError('WHEN');
       const otherwise = cursor.accept('ELSE') ? this.#term() : null;
       cursor.expect('END');
-      return { kind: 'case', operand, branches, otherwise, place };
+      return { kind: 'case', operand, branches, otherwise, location };
     });
   }
 
-  #readCall(place: Location): Term {
+  #readCall(location: Location): Term {
     const cursor = this.#cursor;
     const { text } = cursor.token;
     const name = text.toLowerCase();
@@ -488,14 +488,14 @@ class PatternReader {
     if (aggregate !== undefined) {
       if (aggregate === 'count' && cursor.accept('*')) {
         cursor.expect(')');
-        return { kind: 'aggregate', function: aggregate, of: null, distinct: false, place };
+        return { kind: 'aggregate', function: aggregate, of: null, distinct: false, location };
       }
       const distinct = cursor.accept('DISTINCT');
       this.#takesAggregates = false;
       const of = cursor.nest(() => this.#term());
       this.#takesAggregates = true;
       cursor.expect(')');
-      return { kind: 'aggregate', function: aggregate, of, distinct, place };
+      return { kind: 'aggregate', function: aggregate, of, distinct, location };
     }
     const given: Term[] = [];
     if (cursor.key() !== ')') {
@@ -507,9 +507,9 @@ class PatternReader {
     if (given.length < least || given.length > most)
       throw cursor.error(
         `${text}() takes ${least === most ? least : `${least} to ${most}`} ${most === 1 ? 'value' : 'values'}`,
-        place,
+        location,
       );
-    return { kind: 'function', name, arguments: given, place };
+    return { kind: 'function', name, arguments: given, location };
   }
 
   /** A name behind a dot or before a colon, where any word is one. */

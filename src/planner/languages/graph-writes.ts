@@ -24,7 +24,7 @@ export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphW
       ? scoreWrite(cursor, purpose)
       : null;
   if (write === null) return null;
-  if (cursor.asOf !== null) throw cursor.error('writes apply to the current graph: leave out AS OF', cursor.asOf.place);
+  if (cursor.asOf !== null) throw cursor.error('writes apply to the current graph: leave out AS OF', cursor.asOf.location);
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return write;
   throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
@@ -33,14 +33,14 @@ export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphW
 function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
   const read = readPattern(cursor);
   if (!('verb' in read) || read.pattern === null) return null;
-  const { matches, made, returned, place } = read.pattern;
+  const { matches, made, returned, location } = read.pattern;
   const things = new Things(matches);
   const all = things.list(made);
   const known = new Set(all.map(({ name }) => name));
   const clause = returned && things.withValues(returned, known);
   const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
   const used = [...new Set(ends)].filter((name) => !known.has(name));
-  const matched = matchedQuery(matches, used, things.values, place);
+  const matched = matchedQuery(matches, used, things.values, location);
   const shapes = things.values.map((_, i) => matched?.query.entities?.[used.length + i] ?? null);
   return {
     kind: 'pattern',
@@ -50,7 +50,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
     things: all,
     returned: clause && { clause, shapes },
     nullSlot: cursor.lexed.parameters.length,
-    place,
+    location,
   };
 }
 
@@ -59,24 +59,24 @@ function matchedQuery(
   matches: readonly Clause[],
   used: readonly string[],
   values: readonly Term[],
-  place: Location,
+  location: Location,
 ): { readonly query: Query } | null {
   if (matches.length === 0) {
-    if (used.length > 0) throw parseError(place, `there is no variable ${JSON.stringify(used[0])} here`);
+    if (used.length > 0) throw parseError(location, `there is no variable ${JSON.stringify(used[0])} here`);
     if (values.length === 0) return null;
   }
   const nodeKey = (name: string): Term => ({
     kind: 'function',
     name: nameFunction,
-    arguments: [{ kind: 'variable', name, place }],
-    place,
+    arguments: [{ kind: 'variable', name, location }],
+    location,
   });
   const items = [...used.map(nodeKey), ...values].map((term, i) => ({ term, name: `#${i}` }));
   // A row counts even without a value.
-  const some: Term = { kind: 'list', items: [], place };
+  const some: Term = { kind: 'list', items: [], location };
   const nothing = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
   const shown = items.length > 0 ? items : [{ term: some, name: '#0' }];
-  return { query: patternQuery([...matches, { kind: 'return', items: shown, ...nothing, place }], true) };
+  return { query: patternQuery([...matches, { kind: 'return', items: shown, ...nothing, location }], true) };
 }
 
 function nodeNames(matches: readonly Clause[]): readonly string[] {
@@ -100,17 +100,17 @@ class Things {
 
   /** Replaces terms that name nothing made by values of the matched row. */
   withValues(clause: Projection, made: ReadonlySet<string>): Projection {
-    if (clause.isAll) throw parseError(clause.place, 'RETURN * is not supported behind CREATE and MERGE: name the values');
+    if (clause.isAll) throw parseError(clause.location, 'RETURN * is not supported behind CREATE and MERGE: name the values');
     const replaceTerm = (term: Term): Term => {
       const names = namesIn(term);
       if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaceTerm(term.of) };
       if (names.length === 0 || isAggregate(term)) return term;
       if (names.every((name) => !made.has(name))) {
         const value = this.values.push(term) - 1;
-        return { kind: 'variable', name: valueName(value), place: term.place };
+        return { kind: 'variable', name: valueName(value), location: term.location };
       }
       if (names.every((name) => made.has(name))) return term;
-      throw parseError(term.place, 'a value in RETURN cannot combine what was matched with what was created');
+      throw parseError(term.location, 'a value in RETURN cannot combine what was matched with what was created');
     };
     return {
       ...clause,
@@ -129,47 +129,56 @@ class Things {
         const things: MadeThing[] = [];
         const names = nodes.map((node) => this.#node(node, kind, things));
         edges.forEach((edge, i) => things.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
-        if (things.length === 0) throw parseError(nodes[0]!.place, 'nothing is created here: a new node needs a type');
+        if (things.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
         return things;
       }),
     );
   }
 
   /** Its name: it is put to the things where it is made here. */
-  #node({ name, labels, properties, place }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
+  #node({ name, labels, properties, location }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
     const [label, ...others] = labels.flat();
-    if (others.length > 0) throw parseError(place, 'a new node has one type');
+    if (others.length > 0) throw parseError(location, 'a new node has one type');
     if (label === undefined) {
       if (name !== null && properties.length === 0) return name;
-      throw parseError(place, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
+      throw parseError(location, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
     }
-    const own = this.#name(name, place);
-    things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), place });
+    const own = this.#name(name, location);
+    things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
     return own;
   }
 
   #edge(edge: PatternEdge, kind: MadeEdge['how'], left: string, right: string): MadeEdge {
-    const { place, types, direction, hops, properties } = edge;
+    const { location, types, direction, hops, properties } = edge;
     const [type] = types;
     if (type === undefined || types.length > 1 || hops !== null || direction === 'both') {
-      throw parseError(place, 'a new edge has one type and one direction: -[r:TYPE]->');
+      throw parseError(location, 'a new edge has one type and one direction: -[r:TYPE]->');
     }
     const [from, to] = direction === 'out' ? [left, right] : [right, left];
-    return { kind: 'edge', how: kind, name: this.#name(edge.name, place), type, from, to, cells: this.#cells(properties), place };
+    return {
+      kind: 'edge',
+      how: kind,
+      name: this.#name(edge.name, location),
+      type,
+      from,
+      to,
+      cells: this.#cells(properties),
+      location,
+    };
   }
 
   #cells(properties: PatternNode['properties']): readonly MadeCell[] {
     return properties.map(({ name, value }): MadeCell => {
-      const { place } = value;
-      if (value.kind !== 'literal') return { name, place, value: this.values.push(value) - 1 };
-      return { name, place, slot: value.slot, ...(value.typed && { typed: value.typed }) };
+      const { location } = value;
+      if (value.kind !== 'literal') return { name, location, value: this.values.push(value) - 1 };
+      return { name, location, slot: value.slot, ...(value.typed && { typed: value.typed }) };
     });
   }
 
-  #name(name: string | null, place: Location): string {
+  #name(name: string | null, location: Location): string {
     if (name === null) return `#${++this.#numbers}`;
     if (this.#taken.has(name))
-      throw parseError(place, `${JSON.stringify(name)} is bound already: a new element needs a name of its own`);
+      throw parseError(location, `${JSON.stringify(name)} is bound already: a new element needs a name of its own`);
     this.#taken.add(name);
     return name;
   }
@@ -178,10 +187,10 @@ class Things {
 function scoreWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
   const call = readCall(cursor);
   if (call.mode !== 'write') return null;
-  const { query, property, place } = call;
-  if (property === null) throw parseError(place, "mode write says where to: {writeProperty: 'column'}");
+  const { query, property, location } = call;
+  if (property === null) throw parseError(location, "mode write says where to: {writeProperty: 'column'}");
   const type = call.arguments.find(({ name }) => name === 'TYPE') ?? call.arguments.find(({ name }) => name === null);
-  if (type?.value.kind !== 'literal') throw parseError(place, 'mode write needs a function over the rows of a type');
-  const slot = { slot: type.value.slot, place: type.value.place };
-  return { kind: 'scores', purpose, query, type: slot, property, nullSlot: cursor.lexed.parameters.length, place };
+  if (type?.value.kind !== 'literal') throw parseError(location, 'mode write needs a function over the rows of a type');
+  const slot = { slot: type.value.slot, location: type.value.location };
+  return { kind: 'scores', purpose, query, type: slot, property, nullSlot: cursor.lexed.parameters.length, location };
 }

@@ -59,7 +59,7 @@ export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDo
   // Another operation may use the fragment.
   const isAlone = document.definitions.length === fragments.length + 1;
   if (fragment && isAlone)
-    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(fragment));
   return { kind: 'rows', ...new StatementMaker(request.variables, BigInt(rowsMax)).make(operation) };
 }
 
@@ -83,18 +83,18 @@ function operationOf({ definitions }: DocumentNode, name: string | null): Operat
   for (const each of definitions) {
     if (each.kind === 'OperationDefinition') operations.push(each);
     else if (each.kind !== 'FragmentDefinition')
-      throw errorAt('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
+      throw errorAt('REL_PARSE', 'a document holds no definitions of types', locationOf(each));
   }
   const names = operations.flatMap((each) => each.name?.value ?? []);
   const nameless = operations.find((each) => each.name === undefined);
   if (nameless && operations.length > 1)
-    throw errorAt('REL_INVALID', 'each of several operations needs a name', placeOf(nameless));
+    throw errorAt('REL_INVALID', 'each of several operations needs a name', locationOf(nameless));
   const again = operations.find((each, i) => each.name !== undefined && names.indexOf(each.name.value) < i);
-  if (again) throw errorAt('REL_INVALID', `two operations are called ${again.name!.value}`, placeOf(again));
+  if (again) throw errorAt('REL_INVALID', `two operations are called ${again.name!.value}`, locationOf(again));
   const [first, second] = operations;
   if (first === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
   if (name === null && second) {
-    throw errorAt('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, placeOf(second));
+    throw errorAt('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, locationOf(second));
   }
   const operation = name === null ? first : operations.find((each) => each.name?.value === name);
   if (operation === undefined) {
@@ -102,10 +102,10 @@ function operationOf({ definitions }: DocumentNode, name: string | null): Operat
     throw new ServiceError('REL_INVALID', `operationName names no operation of the document${known}`);
   }
   if (operation.operation === 'mutation') {
-    throw errorAt('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(operation));
+    throw errorAt('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', locationOf(operation));
   }
   if (operation.operation === 'subscription') {
-    throw errorAt('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(operation));
+    throw errorAt('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', locationOf(operation));
   }
   return operation;
 }
@@ -133,7 +133,7 @@ class StatementMaker {
   readonly #variables: GraphqlRequest['variables'];
   readonly #rowsMax: bigint;
   readonly #parameters: Literal[] = [];
-  readonly #places: Location[] = [];
+  readonly #locations: Location[] = [];
 
   constructor(variables: GraphqlRequest['variables'], rowsMax: bigint) {
     this.#variables = variables;
@@ -143,38 +143,39 @@ class StatementMaker {
   make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuestion } {
     refuseDirectives(directives);
     const [root, second] = selectionSet.selections.map(plainField);
-    if (second) throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', placeOf(second));
-    const place = placeOf(root!);
+    if (second) throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', locationOf(second));
+    const location = locationOf(root!);
     const type = root!.name.value;
     const { where, limit } = argumentsOf(root!);
     const condition = where ? this.#where(where.value) : { all: [], text: '' };
-    const most = this.#limit(limit?.value, place);
+    const most = this.#limit(limit?.value, location);
     const projection = this.#projection(root!, type);
-    const from = { kind: 'table', name: type, alias: null, place } as const;
-    const body = selectOf({ projection: projection.items, from, where: allOf(condition.all), place });
+    const from = { kind: 'table', name: type, alias: null, location } as const;
+    const body = selectOf({ projection: projection.items, from, where: allOf(condition.all), location });
     const question: ParsedQuestion = {
       language: 'graphql',
       template: `{ ${type}(${condition.text}limit: ?i) { ${projection.text} } }`,
       statement: { kind: 'query', purpose: null, query: queryOf(body, most), withProvenance: false },
       parameters: this.#parameters,
-      placeOf: (slot) => this.#places[slot]!,
+      locationOf: (slot) => this.#locations[slot]!,
     };
     return { type, question };
   }
 
   #projection(root: FieldNode, type: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
     const fields = root.selectionSet?.selections;
-    if (!fields) throw errorAt('REL_INVALID', `select its fields: ${type} { … }`, placeOf(root));
+    if (!fields) throw errorAt('REL_INVALID', `select its fields: ${type} { … }`, locationOf(root));
     const items = new Map<string, ProjectionItem>();
     for (const each of fields.map(plainField)) {
-      const [name, place] = [each.name.value, placeOf(each)];
+      const [name, location] = [each.name.value, locationOf(each)];
       const [argument] = each.arguments ?? [];
-      if (argument) throw errorAt('REL_INVALID', `field ${name} takes no arguments`, placeOf(argument));
-      if (each.selectionSet) throw errorAt('REL_INVALID', `field ${name} has no fields of its own`, placeOf(each.selectionSet));
+      if (argument) throw errorAt('REL_INVALID', `field ${name} takes no arguments`, locationOf(argument));
+      if (each.selectionSet)
+        throw errorAt('REL_INVALID', `field ${name} has no fields of its own`, locationOf(each.selectionSet));
       // Clients ask every object for its type.
       const isType = name === '__typename';
-      const expression: Expression = isType ? this.#literal(type, place) : columnOf(name, place);
-      items.set(name, { kind: 'expression', expression, alias: isType ? name : null, place });
+      const expression: Expression = isType ? this.#literal(type, location) : columnOf(name, location);
+      items.set(name, { kind: 'expression', expression, alias: isType ? name : null, location });
     }
     return { items: [...items.values()], text: [...items.keys()].join(' ') };
   }
@@ -182,62 +183,63 @@ class StatementMaker {
   /** Source: specification, "GraphQL": one equality, or an object from a variable, of which all must hold. */
   #where(node: ValueNode): { readonly all: readonly Expression[]; readonly text: string } {
     const equalities = node.kind === 'Variable' ? this.#object(node) : [this.#only(node)];
-    const all = equalities.map(([name, value, place]) => equal(columnOf(name, place), this.#literal(value, place)));
+    const all = equalities.map(([name, value, location]) => equal(columnOf(name, location), this.#literal(value, location)));
     const text = equalities.map(([name, value]) => `${name}: ?${letters[typeof value as keyof typeof letters]}`);
     return { all, text: `where: { ${text.join(', ')} }, ` };
   }
 
   #only(node: ValueNode): Equality {
     if (node.kind !== 'ObjectValue')
-      throw errorAt('REL_INVALID', 'where takes an object: where: { field: value }', placeOf(node));
+      throw errorAt('REL_INVALID', 'where takes an object: where: { field: value }', locationOf(node));
     const [field, second] = (node satisfies ObjectValueNode).fields;
-    if (!field) throw errorAt('REL_INVALID', 'where names a field: where: { field: value }', placeOf(node));
+    if (!field) throw errorAt('REL_INVALID', 'where names a field: where: { field: value }', locationOf(node));
     if (second) {
-      throw errorAt('REL_INVALID', 'where takes one equality; several come as an object in a variable', placeOf(second));
+      throw errorAt('REL_INVALID', 'where takes one equality; several come as an object in a variable', locationOf(second));
     }
-    return [field.name.value, this.#value(field.value), placeOf(field.value)];
+    return [field.name.value, this.#value(field.value), locationOf(field.value)];
   }
 
   #object(node: VariableNode): readonly Equality[] {
-    const [name, place] = [node.name.value, placeOf(node)];
+    const [name, location] = [node.name.value, locationOf(node)];
     const object = this.#variable(node);
     if (typeof object !== 'object' || Array.isArray(object)) {
-      throw errorAt('REL_INVALID', `$${name} is a filter: an object of fields and values`, place);
+      throw errorAt('REL_INVALID', `$${name} is a filter: an object of fields and values`, location);
     }
     return Object.entries(object as object).map(([field, value]): Equality => {
       if (!/^[A-Za-z0-9_]+$/.test(field)) {
-        throw errorAt('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, place);
+        throw errorAt('REL_INVALID', `$${name} names a field by other than letters, digits and underscores`, location);
       }
-      return [field, scalar(value, `$${name}.${field}`, place), place];
+      return [field, scalar(value, `$${name}.${field}`, location), location];
     });
   }
 
   /** Rows beyond the most that an answer may have are left out, not refused. */
   #limit(node: ValueNode | undefined, root: Location): Slot {
-    const place = node ? placeOf(node) : root;
+    const location = node ? locationOf(node) : root;
     const limit = node ? this.#value(node) : limitByDefault;
-    if (typeof limit !== 'bigint' || limit < 0n) throw errorAt('REL_INVALID', 'limit takes a whole number of at least 0', place);
-    return this.#slot(limit < this.#rowsMax ? limit : this.#rowsMax, place);
+    if (typeof limit !== 'bigint' || limit < 0n)
+      throw errorAt('REL_INVALID', 'limit takes a whole number of at least 0', location);
+    return this.#slot(limit < this.#rowsMax ? limit : this.#rowsMax, location);
   }
 
   #value(node: ValueNode): Value {
-    const place = placeOf(node);
+    const location = locationOf(node);
     switch (node.kind) {
       case 'Variable':
-        return scalar(this.#variable(node), `$${node.name.value}`, place);
+        return scalar(this.#variable(node), `$${node.name.value}`, location);
       case 'IntValue':
-        return integer(BigInt(node.value), 'a number', place);
+        return integer(BigInt(node.value), 'a number', location);
       case 'FloatValue':
-        return scalar(Number(node.value), 'a number', place);
+        return scalar(Number(node.value), 'a number', location);
       case 'StringValue':
       case 'BooleanValue':
         return node.value;
       case 'NullValue':
-        throw errorAt('REL_INVALID', 'null equals nothing', place);
+        throw errorAt('REL_INVALID', 'null equals nothing', location);
       case 'EnumValue':
-        throw errorAt('REL_INVALID', `texts stand in double quotes: "${node.value}"`, place);
+        throw errorAt('REL_INVALID', `texts stand in double quotes: "${node.value}"`, location);
       default:
-        throw errorAt('REL_INVALID', 'a text, a number or a boolean is expected here', place);
+        throw errorAt('REL_INVALID', 'a text, a number or a boolean is expected here', location);
     }
   }
 
@@ -246,16 +248,16 @@ class StatementMaker {
     const name = node.name.value;
     const value = Object.hasOwn(this.#variables, name) ? this.#variables[name] : undefined;
     if (value !== undefined && value !== null) return value;
-    throw errorAt('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, placeOf(node));
+    throw errorAt('REL_INVALID', `variables has no value for $${name}: each that is used needs one`, locationOf(node));
   }
 
-  #literal(value: Value, place: Location): Expression {
-    return { kind: 'literal', ...this.#slot(value, place) };
+  #literal(value: Value, location: Location): Expression {
+    return { kind: 'literal', ...this.#slot(value, location) };
   }
 
-  #slot(value: Value, place: Location): Slot {
-    this.#places.push(place);
-    return { slot: this.#parameters.push(value) - 1, place };
+  #slot(value: Value, location: Location): Slot {
+    this.#locations.push(location);
+    return { slot: this.#parameters.push(value) - 1, location };
   }
 }
 
@@ -266,16 +268,16 @@ const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const
 
 function plainField(node: SelectionNode): FieldNode {
   if (node.kind !== 'Field')
-    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(node));
+    throw errorAt('REL_PARSE', 'fragments are not supported, but in questions about the schema', locationOf(node));
   refuseDirectives(node.directives);
   if (node.alias)
-    throw errorAt('REL_INVALID', 'aliases are not supported: a field has the name of its column', placeOf(node.alias));
+    throw errorAt('REL_INVALID', 'aliases are not supported: a field has the name of its column', locationOf(node.alias));
   return node;
 }
 
 function refuseDirectives(directives: FieldNode['directives']): void {
   const [directive] = directives ?? [];
-  if (directive) throw errorAt('REL_PARSE', 'directives are not supported', placeOf(directive));
+  if (directive) throw errorAt('REL_PARSE', 'directives are not supported', locationOf(directive));
 }
 
 function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
@@ -283,31 +285,31 @@ function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly
   for (const each of root.arguments ?? []) {
     const name = each.name.value;
     if (name !== 'where' && name !== 'limit') {
-      throw errorAt('REL_INVALID', `a type takes where and limit, not ${name}`, placeOf(each));
+      throw errorAt('REL_INVALID', `a type takes where and limit, not ${name}`, locationOf(each));
     }
-    if (found[name]) throw errorAt('REL_INVALID', `${name} is given twice`, placeOf(each));
+    if (found[name]) throw errorAt('REL_INVALID', `${name} is given twice`, locationOf(each));
     found[name] = each;
   }
   return found;
 }
 
-function scalar(value: unknown, what: string, place: Location): Value {
+function scalar(value: unknown, what: string, location: Location): Value {
   if (typeof value === 'boolean') return value;
-  if (typeof value === 'bigint') return integer(value, what, place);
+  if (typeof value === 'bigint') return integer(value, what, location);
   if (typeof value === 'number' && Number.isFinite(value)) return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value === 'string') {
     checkText(value, what);
     return value;
   }
-  throw errorAt('REL_INVALID', `${what} is no text, no number and no boolean`, place);
+  throw errorAt('REL_INVALID', `${what} is no text, no number and no boolean`, location);
 }
 
-function integer(value: bigint, what: string, place: Location): bigint {
+function integer(value: bigint, what: string, location: Location): bigint {
   if (value >= I64_MIN && value <= I64_MAX) return value;
-  throw errorAt('REL_INVALID', `${what} is out of range: integers have 64 bits`, place);
+  throw errorAt('REL_INVALID', `${what} is out of range: integers have 64 bits`, location);
 }
 
-function placeOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Location {
+function locationOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Location {
   const { line, column } = loc!.startToken;
   return { line, column };
 }

@@ -36,7 +36,7 @@ export interface Rows {
 export interface Fact {
   readonly property: string;
   readonly value: Term;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export class PatternChains {
@@ -84,8 +84,8 @@ export class PatternChains {
       for (let i = first - 1; i >= 0; i--) step(i, i + 1, i, back[chain.edges[i]!.direction]);
       if (chain.name === null) continue;
       if (names.has(chain.name))
-        throw errorAt('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.place);
-      names.set(chain.name, { kind: 'path', property: (_name, place) => column(entities, chain.name!, place) });
+        throw errorAt('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.location);
+      names.set(chain.name, { kind: 'path', property: (_name, location) => column(entities, chain.name!, location) });
       if (!this.#uses.usesOf(chain.name).properties.has(rowColumns.entity)) continue;
       const types = chain.edges.some((each) => each.types.length === 0) ? [] : chain.edges.flatMap((each) => each.types);
       wanted.push({
@@ -94,21 +94,22 @@ export class PatternChains {
         edge: null,
         start: reached[0]!.id,
         steps,
-        known: this.#rowsOf(reached, chain.nodes[0]!.place),
+        known: this.#rowsOf(reached, chain.nodes[0]!.location),
         types,
       });
     }
     const [first] = chains;
-    if (wanted.length > 0) source = { kind: 'entities', input: source!, wanted, alias: entities, place: first!.nodes[0]!.place };
+    if (wanted.length > 0)
+      source = { kind: 'entities', input: source!, wanted, alias: entities, location: first!.nodes[0]!.location };
     return { source, where, names, some: some! };
   }
 
   /** The reached nodes that have a row. */
-  #rowsOf(reached: readonly Reached[], place: Location): WantedEntity['known'] {
+  #rowsOf(reached: readonly Reached[], location: Location): WantedEntity['known'] {
     return reached.flatMap(({ variable }) => {
       if (variable === null) return [];
       const isRead = variable.table !== null || variable.hasEntity;
-      return isRead ? [{ name: variable.id, entity: variable.property(rowColumns.entity, place) }] : [];
+      return isRead ? [{ name: variable.id, entity: variable.property(rowColumns.entity, location) }] : [];
     });
   }
 
@@ -133,18 +134,18 @@ export class PatternChains {
     if (known !== undefined) {
       const found = this.#matchKnown(node, known, before!, matching);
       // A walk from nowhere has no rows; a node alone would have one.
-      if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: found.id, negated: true, place: node.place });
+      if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: found.id, negated: true, location: node.location });
       return found;
     }
-    const { place, labels } = node;
+    const { location, labels } = node;
     const edge = chain.edges[first] ?? chain.edges[first - 1];
     // A walk of no edges begins at nodes that have none, too.
     const needsEdge = edge !== undefined && (edge.hops === null || edge.hops.least === null);
     const isAny = node.properties.length === 0 && !(node.name !== null && matching.facts.has(node.name));
     if (needsEdge && isAny && labels.length === 0 && !this.#asksRow(node, matching)) {
       const alias = node.name ?? this.#newName('node');
-      const table: Source = { kind: 'function', name: degreeNames.function('both'), arguments: [], alias, place };
-      const variable = this.#namedNode(node, alias, column(alias, degreeNames.node, place), matching);
+      const table: Source = { kind: 'function', name: degreeNames.function('both'), arguments: [], alias, location };
+      const variable = this.#namedNode(node, alias, column(alias, degreeNames.node, location), matching);
       if (node.name !== null) names.set(node.name, variable);
       return { source: besides(before, table, null), id: variable.id, variable: null };
     }
@@ -158,34 +159,39 @@ export class PatternChains {
     id: Expression | null,
     matching: Matching,
   ): { source: Source; id: Expression; variable: NodeVariable } {
-    const { place, labels } = node;
+    const { location, labels } = node;
     const alias = node.name ?? this.#newName('node');
     const [either = [], ...more] = labels;
     const [label] = either;
     const isTable = either.length === 1 && !(node.name !== null && matching.isTyped(node.name));
     const properties = this.#propertiesOf(node);
     const right: Source = isTable
-      ? { kind: 'table', name: label!, alias, place }
-      : { kind: 'graph-rows', of: 'nodes', types: either, properties, alias, place };
+      ? { kind: 'table', name: label!, alias, location }
+      : { kind: 'graph-rows', of: 'nodes', types: either, properties, alias, location };
     const hasEntity = properties.includes(rowColumns.entity);
-    const variable = isTable ? tableNode(alias, label!, place) : { ...rowNode(alias, either, place), hasEntity };
+    const variable = isTable ? tableNode(alias, label!, location) : { ...rowNode(alias, either, location), hasEntity };
     if (node.name !== null) matching.names.set(node.name, variable);
     this.#having(node, variable, matching);
-    let source = besides(before, right, id && equal(variable.id, id, place));
-    for (const others of more) source = this.#joinLabels(others, variable, source, place);
+    let source = besides(before, right, id && equal(variable.id, id, location));
+    for (const others of more) source = this.#joinLabels(others, variable, source, location);
     return { source, id: variable.id, variable };
   }
 
   /** The rows whose node is of one of these types, too. */
-  #joinLabels(labels: readonly string[], { id, type, labels: known }: NodeVariable, before: Source, place: Location): Source {
+  #joinLabels(labels: readonly string[], { id, type, labels: known }: NodeVariable, before: Source, location: Location): Source {
     const alias = this.#newName('label');
-    const right: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias, place };
-    const same = equal(column(alias, rowColumns.name, place), id, place);
+    const right: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias, location };
+    const same = equal(column(alias, rowColumns.name, location), id, location);
     if (type !== null)
-      return besides(before, right, both([same, equal(column(alias, rowColumns.type, place), type, place)], place));
+      return besides(before, right, both([same, equal(column(alias, rowColumns.type, location), type, location)], location));
     if (known.length > 0 && known.every((label) => labels.includes(label))) return before;
     // A row is of one type.
-    return besides(before, right, { kind: 'is-null', operand: column(alias, rowColumns.type, place), negated: false, place });
+    return besides(before, right, {
+      kind: 'is-null',
+      operand: column(alias, rowColumns.type, location),
+      negated: false,
+      location,
+    });
   }
 
   /** Whether more is asked of a node than how edges name it. */
@@ -222,16 +228,16 @@ export class PatternChains {
   ): Reached & { source: Source; trail: Expression } {
     const { edge, direction, from, node } = step;
     const { names, where, walks } = matching;
-    const { place, hops, types } = edge;
+    const { location, hops, types } = edge;
     if (edge.name !== null && names.has(edge.name)) {
-      throw errorAt('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, place);
+      throw errorAt('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, location);
     }
     const uses = edge.name === null ? null : this.#uses.usesOf(edge.name);
     const isEntity = uses?.properties.has(rowColumns.entity) === true;
     const read = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
-    if (hops !== null && read.length > 0) throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
+    if (hops !== null && read.length > 0) throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
     const walk = this.#newName('walk');
-    const walkColumn = (name: string): ColumnRef => column(walk, name, place);
+    const walkColumn = (name: string): ColumnRef => column(walk, name, location);
     let source: Source = {
       kind: 'walk',
       input: before,
@@ -239,9 +245,9 @@ export class PatternChains {
       types,
       direction,
       hops,
-      avoids: walks.map((each) => column(each, walkColumns.trail, place)),
+      avoids: walks.map((each) => column(each, walkColumns.trail, location)),
       alias: walk,
-      place,
+      location,
     };
     walks.push(walk);
     // A walk of no edges has an end, too.
@@ -259,10 +265,13 @@ export class PatternChains {
             operand: null,
             branches: [
               // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-              { when: { kind: 'is-null', operand: mark, negated: true, place }, then: { kind: 'constant', cell: type!, place } },
+              {
+                when: { kind: 'is-null', operand: mark, negated: true, location },
+                then: { kind: 'constant', cell: type!, location },
+              },
             ],
             otherwise: null,
-            place,
+            location,
           }
         : null;
     if (read.some((name) => typed === null || name !== rowColumns.type) || isWhole) {
@@ -270,12 +279,12 @@ export class PatternChains {
       const ends = isEntity ? [rowColumns.from, rowColumns.to] : [];
       const properties = [...read.filter((name) => name !== rowColumns.type), ...ends];
       const right: Source = isTyped
-        ? { kind: 'table', name: type!, alias, place }
-        : { kind: 'graph-rows', of: 'edges', types, properties, alias, place };
-      const systemFrom = column(alias, isTyped ? 'system_from' : rowColumns.name, place);
-      source = besides(source, right, equal(walkColumn(walkColumns.edge), systemFrom, place));
-      const key = column(alias, isTyped ? '_pk' : rowColumns.key, place);
-      const edgeColumn = (name: string): Expression => column(alias, name, place);
+        ? { kind: 'table', name: type!, alias, location }
+        : { kind: 'graph-rows', of: 'edges', types, properties, alias, location };
+      const systemFrom = column(alias, isTyped ? 'system_from' : rowColumns.name, location);
+      source = besides(source, right, equal(walkColumn(walkColumns.edge), systemFrom, location));
+      const key = column(alias, isTyped ? '_pk' : rowColumns.key, location);
+      const edgeColumn = (name: string): Expression => column(alias, name, location);
       if (isEntity)
         row = { entity: edgeColumn(rowColumns.entity), from: edgeColumn(rowColumns.from), to: edgeColumn(rowColumns.to) };
       const table = isTyped ? alias : null;
@@ -294,14 +303,14 @@ export class PatternChains {
     }
     if (edge.name !== null) names.set(edge.name, variable);
     for (const { name, value } of edge.properties) {
-      where.push(equal(variable.property(name, place), compileTerm(value, names), place));
+      where.push(equal(variable.property(name, location), compileTerm(value, names), location));
     }
     const end = walkColumn(walkColumns.end);
     let reached: Reached & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
       const found = this.#matchKnown(node, known, source, matching);
-      where.push(equal(found.id, end, node.place));
+      where.push(equal(found.id, end, node.location));
       reached = { ...found, id: end };
     } else if (node.labels.length > 0 || this.#asksRow(node, matching)) reached = this.#row(node, source, end, matching);
     else {
@@ -317,7 +326,7 @@ export class PatternChains {
         edge: row,
         start: hops === null ? null : from.id,
         steps: hops === null ? [] : [{ trail, reversed: step.reversed }],
-        known: this.#rowsOf([from, reached], place),
+        known: this.#rowsOf([from, reached], location),
         types,
       });
     return { ...reached, trail };
@@ -327,26 +336,26 @@ export class PatternChains {
   #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
     const isEntity = node.name !== null && this.#uses.usesOf(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
-    const property = (asked: string, place: Location): Expression => {
+    const property = (asked: string, location: Location): Expression => {
       if (asked === 'id') return id;
-      if (asked === rowColumns.entity && isEntity) return column(entities, name, place);
-      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, place);
+      if (asked === rowColumns.entity && isEntity) return column(entities, name, location);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, location);
     };
     return { kind: 'node', labels: [], id, type: null, table: null, hasEntity: false, property };
   }
 
   /** A node that an earlier part of the pattern has bound. */
   #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
-    if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.place);
+    if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.location);
     this.#having(node, known, matching);
     let source = before;
-    for (const labels of node.labels) source = this.#joinLabels(labels, known, source, node.place);
+    for (const labels of node.labels) source = this.#joinLabels(labels, known, source, node.location);
     return { source, id: known.id, variable: known };
   }
 
   #having(node: PatternNode, variable: NodeVariable, { names, where }: Matching): void {
     for (const { name, value } of node.properties) {
-      where.push(equal(variable.property(name, node.place), compileTerm(value, names), node.place));
+      where.push(equal(variable.property(name, node.location), compileTerm(value, names), node.location));
     }
   }
 }
@@ -367,25 +376,25 @@ interface Matching {
 /** Properties that a node without a row has. */
 const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
 
-export function tableNode(table: string, label: string, place: Location): NodeVariable {
-  const given = [{ name: null, value: column(table, 'id', place) }];
-  const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, place };
+export function tableNode(table: string, label: string, location: Location): NodeVariable {
+  const given = [{ name: null, value: column(table, 'id', location) }];
+  const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, location };
   const property = (name: string, where: Location): Expression =>
     name === rowColumns.entity ? call(entityCalls.nodes, [column(table, '_pk', where)], where) : column(table, name, where);
   return { kind: 'node', labels: [label], id, type: null, table, hasEntity: true, property };
 }
 
-function rowNode(alias: string, labels: readonly string[], place: Location): NodeVariable {
-  const id = column(alias, rowColumns.name, place);
+function rowNode(alias: string, labels: readonly string[], location: Location): NodeVariable {
+  const id = column(alias, rowColumns.name, location);
   const property = (name: string, where: Location): Expression => (name === 'id' ? id : column(alias, name, where));
-  return { kind: 'node', labels, id, type: column(alias, rowColumns.type, place), table: null, hasEntity: false, property };
+  return { kind: 'node', labels, id, type: column(alias, rowColumns.type, location), table: null, hasEntity: false, property };
 }
 
-function noRow(_name: string, place: Location): never {
-  throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
+function noRow(_name: string, location: Location): never {
+  throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
 }
 
 function besides(left: Source | null, right: Source, on: Expression | null): Source {
   if (left === null) return right;
-  return { kind: 'join', type: 'inner', left, right, on, using: null, place: right.place };
+  return { kind: 'join', type: 'inner', left, right, on, using: null, location: right.location };
 }

@@ -103,16 +103,16 @@ class PatternCompiler {
       else if (clause.kind === 'with') rows = this.#with(clause, rows);
       else return this.#returnQuery(clause, rows);
     }
-    throw errorAt('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.place);
+    throw errorAt('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.location);
   }
 
   overMade(clause: Projection, made: Parameters<typeof returnedQuery>[1], values: Parameters<typeof returnedQuery>[2]): Query {
-    const { place } = clause;
+    const { location } = clause;
     const columns = [
       ...made.map(({ name }) => ({ name, type: 'string' as const })),
       ...values.map(({ type }, i) => ({ name: valueName(i), type })),
     ];
-    let source: Source = { kind: 'given', rows: madeRows, tables: [{ name: madeRows, columns }], place };
+    let source: Source = { kind: 'given', rows: madeRows, tables: [{ name: madeRows, columns }], location };
     const names = new Map<string, Variable>();
     const wanted: WantedEntity[] = [];
     const entities = this.#name('entities');
@@ -121,22 +121,22 @@ class PatternCompiler {
       if (!clause.isAll && !used.has(name)) continue;
       const { properties } = this.#uses.usesOf(name);
       if (clause.isAll) properties.add(rowColumns.entity);
-      const key = column(madeRows, name, place);
+      const key = column(madeRows, name, location);
       if (kind === 'node') {
         source = leftJoin(
           source,
-          { kind: 'table', name: type, alias: name, place },
-          equal(key, column(name, '_pk', place), place),
+          { kind: 'table', name: type, alias: name, location },
+          equal(key, column(name, '_pk', location), location),
         );
-        names.set(name, tableNode(name, type, place));
+        names.set(name, tableNode(name, type, location));
         continue;
       }
       const isEntity = properties.has(rowColumns.entity);
       const own = [...properties].filter((property) => property !== rowColumns.type);
       const read = [...own, ...(isEntity ? [rowColumns.from, rowColumns.to] : [])];
-      const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, place };
-      source = leftJoin(source, right, equal(key, column(name, rowColumns.key, place), place));
-      const columnOf = (asked: string, where: Location = place): Expression =>
+      const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, location };
+      source = leftJoin(source, right, equal(key, column(name, rowColumns.key, location), location));
+      const columnOf = (asked: string, where: Location = location): Expression =>
         column(isEntity && asked === rowColumns.entity ? entities : name, asked === rowColumns.entity ? name : asked, where);
       names.set(name, {
         kind: 'edge',
@@ -148,15 +148,15 @@ class PatternCompiler {
       });
       if (!isEntity) continue;
       const edge = {
-        entity: column(name, rowColumns.entity, place),
-        from: column(name, rowColumns.from, place),
-        to: column(name, rowColumns.to, place),
+        entity: column(name, rowColumns.entity, location),
+        from: column(name, rowColumns.from, location),
+        to: column(name, rowColumns.to, location),
       };
       wanted.push({ name, as: 'relationship', edge, start: null, steps: [], known: [], types: [] });
     }
     for (const [i, { shape }] of values.entries())
-      names.set(valueName(i), { kind: 'value', value: column(madeRows, valueName(i), place), shape, isAny: false });
-    if (wanted.length > 0) source = { kind: 'entities', input: source, wanted, alias: entities, place };
+      names.set(valueName(i), { kind: 'value', value: column(madeRows, valueName(i), location), shape, isAny: false });
+    if (wanted.length > 0) source = { kind: 'entities', input: source, wanted, alias: entities, location };
     return this.#returnQuery(clause, { source, where: [], names });
   }
 
@@ -172,24 +172,24 @@ class PatternCompiler {
     return { ...matched, where: [...matched.where, compileCondition(clause.where, matched.names)] };
   }
 
-  #unwind({ list, name, place }: Extract<Clause, { kind: 'unwind' }>, rows: Rows): Rows {
-    if (rows.names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already`, place);
+  #unwind({ list, name, location }: Extract<Clause, { kind: 'unwind' }>, rows: Rows): Rows {
+    if (rows.names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already`, location);
     const alias = this.#name('unwind');
-    const value: Expression = call('#ANY', [column(alias, unwoundColumn, place)], place);
+    const value: Expression = call('#ANY', [column(alias, unwoundColumn, location)], location);
     const shape = findShape(list, rows.names);
     const of = shape?.kind === 'list' ? shape.of : null;
     const names = new Map(rows.names).set(name, { kind: 'value', value, shape: of, isAny: true });
-    const input = rows.source ?? { kind: 'values', rows: [[]], place };
-    return { source: { kind: 'unwind', input, list: compileTerm(list, rows.names), alias, place }, where: rows.where, names };
+    const input = rows.source ?? { kind: 'values', rows: [[]], location };
+    return { source: { kind: 'unwind', input, list: compileTerm(list, rows.names), alias, location }, where: rows.where, names };
   }
 
   /** The pattern by itself, joined by the shared nodes; conditions apply before a match counts as missing. */
   #optional(clause: Match, rows: Rows): Rows {
-    const { place } = clause;
+    const { location } = clause;
     const boundNode = (name: string | null): NodeVariable | undefined => {
       const known = name === null ? undefined : rows.names.get(name);
       if (known === undefined || known.kind === 'node') return known;
-      throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, location);
     };
     // Conditions on values from before are checked where both sides are available.
     const outer: Term[] = [];
@@ -207,40 +207,40 @@ class PatternCompiler {
     const own = new Map([...facts, ...factsOf(clause)]);
     const alone = this.#chains.join(chains, { source: null, where: [], names: new Map() }, { facts: own, isTyped });
     const known = [...facts].flatMap(([name, list]) =>
-      list.map(({ property, value, place: where }) => {
+      list.map(({ property, value, location: where }) => {
         const node = alone.names.get(name) as NodeVariable;
         return equal(node.property(property, where), compileTerm(value, alone.names), where);
       }),
     );
     const [first] = shared;
     const among =
-      first !== undefined && this.#narrows(rows, facts.get(first)) ? [this.#among(first, alone.names, rows, place)] : [];
+      first !== undefined && this.#narrows(rows, facts.get(first)) ? [this.#among(first, alone.names, rows, location)] : [];
     const matched = { ...alone, where: [...alone.where, ...known, ...among] };
     const alias = this.#name('optional');
     const { projection, names: inner } = this.#passedOn(
       [...matched.names].map(([name, variable]) => ({ name, variable })),
       alias,
-      place,
+      location,
     );
     // Rows without a column are rows, too.
-    if (projection.length === 0) projection.push({ kind: 'expression', expression: alone.some, alias: '#some', place });
+    if (projection.length === 0) projection.push({ kind: 'expression', expression: alone.some, alias: '#some', location });
     const right: Source = {
       kind: 'subquery',
-      query: query(select(projection, matched, place), place),
+      query: query(select(projection, matched, location), location),
       alias,
       columns: [],
-      place,
+      location,
     };
     const names = new Map(rows.names);
     const on: Expression[] = [];
     for (const [name, variable] of inner) {
       const before = boundNode(name);
       if (before === undefined) names.set(name, variable);
-      else if (variable.kind === 'node') on.push(...sameNode(before, variable, place));
+      else if (variable.kind === 'node') on.push(...sameNode(before, variable, location));
     }
     for (const each of [...outer, ...(clause.where === null ? [] : [clause.where])]) on.push(compileCondition(each, names));
-    const left: Source = rows.source ?? { kind: 'values', rows: [[]], place };
-    const source: Source = { kind: 'join', type: 'left', left, right, on: allOf(on), using: null, place };
+    const left: Source = rows.source ?? { kind: 'values', rows: [[]], location };
+    const source: Source = { kind: 'join', type: 'left', left, right, on: allOf(on), using: null, location };
     return { source, where: rows.where, names };
   }
 
@@ -251,10 +251,10 @@ class PatternCompiler {
     if (outer.length === 0) return part;
     const named = part.name ?? this.#name('part');
     for (const { name, value } of outer) {
-      const { place } = value;
+      const { location } = value;
       this.#uses.usesOf(named).properties.add(name);
-      const left: Term = { kind: 'property', of: { kind: 'variable', name: named, place }, name, place };
-      conditions.push({ kind: 'compare', op: '=', left, right: value, place });
+      const left: Term = { kind: 'property', of: { kind: 'variable', name: named, location }, name, location };
+      conditions.push({ kind: 'compare', op: '=', left, right: value, location });
     }
     return { ...part, name: named, properties: part.properties.filter(({ value }) => !isOuter(value)) };
   }
@@ -267,25 +267,31 @@ class PatternCompiler {
   }
 
   /** A condition that the node is one of the bound ones. */
-  #among(name: string, names: Names, rows: Rows, place: Location): Expression {
+  #among(name: string, names: Names, rows: Rows, location: Location): Expression {
     const [inner, outer] = [names.get(name) as NodeVariable, rows.names.get(name) as NodeVariable];
-    const item: ProjectionItem = { kind: 'expression', expression: outer.id, alias: '#id', place };
-    return { kind: 'in-query', operand: inner.id, query: query(select([item], rows, place), place), negated: false, place };
+    const item: ProjectionItem = { kind: 'expression', expression: outer.id, alias: '#id', location };
+    return {
+      kind: 'in-query',
+      operand: inner.id,
+      query: query(select([item], rows, location), location),
+      negated: false,
+      location,
+    };
   }
 
   #with(written: Projection, rows: Rows): Rows {
     const clause = withAll(written, rows.names);
-    const { place } = clause;
+    const { location } = clause;
     const alias = this.#name('with');
     const grouped = clause.items.some(({ term }) => isAggregate(term));
     const carried = clause.items.map((item) => ({
       item,
-      variable: item.term.kind === 'variable' ? findVariable(item.term.name, rows.names, item.term.place) : undefined,
+      variable: item.term.kind === 'variable' ? findVariable(item.term.name, rows.names, item.term.location) : undefined,
     }));
     const passed = this.#passedOn(
       carried.flatMap(({ item: { name }, variable }) => (variable === undefined ? [] : [{ name, variable }])),
       alias,
-      place,
+      location,
     );
     const facts = clause.items.map(
       ({ name, term }) => [name, term.kind === 'variable' ? this.#facts.get(term.name) : null] as const,
@@ -295,23 +301,23 @@ class PatternCompiler {
     const values: ProjectionItem[] = [];
     for (const { item, variable } of carried) {
       if (variable !== undefined && variable.kind !== 'value') continue;
-      if (names.has(item.name)) throw errorAt('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.place);
-      values.push({ kind: 'expression', expression: compileTerm(item.term, rows.names), alias: item.name, place });
+      if (names.has(item.name)) throw errorAt('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.location);
+      values.push({ kind: 'expression', expression: compileTerm(item.term, rows.names), alias: item.name, location });
       const isAny = isOfAnyType(item.term, rows.names);
-      const value = column(alias, item.name, place);
+      const value = column(alias, item.name, location);
       const shape = findShape(item.term, rows.names);
-      names.set(item.name, { kind: 'value', value: isAny ? call('#ANY', [value], place) : value, shape, isAny });
+      names.set(item.name, { kind: 'value', value: isAny ? call('#ANY', [value], location) : value, shape, isAny });
     }
     const projection = [...passed.projection, ...values];
     const groups = grouped || (clause.distinct && passed.projection.length > 0);
     const keys = groups ? [...passed.projection, ...values.filter((_, i) => !isAggregate(valuesOf(carried)[i]!.term))] : [];
     const made = {
-      ...select(projection, rows, place),
+      ...select(projection, rows, location),
       distinct: clause.distinct && !groups,
       groupBy: keys.flatMap(expressionOf),
     };
-    const inner: Query = { ...query(made, place), ...this.#orderAndPage(clause, rows.names) };
-    const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], place }, where: [], names };
+    const inner: Query = { ...query(made, location), ...this.#orderAndPage(clause, rows.names) };
+    const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], location }, where: [], names };
     return clause.where === null ? after : { ...after, where: [compileCondition(clause.where, names)] };
   }
 
@@ -319,21 +325,21 @@ class PatternCompiler {
   #passedOn(
     variables: readonly { readonly name: string; readonly variable: Variable }[],
     alias: string,
-    place: Location,
+    location: Location,
   ): { projection: ProjectionItem[]; names: Names } {
     const projection: ProjectionItem[] = [];
     const names = new Map<string, Variable>();
     for (const { name, variable } of variables) {
       if (variable.kind === 'value') continue;
-      if (names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is given twice`, place);
+      if (names.has(name)) throw errorAt('REL_PARSE', `${JSON.stringify(name)} is given twice`, location);
       const inner = (property: string): string => `${name}.${property}`;
       const add = (expression: Expression, as: string): ColumnRef => {
-        projection.push({ kind: 'expression', expression, alias: inner(as), place });
-        return column(alias, inner(as), place);
+        projection.push({ kind: 'expression', expression, alias: inner(as), location });
+        return column(alias, inner(as), location);
       };
       const { properties } = this.#uses.usesOf(name);
       const isOf = (property: string): boolean => variable.kind !== 'path' || property === rowColumns.entity;
-      for (const property of properties) if (isOf(property)) add(variable.property(property, place), property);
+      for (const property of properties) if (isOf(property)) add(variable.property(property, location), property);
       const property = (wanted: string, where: Location): Expression => column(alias, inner(wanted), where);
       if (variable.kind === 'path') {
         names.set(name, { kind: 'path', property });
@@ -354,20 +360,20 @@ class PatternCompiler {
 
   #returnQuery(written: Projection, rows: Rows): Query {
     const clause = withAll(written, rows.names);
-    const { place } = clause;
+    const { location } = clause;
     const grouped = clause.items.some(({ term }) => isAggregate(term));
     const [only] = clause.items;
     const whole = only?.term.kind === 'variable' && only.term.name === this.#asRow ? rows.names.get(only.term.name) : undefined;
     if ((whole?.kind === 'node' || whole?.kind === 'edge') && whole.table !== null) {
-      const star: ProjectionItem = { kind: 'star', table: whole.table, place };
-      return { ...query(select([star], rows, place), place), ...this.#orderAndPage(clause, rows.names), oneInstant: true };
+      const star: ProjectionItem = { kind: 'star', table: whole.table, location };
+      return { ...query(select([star], rows, location), location), ...this.#orderAndPage(clause, rows.names), oneInstant: true };
     }
     const items = clause.items.map(
       (item): ProjectionItem => ({
         kind: 'expression',
         expression: compileTerm(item.term, rows.names),
         alias: item.name,
-        place: item.term.place,
+        location: item.term.location,
       }),
     );
     const entities = clause.items.map(({ term }) => findShape(term, rows.names));
@@ -378,16 +384,16 @@ class PatternCompiler {
       if (!groups || isAggregate(term)) return [];
       return term.kind === 'variable' ? [...expressionOf(item), compileCompared(term, rows.names)] : expressionOf(item);
     });
-    const made = { ...select(items, rows, place), distinct: clause.distinct && !groups, groupBy };
+    const made = { ...select(items, rows, location), distinct: clause.distinct && !groups, groupBy };
     const shapes = entities.some((shape) => shape !== null) ? { entities } : {};
-    return { ...query(made, place), ...this.#orderAndPage(clause, rows.names), ...shapes, oneInstant: true };
+    return { ...query(made, location), ...this.#orderAndPage(clause, rows.names), ...shapes, oneInstant: true };
   }
 
   #orderAndPage({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {
     const orderKey = (term: Term): Expression => {
       const item = itemNamed(term, items);
       if (item === undefined) return compileCompared(term, names);
-      return item.term.kind === 'variable' ? compileCompared(item.term, names) : column(null, item.name, term.place);
+      return item.term.kind === 'variable' ? compileCompared(item.term, names) : column(null, item.name, term.location);
     };
     const orderItems = ({ term, descending }: Projection['orderBy'][number]): OrderItem[] => {
       const itemBy = (expression: Expression): OrderItem => ({ expression, descending, collate: 'codepoint', nullsFirst: false });
@@ -395,7 +401,7 @@ class PatternCompiler {
       if (!isOfAnyType(of, names)) return [itemBy(orderKey(term))];
       // Numbers by their size, and then texts: no plan knows which of them they are.
       const value = compileTerm(of, names);
-      return ['#NUMBER', '#TOSTRING'].map((key) => itemBy(call(key, [value], term.place)));
+      return ['#NUMBER', '#TOSTRING'].map((key) => itemBy(call(key, [value], term.location)));
     };
     return {
       orderBy: orderBy.flatMap(orderItems),
@@ -408,9 +414,9 @@ class PatternCompiler {
 /** Replaces `*` by the names that it stands for, in their order, before the items. */
 function withAll(clause: Projection, names: Names): Projection {
   if (!clause.isAll) return clause;
-  const { place } = clause;
-  const all = [...names.keys()].sort(compareText).map((name): Item => ({ name, term: { kind: 'variable', name, place } }));
-  if (all.length === 0) throw errorAt('REL_PARSE', 'there are no variables here for *', place);
+  const { location } = clause;
+  const all = [...names.keys()].sort(compareText).map((name): Item => ({ name, term: { kind: 'variable', name, location } }));
+  if (all.length === 0) throw errorAt('REL_PARSE', 'there are no variables here for *', location);
   return { ...clause, isAll: false, items: [...all, ...clause.items] };
 }
 
@@ -428,9 +434,9 @@ function asBound(node: PatternNode, known: NodeVariable | undefined): PatternNod
   return { ...node, labels: [known.labels, ...node.labels] };
 }
 
-function sameNode(one: NodeVariable, other: NodeVariable, place: Location): Expression[] {
-  const same = [equal(one.id, other.id, place)];
-  if (one.type !== null && other.type !== null) same.push(equal(one.type, other.type, place));
+function sameNode(one: NodeVariable, other: NodeVariable, location: Location): Expression[] {
+  const same = [equal(one.id, other.id, location)];
+  if (one.type !== null && other.type !== null) same.push(equal(one.type, other.type, location));
   return same;
 }
 
@@ -438,17 +444,17 @@ function sameNode(one: NodeVariable, other: NodeVariable, place: Location): Expr
 function factsOf({ chains, where }: Match): ReadonlyMap<string, readonly Fact[]> {
   const facts = new Map<string, Fact[]>();
   const add = (name: string, fact: Fact): void => void facts.set(name, [...(facts.get(name) ?? []), fact]);
-  for (const { name, properties, place } of chains.flatMap(({ nodes }) => nodes)) {
+  for (const { name, properties, location } of chains.flatMap(({ nodes }) => nodes)) {
     if (name === null) continue;
-    for (const { name: property, value } of properties) if (value.kind === 'literal') add(name, { property, value, place });
+    for (const { name: property, value } of properties) if (value.kind === 'literal') add(name, { property, value, location });
   }
   const read = (condition: Term): void => {
     if (condition.kind === 'and') return [condition.left, condition.right].forEach(read);
     if (condition.kind !== 'compare' || condition.op !== '=') return;
-    const { left, right, place } = condition;
+    const { left, right, location } = condition;
     const [property, value] = left.kind === 'property' ? [left, right] : [right, left];
     if (property.kind === 'property' && property.of.kind === 'variable' && value.kind === 'literal')
-      add(property.of.name, { property: property.name, value, place });
+      add(property.of.name, { property: property.name, value, location });
   };
   if (where !== null) read(where);
   return facts;
@@ -456,25 +462,25 @@ function factsOf({ chains, where }: Match): ReadonlyMap<string, readonly Fact[]>
 
 /** A row that is not there, or not to be seen, is NULL. */
 function leftJoin(left: Source, right: Source, on: Expression): Source {
-  return { kind: 'join', type: 'left', left, right, on, using: null, place: right.place };
+  return { kind: 'join', type: 'left', left, right, on, using: null, location: right.location };
 }
 
-function select(projection: readonly ProjectionItem[], { source, where }: Rows, place: Location): Select {
+function select(projection: readonly ProjectionItem[], { source, where }: Rows, location: Location): Select {
   return {
     kind: 'select',
     distinct: false,
     projection,
-    from: source ?? { kind: 'values', rows: [[]], place },
-    where: where.length === 0 ? null : both(where, place),
+    from: source ?? { kind: 'values', rows: [[]], location },
+    where: where.length === 0 ? null : both(where, location),
     groupBy: [],
     window: null,
     having: null,
     rankBy: [],
     compute: [],
-    place,
+    location,
   };
 }
 
-function query(body: Select, place: Location): Query {
-  return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+function query(body: Select, location: Location): Query {
+  return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
 }

@@ -21,7 +21,7 @@ export interface NodeVariable {
   readonly table: string | null;
   /** Its entity is among the properties that are read with its row. */
   readonly hasEntity: boolean;
-  property(name: string, place: Location): Expression;
+  property(name: string, location: Location): Expression;
 }
 
 export interface EdgeVariable {
@@ -33,13 +33,13 @@ export interface EdgeVariable {
   readonly table: string | null;
   /** The variable is a list of several edges. */
   readonly isList: boolean;
-  property(name: string, place: Location): Expression;
+  property(name: string, location: Location): Expression;
 }
 
 interface PathVariable {
   readonly kind: 'path';
   /** Its entity is all there is of it. */
-  property(name: string, place: Location): Expression;
+  property(name: string, location: Location): Expression;
 }
 
 /** `shape` says where in a value entities are. */
@@ -58,34 +58,38 @@ export type Names = ReadonlyMap<string, Variable>;
 
 /** A value: that of an entity is its json. */
 export function compileTerm(term: Term, names: Names): Expression {
-  const { place } = term;
+  const { location } = term;
   const compile = (each: Term): Expression => compileTerm(each, names);
   switch (term.kind) {
     case 'literal':
-      return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), place };
+      return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), location };
     case 'variable': {
-      const variable = findVariable(term.name, names, place);
-      return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, place);
+      const variable = findVariable(term.name, names, location);
+      return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, location);
     }
     case 'property':
       return compileProperty(term, names);
     case 'element':
-      return call('#ELEMENT', [compile(term.of), compile(term.at)], place);
+      return call('#ELEMENT', [compile(term.of), compile(term.at)], location);
     case 'list':
-      return call('#LIST', term.items.map(compile), place);
+      return call('#LIST', term.items.map(compile), location);
     case 'map': {
       const keys = JSON.stringify(term.entries.map(({ name }) => name));
-      return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => compile(value))], place);
+      return call(
+        '#MAP',
+        [{ kind: 'constant', cell: keys, location }, ...term.entries.map(({ value }) => compile(value))],
+        location,
+      );
     }
     case 'function':
       return compileFunction(term, names);
     case 'arithmetic': {
       const { op } = term;
       const [left, right] = [compile(term.left), compile(term.right)];
-      return op === '+' ? call('#PLUS', [left, right], place) : { kind: 'binary', op, left, right, place };
+      return op === '+' ? call('#PLUS', [left, right], location) : { kind: 'binary', op, left, right, location };
     }
     case 'negate':
-      return { kind: 'negate', operand: compile(term.operand), place };
+      return { kind: 'negate', operand: compile(term.operand), location };
     case 'case':
       return compileCase(term, names);
     case 'aggregate': {
@@ -93,56 +97,57 @@ export function compileTerm(term: Term, names: Names): Expression {
       const aggregate = (name: typeof term.function): Expression => {
         const operand =
           what === null ? null : name === 'count' ? compileCounted(what, names) : compileAggregated(name, what, names);
-        return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, place };
+        return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, location };
       };
       if (term.function !== 'sum') return aggregate(term.function);
       // The sum of nothing is 0, and so is how many there were.
-      return call('COALESCE', [aggregate('sum'), aggregate('count')], place);
+      return call('COALESCE', [aggregate('sum'), aggregate('count')], location);
     }
     default:
       return compileCondition(term, names);
   }
 }
 
-function compileProperty({ of, name, place }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
-  const variable = of.kind === 'variable' ? findVariable(of.name, names, of.place) : null;
-  if (variable?.kind === 'path') throw errorAt('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
+function compileProperty({ of, name, location }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
+  const variable = of.kind === 'variable' ? findVariable(of.name, names, of.location) : null;
+  if (variable?.kind === 'path')
+    throw errorAt('REL_PARSE', 'a path has no properties: its nodes and relationships have', location);
   if (variable?.kind === 'edge' && variable.isList)
-    throw errorAt('REL_PARSE', 'a path of several edges has no properties', place);
-  if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, place);
-  return call('#MEMBER', [compileTerm(of, names), { kind: 'constant', cell: name, place }], place);
+    throw errorAt('REL_PARSE', 'a path of several edges has no properties', location);
+  if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, location);
+  return call('#MEMBER', [compileTerm(of, names), { kind: 'constant', cell: name, location }], location);
 }
 
-function compileFunction({ name, arguments: given, place }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
+function compileFunction({ name, arguments: given, location }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
   const [first] = given;
   if (name === nameFunction) return compileCompared(first!, names);
   const { call: called } = functions.get(name)!;
   if (isTypeFunction(name) && first!.kind === 'variable') {
-    const variable = findVariable(first.name, names, place);
-    if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, place);
-    if (variable.kind !== 'value') throw errorAt('REL_PARSE', `${name}() is of a relationship`, place);
+    const variable = findVariable(first.name, names, location);
+    if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, location);
+    if (variable.kind !== 'value') throw errorAt('REL_PARSE', `${name}() is of a relationship`, location);
   }
   const isAny = given.some((each) => isOfAnyType(each, names));
   const values = given.map((each) => compileTerm(each, names));
   if (called === 'COALESCE' && isAny) {
-    const json = values.map((value) => call('#JSON', [value], place));
-    return call('#ANY', [call(called, json, place)], place);
+    const json = values.map((value) => call('#JSON', [value], location));
+    return call('#ANY', [call(called, json, location)], location);
   }
-  if (!isAny || called.startsWith('#')) return call(called, values, place);
+  if (!isAny || called.startsWith('#')) return call(called, values, location);
   const cell = ofNumbers.has(called) ? '#TOFLOAT' : '#TOSTRING';
   return call(
     called,
-    values.map((value, i) => (isOfAnyType(given[i]!, names) ? call(cell, [value], place) : value)),
-    place,
+    values.map((value, i) => (isOfAnyType(given[i]!, names) ? call(cell, [value], location) : value)),
+    location,
   );
 }
 
-function compileCase({ operand, branches, otherwise, place }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
+function compileCase({ operand, branches, otherwise, location }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
   const results = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
   const isAny = results.some((each) => isOfAnyType(each, names));
   const valueOf = (each: Term): Expression => {
     const value = compileTerm(each, names);
-    return isAny ? call('#JSON', [value], place) : value;
+    return isAny ? call('#JSON', [value], location) : value;
   };
   const made: Expression = {
     kind: 'case',
@@ -153,14 +158,14 @@ function compileCase({ operand, branches, otherwise, place }: Extract<Term, { ki
       then: valueOf(result),
     })),
     otherwise: otherwise && valueOf(otherwise),
-    place,
+    location,
   };
-  return isAny ? call('#ANY', [made], place) : made;
+  return isAny ? call('#ANY', [made], location) : made;
 }
 
 function compileAggregated(name: string, of: Term, names: Names): Expression {
   const value = compileTerm(of, names);
-  return (name === 'sum' || name === 'avg') && isOfAnyType(of, names) ? call('#TOFLOAT', [value], of.place) : value;
+  return (name === 'sum' || name === 'avg') && isOfAnyType(of, names) ? call('#TOFLOAT', [value], of.location) : value;
 }
 
 /** Whether no plan knows of which type it is. */
@@ -234,7 +239,7 @@ export function findShape(term: Term, names: Names): EntityShape | null {
 /** The expression that a comparison uses: for an entity the key by which edges name it, or its own key. */
 export function compileCompared(term: Term, names: Names): Expression {
   if (term.kind !== 'variable') return compileTerm(term, names);
-  const variable = findVariable(term.name, names, term.place);
+  const variable = findVariable(term.name, names, term.location);
   if (variable.kind === 'node') return variable.id;
   if (variable.kind === 'edge' && variable.key !== null) return variable.key;
   return compileTerm(term, names);
@@ -243,18 +248,18 @@ export function compileCompared(term: Term, names: Names): Expression {
 /** An edge is counted by itself, without its row. */
 export function compileCounted(of: Term, names: Names): Expression {
   if (of.kind !== 'variable') return compileTerm(of, names);
-  const variable = findVariable(of.name, names, of.place);
+  const variable = findVariable(of.name, names, of.location);
   return variable.kind === 'edge' ? variable.mark : compileCompared(of, names);
 }
 
-export function findVariable(name: string, names: Names, place: Location): Variable {
+export function findVariable(name: string, names: Names, location: Location): Variable {
   const variable = names.get(name);
-  if (variable === undefined) throw errorAt('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, place);
+  if (variable === undefined) throw errorAt('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, location);
   return variable;
 }
 
 export function compileCondition(condition: Term, names: Names): Expression {
-  const { place } = condition;
+  const { location } = condition;
   const term = (each: Term): Expression => compileTerm(each, names);
   switch (condition.kind) {
     case 'and':
@@ -264,41 +269,41 @@ export function compileCondition(condition: Term, names: Names): Expression {
         op: condition.kind,
         left: compileCondition(condition.left, names),
         right: compileCondition(condition.right, names),
-        place,
+        location,
       };
     case 'xor': {
       const [left, right] = [compileCondition(condition.left, names), compileCondition(condition.right, names)];
-      return { kind: 'binary', op: '!=', left, right, place };
+      return { kind: 'binary', op: '!=', left, right, location };
     }
     case 'not':
-      return { kind: 'not', operand: compileCondition(condition.operand, names), place };
+      return { kind: 'not', operand: compileCondition(condition.operand, names), location };
     case 'compare': {
       const [left, right] = [compileCompared(condition.left, names), compileCompared(condition.right, names)];
-      return { kind: 'binary', op: condition.op, left, right, place };
+      return { kind: 'binary', op: condition.op, left, right, location };
     }
     case 'in': {
       const { left, list } = condition;
       const isPlain = list.kind === 'list' && list.items.length > 0 && list.items.every((each) => each.kind === 'literal');
-      if (!isPlain || isOfAnyType(left, names)) return call('#IN', [term(left), term(list)], place);
-      return { kind: 'in-list', operand: compileCompared(left, names), items: list.items.map(term), negated: false, place };
+      if (!isPlain || isOfAnyType(left, names)) return call('#IN', [term(left), term(list)], location);
+      return { kind: 'in-list', operand: compileCompared(left, names), items: list.items.map(term), negated: false, location };
     }
     case 'is-null':
-      return { kind: 'is-null', operand: compileCounted(condition.left, names), negated: condition.negated, place };
+      return { kind: 'is-null', operand: compileCounted(condition.left, names), negated: condition.negated, location };
     case 'text': {
       const [left, right] = [condition.left, condition.right].map((each) =>
-        isOfAnyType(each, names) ? call('#TOSTRING', [term(each)], place) : term(each),
+        isOfAnyType(each, names) ? call('#TOSTRING', [term(each)], location) : term(each),
       );
-      return call(textTests[condition.op], [left!, right!], place);
+      return call(textTests[condition.op], [left!, right!], location);
     }
     case 'labelled': {
-      const of = findVariable(condition.of, names, place);
+      const of = findVariable(condition.of, names, location);
       if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
-        throw errorAt('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, place);
-      const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
+        throw errorAt('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, location);
+      const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, location);
       const labels =
-        of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);
-      const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, place }, labels], place));
-      return both(tests, place);
+        of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], location)], location) : call('#LABELS', [entity], location);
+      const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, location }, labels], location));
+      return both(tests, location);
     }
     default:
       return compileTerm(condition, names);
@@ -309,18 +314,18 @@ const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAIN
 
 const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
 
-export function call(name: string, values: readonly Expression[], place: Location): Expression {
-  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), place };
+export function call(name: string, values: readonly Expression[], location: Location): Expression {
+  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), location };
 }
 
-export function column(table: string | null, name: string, place: Location): ColumnRef {
-  return { kind: 'column', table, name, place };
+export function column(table: string | null, name: string, location: Location): ColumnRef {
+  return { kind: 'column', table, name, location };
 }
 
-export function equal(left: Expression, right: Expression, place: Location): Expression {
-  return { kind: 'binary', op: '=', left, right, place };
+export function equal(left: Expression, right: Expression, location: Location): Expression {
+  return { kind: 'binary', op: '=', left, right, location };
 }
 
-export function both(conditions: readonly Expression[], place: Location): Expression {
-  return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
+export function both(conditions: readonly Expression[], location: Location): Expression {
+  return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, location }));
 }

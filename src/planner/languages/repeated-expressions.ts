@@ -19,7 +19,7 @@ function sizeOf(node: object, sizes: Map<object, number>): number {
   if (known !== undefined) return known;
   let size = 1;
   for (const [name, value] of Object.entries(node) as [string, unknown][])
-    if (typeof value === 'object' && value !== null && name !== 'place') size += sizeOf(value, sizes);
+    if (typeof value === 'object' && value !== null && name !== 'location') size += sizeOf(value, sizes);
   sizes.set(node, size);
   return size;
 }

@@ -107,7 +107,7 @@ class StatementMaker {
       having: null,
       rankBy: [],
       compute: computed.map(({ label, node }) => ({ label, expression: node })),
-      place: nowhere,
+      location: nowhere,
     };
     const statement: Query = {
       with: [],
@@ -118,7 +118,7 @@ class StatementMaker {
       offset: skipped,
       after: null,
       facets: facetColumns,
-      place: nowhere,
+      location: nowhere,
     };
     const template = [
       `SELECT ${projection.text} FROM ${from.text}`,
@@ -133,7 +133,7 @@ class StatementMaker {
       template,
       statement: { kind: 'query', purpose: null, query: statement, withProvenance: false },
       parameters: this.#parameters,
-      placeOf: () => nowhere,
+      locationOf: () => nowhere,
     };
   }
 
@@ -141,7 +141,7 @@ class StatementMaker {
     const { ranking } = this.#query;
     const name = quoteIdentifier(this.#type);
     if (ranking === null || ranking.by === 'words')
-      return { node: { kind: 'table', name: this.#type, alias: null, place: nowhere }, text: name };
+      return { node: { kind: 'table', name: this.#type, alias: null, location: nowhere }, text: name };
     const type: FunctionArgument = { name: 'TYPE', value: column(this.#type) };
     if (ranking.by === 'vector') {
       const vector = { name: 'VECTOR', value: this.#literal(JSON.stringify(ranking.vector)).node };
@@ -175,7 +175,7 @@ class StatementMaker {
     list.push({ name: null, value: sought.node });
     if (mode !== 'ANY') list.push({ name: 'MODE', value: column(mode) });
     const written = `MATCH(${template}${sought.text}${mode === 'ANY' ? '' : `, ${mode}`})`;
-    return { node: { kind: 'call', name: 'MATCH', arguments: list, place: nowhere }, text: written };
+    return { node: { kind: 'call', name: 'MATCH', arguments: list, location: nowhere }, text: written };
   }
 
   /** The text columns that are searched where the search names none. */
@@ -216,7 +216,7 @@ class StatementMaker {
     if (op === 'ilike') {
       const list = [operand, by.node].map((each): FunctionArgument => ({ name: null, value: each }));
       return {
-        node: { kind: 'call', name: 'ILIKE', arguments: list, place: nowhere },
+        node: { kind: 'call', name: 'ILIKE', arguments: list, location: nowhere },
         text: `${quoteIdentifier(field)} ILIKE ${by.text}`,
       };
     }
@@ -243,13 +243,13 @@ class StatementMaker {
         throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: in takes at least one value`);
       const list = items.map(({ node }) => node);
       const text = `${quoteIdentifier(field)} IN (${items.map(({ text: each }) => each).join(', ')})`;
-      return { node: { kind: 'in-list', operand, items: list, negated: false, place: nowhere }, text };
+      return { node: { kind: 'in-list', operand, items: list, negated: false, location: nowhere }, text };
     }
     const [low, high, ...more] = items;
     if (!low || !high || more.length > 0) {
       throw new ServiceError('REL_INVALID', `the filter on ${JSON.stringify(field)}: between takes a list of two values`);
     }
-    const node: Expression = { kind: 'between', operand, low: low.node, high: high.node, negated: false, place: nowhere };
+    const node: Expression = { kind: 'between', operand, low: low.node, high: high.node, negated: false, location: nowhere };
     return { node, text: `${quoteIdentifier(field)} BETWEEN ${low.text} AND ${high.text}` };
   }
 
@@ -259,7 +259,7 @@ class StatementMaker {
     if (value !== null && op !== null) return binary(op, operand, this.#literal(value));
     if (op === null) throw noNull(field, 'this operator');
     const negated = op === '!=';
-    const node: Expression = { kind: 'is-null', operand: operand.node, negated, place: nowhere };
+    const node: Expression = { kind: 'is-null', operand: operand.node, negated, location: nowhere };
     return { node, text: `${operand.text} IS ${negated ? 'NOT ' : ''}NULL` };
   }
 
@@ -276,10 +276,10 @@ class StatementMaker {
     const items: ProjectionItem[] = [];
     const names: string[] = [];
     const add = (expression: Expression, alias: string | null = null): void => {
-      items.push({ kind: 'expression', expression, alias, place: nowhere });
+      items.push({ kind: 'expression', expression, alias, location: nowhere });
     };
     if (attributes === null) {
-      items.push({ kind: 'star', table: null, place: nowhere });
+      items.push({ kind: 'star', table: null, location: nowhere });
       names.push('*');
     }
     for (const name of new Set(attributes)) {
@@ -322,13 +322,13 @@ class StatementMaker {
   }
 
   #literal(value: Exclude<Literal, null>): Piece {
-    const { slot, place } = this.#slot(value);
-    return { node: { kind: 'literal', slot, place }, text: `?${letters[typeof value as keyof typeof letters]}` };
+    const { slot, location } = this.#slot(value);
+    return { node: { kind: 'literal', slot, location }, text: `?${letters[typeof value as keyof typeof letters]}` };
   }
 
   #slot(value: Literal): Slot {
     if (typeof value === 'string') checkText(value, 'a value');
-    return { slot: this.#parameters.push(value) - 1, place: nowhere };
+    return { slot: this.#parameters.push(value) - 1, location: nowhere };
   }
 }
 
@@ -344,11 +344,11 @@ function nameOf(type: string, { catalog }: GovernedSnapshot): string {
 }
 
 function column(name: string): ColumnRef {
-  return { kind: 'column', table: null, name, place: nowhere };
+  return { kind: 'column', table: null, name, location: nowhere };
 }
 
 function functionSource(name: string, list: readonly FunctionArgument[]): Source {
-  return { kind: 'function', name, arguments: list, alias: null, place: nowhere };
+  return { kind: 'function', name, arguments: list, alias: null, location: nowhere };
 }
 
 function quoteIdentifier(name: string): string {
@@ -361,7 +361,7 @@ function noNull(field: string, op: string): ServiceError {
 
 function binary(op: '=' | '!=' | '>' | '>=' | '<' | '<=' | 'like' | 'and' | 'or', left: Piece, right: Piece): Piece {
   const text = `${left.text} ${op.toUpperCase()} ${right.text}`;
-  return { node: { kind: 'binary', op, left: left.node, right: right.node, place: nowhere }, text };
+  return { node: { kind: 'binary', op, left: left.node, right: right.node, location: nowhere }, text };
 }
 
 /** A balanced tree: many conditions don't nest deep. */

@@ -169,7 +169,7 @@ const provenanceIris: ReadonlySet<string> = new Set(Object.values(provenancePred
 class StatementMaker {
   readonly #text: string;
   readonly #parameters: Literal[] = [];
-  readonly #places: Location[] = [];
+  readonly #locations: Location[] = [];
   readonly #tables: Table[] = [];
   readonly #where: Expression[] = [];
   readonly #whereText: Piece[][] = [];
@@ -190,16 +190,21 @@ class StatementMaker {
       if (pattern.type !== 'pattern' || pattern.subType !== 'bgp') throw this.#unsupportedError(nameOf(pattern), pattern);
       for (const each of pattern.triples) this.#triples(each);
     }
-    const place = this.#place(select.where);
+    const location = this.#locationOf(select.where);
     const items = this.#projection(select);
     const limit = this.#limit(select);
     // No pattern at all has one solution, which binds nothing.
-    const nothing: Source = { kind: 'values', rows: [[]], place };
+    const nothing: Source = { kind: 'values', rows: [[]], location };
     const from = this.#tables.reduce<Source | null>((left, { source, on }) => {
       if (left === null) return source;
-      return { kind: 'join', type: 'inner', left, right: source, on: allOf(on), using: null, place };
+      return { kind: 'join', type: 'inner', left, right: source, on: allOf(on), using: null, location };
     }, null);
-    const body = selectOf({ projection: items.map(({ item }) => item), from: from ?? nothing, where: allOf(this.#where), place });
+    const body = selectOf({
+      projection: items.map(({ item }) => item),
+      from: from ?? nothing,
+      where: allOf(this.#where),
+      location,
+    });
     const query: Query = queryOf(body, limit);
     const pieces = this.#sql(items, limit);
     return {
@@ -208,7 +213,7 @@ class StatementMaker {
         template: pieces.map((piece) => (typeof piece === 'string' ? piece : `?${this.#isInteger(piece) ? 'i' : 's'}`)).join(''),
         statement: { kind: 'query', purpose: null, query, withProvenance: false },
         parameters: this.#parameters,
-        placeOf: (slot) => this.#places[slot]!,
+        locationOf: (slot) => this.#locations[slot]!,
       },
       sql: pieces.map((piece) => (typeof piece === 'string' ? piece : this.#literalText(piece))).join(''),
       resources: this.#resources,
@@ -260,13 +265,13 @@ class StatementMaker {
 
   #pattern(triple: Triple): void {
     const alias = `t${this.#tables.length + 1}`;
-    const place = this.#place(triple);
+    const location = this.#locationOf(triple);
     const predicate = this.#constant(triple.predicate);
     const isProvenance = predicate !== null && provenanceIris.has(predicate);
     const all = 'subject, predicate, object';
     const table: Table = {
       alias,
-      source: isProvenance ? bothSources(alias, place) : { kind: 'table', name: triples, alias, place },
+      source: isProvenance ? bothSources(alias, location) : { kind: 'table', name: triples, alias, location },
       on: [],
       text: [
         isProvenance
@@ -280,11 +285,11 @@ class StatementMaker {
   }
 
   #term(table: Table, position: (typeof positions)[number], node: Node): void {
-    const place = this.#place(node);
-    const column = columnOf(position, place, table.alias);
+    const location = this.#locationOf(node);
+    const column = columnOf(position, location, table.alias);
     const constant = this.#constant(node);
     if (constant !== null) {
-      const slot = this.#slot(constant, place);
+      const slot = this.#slot(constant, location);
       this.#where.push(equal(column, { kind: 'literal', ...slot }));
       this.#whereText.push([`${table.alias}.${position} = `, slot]);
       return;
@@ -313,7 +318,7 @@ class StatementMaker {
     }
     const { value, langOrIri } = node;
     if (typeof langOrIri === 'string') {
-      throw errorAt('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#place(node));
+      throw errorAt('REL_PARSE', 'language tags are not supported: a text is stored without one', this.#locationOf(node));
     }
     return value;
   }
@@ -333,22 +338,22 @@ class StatementMaker {
     });
     return names.map((name) => {
       const bound = this.#bound.get(name);
-      if (bound === undefined) return this.#unbound(name, this.#place(where));
-      const { table, name: column, place } = bound;
-      const item: ProjectionItem = { kind: 'expression', expression: columnOf(column, place, table), alias: name, place };
+      if (bound === undefined) return this.#unbound(name, this.#locationOf(where));
+      const { table, name: column, location } = bound;
+      const item: ProjectionItem = { kind: 'expression', expression: columnOf(column, location, table), alias: name, location };
       return { name, item, text: `${table}.${column} AS "${name}"` };
     });
   }
 
   /** A variable of no pattern is bound to nothing. */
-  #unbound(name: string, place: Location): Answered {
-    const expression: Expression = { kind: 'literal', ...this.#slot(null, place) };
-    return { name, item: { kind: 'expression', expression, alias: name, place }, text: `NULL AS "${name}"` };
+  #unbound(name: string, location: Location): Answered {
+    const expression: Expression = { kind: 'literal', ...this.#slot(null, location) };
+    return { name, item: { kind: 'expression', expression, alias: name, location }, text: `NULL AS "${name}"` };
   }
 
   #limit({ solutionModifiers: { limitOffset } }: Select): Slot | null {
     if (limitOffset?.limit === undefined) return null;
-    return this.#slot(BigInt(Math.min(limitOffset.limit, Number.MAX_SAFE_INTEGER)), this.#place(limitOffset));
+    return this.#slot(BigInt(Math.min(limitOffset.limit, Number.MAX_SAFE_INTEGER)), this.#locationOf(limitOffset));
   }
 
   #sql(items: readonly { readonly text: string }[], limit: Slot | null): readonly Piece[] {
@@ -377,21 +382,21 @@ class StatementMaker {
     return typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value);
   }
 
-  #slot(value: Literal, place: Location): Slot {
+  #slot(value: Literal, location: Location): Slot {
     if (typeof value === 'string') checkText(value, 'a value');
-    this.#places.push(place);
-    return { slot: this.#parameters.push(value) - 1, place };
+    this.#locations.push(location);
+    return { slot: this.#parameters.push(value) - 1, location };
   }
 
   #unsupportedError(what: string, node: { readonly loc?: unknown }): ServiceError {
     return errorAt(
       'REL_PARSE',
       `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`,
-      this.#place(node),
+      this.#locationOf(node),
     );
   }
 
-  #place({ loc }: { readonly loc?: unknown }): Location {
+  #locationOf({ loc }: { readonly loc?: unknown }): Location {
     const { start } = (loc ?? {}) as { readonly start?: number };
     return placeAt(this.#text, Math.min(start ?? 0, this.#text.length));
   }
@@ -402,20 +407,20 @@ function joinConditions(conditions: readonly (readonly Piece[])[]): readonly Pie
 }
 
 /** Both tables of triples, one behind the other. */
-function bothSources(alias: string, place: Location): Source {
+function bothSources(alias: string, location: Location): Source {
   const projection = positions.map(
-    (name): ProjectionItem => ({ kind: 'expression', expression: columnOf(name, place), alias: null, place }),
+    (name): ProjectionItem => ({ kind: 'expression', expression: columnOf(name, location), alias: null, location }),
   );
   const selectFrom = (name: string) =>
-    selectOf({ projection, from: { kind: 'table', name, alias: null, place }, where: null, place });
+    selectOf({ projection, from: { kind: 'table', name, alias: null, location }, where: null, location });
   const body = {
     kind: 'set-operation',
     op: 'union all',
     left: selectFrom(triples),
     right: selectFrom(provenance),
-    place,
+    location,
   } as const;
-  return { kind: 'subquery', query: queryOf(body, null), alias, columns: [], place };
+  return { kind: 'subquery', query: queryOf(body, null), alias, columns: [], location };
 }
 
 const names: Readonly<Record<string, string>> = {

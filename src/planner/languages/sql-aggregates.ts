@@ -40,15 +40,15 @@ const isWindowName = ({ kind, reserved }: Token): boolean => (kind === 'word' ||
 export function readWindowed(
   cursor: TokenCursor,
   name: WindowFunction,
-  place: Location,
+  location: Location,
   { read, readArguments }: Readers,
 ): Expression {
   if (cursor.aggregates !== 'allowed')
-    throw cursor.error('a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
+    throw cursor.error('a window function stands in the projection or in ORDER BY', location, 'window-misplaced');
   cursor.next();
   const operands: Expression[] = [];
   if (cursor.key(1) === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
+    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.location, 'no-such-function');
     cursor.next();
     cursor.next();
     cursor.expect(')');
@@ -61,20 +61,20 @@ export function readWindowed(
   const filter = readFilter(cursor, read);
   cursor.expect('OVER');
   const over = readOver(cursor, { read, order: cursor.readOrder });
-  return { kind: 'over', function: name, arguments: operands, ...over, filter, place };
+  return { kind: 'over', function: name, arguments: operands, ...over, filter, location };
 }
 
-export function readAggregate(cursor: TokenCursor, name: AggregateName, place: Location, read: Read): Expression {
+export function readAggregate(cursor: TokenCursor, name: AggregateName, location: Location, read: Read): Expression {
   if (cursor.aggregates === 'within')
-    throw cursor.error('an aggregate within an aggregate is not implemented', cursor.place, 'not-grouped');
+    throw cursor.error('an aggregate within an aggregate is not implemented', cursor.location, 'not-grouped');
   if (cursor.aggregates === 'refused')
-    throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', place, 'not-grouped');
+    throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', location, 'not-grouped');
   cursor.next();
   cursor.expect('(');
   const { isOrdered = false }: AggregateFunction = aggregateFunctions[name];
-  if (isOrdered) return readOrdered(cursor, name, place, read);
+  if (isOrdered) return readOrdered(cursor, name, location, read);
   if (cursor.key() === '*') {
-    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
+    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.location, 'no-such-function');
     cursor.next();
     cursor.expect(')');
     return {
@@ -84,12 +84,12 @@ export function readAggregate(cursor: TokenCursor, name: AggregateName, place: L
       second: null,
       distinct: false,
       filter: readFilter(cursor, read),
-      place,
+      location,
     };
   }
   if (cursor.key() === ')') {
     const usage = name === 'count' ? 'COUNT(*) counts rows' : `${name.toUpperCase()} takes a value`;
-    throw cursor.error(usage, cursor.place, name === 'count' ? 'not-of-this-call' : 'no-such-function');
+    throw cursor.error(usage, cursor.location, name === 'count' ? 'not-of-this-call' : 'no-such-function');
   }
   const distinct = cursor.accept('DISTINCT');
   if (!distinct) cursor.accept('ALL');
@@ -110,17 +110,17 @@ export function readAggregate(cursor: TokenCursor, name: AggregateName, place: L
   cursor.aggregates = outer;
   cursor.expect(')');
   const filter = readFilter(cursor, read);
-  return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), place };
+  return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), location };
 }
 
 function asText(value: Expression): Expression {
-  const { place } = value;
-  const type: Expression = { kind: 'column', table: null, name: 'TEXT', place };
-  return { kind: 'call', name: 'CAST', arguments: [argument(value), { name: 'TYPE', value: type }], place };
+  const { location } = value;
+  const type: Expression = { kind: 'column', table: null, name: 'TEXT', location };
+  return { kind: 'call', name: 'CAST', arguments: [argument(value), { name: 'TYPE', value: type }], location };
 }
 
 /** MODE() and percentiles: the share in their brackets, then WITHIN GROUP (ORDER BY x). */
-function readOrdered(cursor: TokenCursor, name: AggregateName, place: Location, read: Read): Expression {
+function readOrdered(cursor: TokenCursor, name: AggregateName, location: Location, read: Read): Expression {
   cursor.wideOnly(name.toUpperCase());
   const outer = cursor.aggregates;
   cursor.aggregates = 'within';
@@ -133,12 +133,12 @@ function readOrdered(cursor: TokenCursor, name: AggregateName, place: Location, 
   cursor.expect('BY');
   const [item, more] = cursor.readOrder(cursor);
   if (item === undefined || more !== undefined || item.collate !== 'codepoint')
-    throw cursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, place, 'no-such-function');
+    throw cursor.error(`${name.toUpperCase()} is of one value, in the order of code points`, location, 'no-such-function');
   cursor.aggregates = outer;
   cursor.expect(')');
   const filter = readFilter(cursor, read);
   const { expression: operand, descending } = item;
-  return { kind: 'aggregate', function: name, operand, second, distinct: false, filter, descending, place };
+  return { kind: 'aggregate', function: name, operand, second, distinct: false, filter, descending, location };
 }
 
 /** FILTER (WHERE condition) behind an aggregate. */

@@ -26,11 +26,11 @@ function memoryRoute(verb: string): string {
 /** Parses a control statement; null where the first word is none of theirs. */
 export function readControl(cursor: TokenCursor, purpose: Slot | null): Statement | null {
   if (cursor.token.kind !== 'word') return null;
-  const { place } = cursor;
+  const { location } = cursor;
   const key = cursor.key();
   const second = cursor.key(1);
   if (key === 'DROP' && (second === 'MATERIALIZED' || second === 'VIEW' || second === 'LOOKUP')) return readDrop(cursor, purpose);
-  if (writeVerbs.has(key)) return { kind: 'write', verb: key, place };
+  if (writeVerbs.has(key)) return { kind: 'write', verb: key, location };
   switch (key) {
     case 'CREATE':
       return readCreate(cursor, purpose);
@@ -40,7 +40,7 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
           kind: 'unimplemented',
           verb: 'ALTER TABLE',
           instead: 'POST /ontology/migrate or POST /types/:name/schema',
-          place,
+          location,
         };
       throw cursor.notImplemented('ALTER');
     case 'BRANCH':
@@ -54,12 +54,12 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
     case 'REMEMBER':
     case 'RECALL':
     case 'REFLECT':
-      return { kind: 'unimplemented', verb: key, instead: memoryRoute(key), place };
+      return { kind: 'unimplemented', verb: key, instead: memoryRoute(key), location };
     case 'CONSOLIDATE':
     case 'FORGET':
     case 'ASSOCIATE':
     case 'RESOLVE':
-      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, instead: memoryRoute(key), place } : null;
+      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, instead: memoryRoute(key), location } : null;
     default:
       return null;
   }
@@ -83,12 +83,12 @@ export function readFunctionControl(
   call: Extract<Source, { kind: 'function' }>,
 ): Statement {
   const { what, count, most = count } = controlFunctions.get(call.name)!;
-  const { slots, options } = literalsOf(cursor, call.arguments, call.place);
+  const { slots, options } = literalsOf(cursor, call.arguments, call.location);
   if (slots.length < count || slots.length > most) {
     const values = most === count ? String(count) : `${count} or ${most}`;
-    throw cursor.error(`${call.name} takes ${values} values by position`, call.place);
+    throw cursor.error(`${call.name} takes ${values} values by position`, call.location);
   }
-  return control(what, call.place, purpose, { arguments: slots, options });
+  return control(what, call.location, purpose, { arguments: slots, options });
 }
 
 const writeVerbs: ReadonlySet<string> = new Set(
@@ -96,9 +96,9 @@ const writeVerbs: ReadonlySet<string> = new Set(
 );
 
 function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   const what = cursor.key(1);
-  if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, place };
+  if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, location };
   const replaces = what === 'OR' && cursor.key(2) === 'REPLACE' && cursor.key(3) === 'VIEW';
   if (what === 'VIEW' || replaces) {
     for (let words = replaces ? 4 : 2; words > 0; words--) cursor.next();
@@ -106,8 +106,8 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
     const columns = readColumnNames(cursor);
     cursor.expect('AS');
     const written = readWholeQuery(cursor);
-    const query = columns.length === 0 ? written : withColumnNames(written, names[0]!, columns, place);
-    return control(replaces ? 'replace-view' : 'create-view', place, purpose, { names: [...names, ...columns], query });
+    const query = columns.length === 0 ? written : withColumnNames(written, names[0]!, columns, location);
+    return control(replaces ? 'replace-view' : 'create-view', location, purpose, { names: [...names, ...columns], query });
   }
   if (what !== 'MATERIALIZED') {
     const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === what);
@@ -128,68 +128,68 @@ function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
     options.push({ name: 'SECONDS', value: cursor.literal('i', 'a number of seconds') });
     cursor.accept('SECONDS');
   }
-  return control('create-materialized-view', place, purpose, { names, query, options });
+  return control('create-materialized-view', location, purpose, { names, query, options });
 }
 
-function withColumnNames(query: Query, view: string, columns: readonly string[], place: Location): Query {
-  const from: Source = { kind: 'subquery', query, alias: view, columns, place };
-  const star: ProjectionItem = { kind: 'star', table: null, place };
-  return queryOf(selectOf({ projection: [star], from, where: null, place }), null);
+function withColumnNames(query: Query, view: string, columns: readonly string[], location: Location): Query {
+  const from: Source = { kind: 'subquery', query, alias: view, columns, location };
+  const star: ProjectionItem = { kind: 'star', table: null, location };
+  return queryOf(selectOf({ projection: [star], from, where: null, location }), null);
 }
 
 /** DROP [MATERIALIZED] VIEW name, DROP LOOKUP name. */
 function readDrop(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   if (cursor.accept('LOOKUP')) {
-    return control('drop-lookup', place, purpose, { names: [cursor.name('the name of the lookup table')] });
+    return control('drop-lookup', location, purpose, { names: [cursor.name('the name of the lookup table')] });
   }
   const what = cursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
   cursor.expect('VIEW');
-  return control(what, place, purpose, { names: [cursor.name('the name of the view')] });
+  return control(what, location, purpose, { names: [cursor.name('the name of the view')] });
 }
 
 /** BRANCH name FROM source: names bare or in quotes of either kind. */
 function readBranch(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   const name = readBranchName(cursor);
   cursor.expect('FROM');
-  return control('branch', place, purpose, { names: [name, readBranchName(cursor)] });
+  return control('branch', location, purpose, { names: [name, readBranchName(cursor)] });
 }
 
 function readBranchName(cursor: TokenCursor): string {
-  const { place } = cursor;
+  const { location } = cursor;
   const name = cursor.isLiteral('s') ? cursor.textOf(cursor.literal('s', 'a branch name')) : cursor.name('a branch name');
-  if (name.length === 0 || name.length > 128) throw cursor.error('a branch name has 1 to 128 characters', place);
+  if (name.length === 0 || name.length > 128) throw cursor.error('a branch name has 1 to 128 characters', location);
   return name;
 }
 
 /** WATCH [PURPOSE 'id'] select. */
 function readWatch(cursor: TokenCursor, outer: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   if (outer && cursor.key() === 'PURPOSE') throw cursor.error('a statement has one PURPOSE');
   const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : outer;
-  return control('watch', place, purpose, { query: readWholeQuery(cursor) });
+  return control('watch', location, purpose, { query: readWholeQuery(cursor) });
 }
 
 /** ERASE SUBJECT 'subject' REASON 'reason' [CERTIFY]. */
 function readErasure(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   cursor.expect('SUBJECT');
   const subject = cursor.literal('s', 'a subject in quotes');
   cursor.expect('REASON');
   const reason = cursor.literal('s', 'a reason in quotes');
-  if (cursor.textOf(reason).trim() === '') throw cursor.error('the reason is empty', reason.place);
+  if (cursor.textOf(reason).trim() === '') throw cursor.error('the reason is empty', reason.location);
   const names = cursor.accept('CERTIFY') ? ['CERTIFY'] : [];
-  return control('erase-subject', place, purpose, { arguments: [subject, reason], names });
+  return control('erase-subject', location, purpose, { arguments: [subject, reason], names });
 }
 
 /** REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (column, …) [REFRESH EVERY n MINUTES]. */
 function readLookupTable(cursor: TokenCursor, purpose: Slot | null): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   cursor.expect('LOOKUP');
   const names = [cursor.name('the name of the lookup table')];
@@ -210,7 +210,7 @@ function readLookupTable(cursor: TokenCursor, purpose: Slot | null): Statement {
     options.push({ name: 'MINUTES', value: cursor.literal('i', 'a number of minutes') });
     if (!cursor.accept('MINUTE')) cursor.expect('MINUTES');
   }
-  return control('register-lookup', place, purpose, { names, arguments: [path], options });
+  return control('register-lookup', location, purpose, { names, arguments: [path], options });
 }
 
 /** The query of another statement. AS OF stands on the outermost query, which this one is. */
@@ -222,13 +222,13 @@ function readWholeQuery(cursor: TokenCursor): Query {
 function literalsOf(
   cursor: TokenCursor,
   list: readonly FunctionArgument[],
-  place: Location,
+  location: Location,
 ): { slots: Slot[]; options: Option[] } {
   const slots: Slot[] = [];
   const options: Option[] = [];
   for (const { name, value } of list) {
-    if (value.kind !== 'literal') throw cursor.error('only literals can be given here', value.place ?? place);
-    const slot = { slot: value.slot, place: value.place };
+    if (value.kind !== 'literal') throw cursor.error('only literals can be given here', value.location ?? location);
+    const slot = { slot: value.slot, location: value.location };
     if (name === null) slots.push(slot);
     else options.push({ name, value: slot });
   }
@@ -237,9 +237,9 @@ function literalsOf(
 
 function control(
   what: ControlWhat,
-  place: Location,
+  location: Location,
   purpose: Slot | null,
   parts: Partial<Pick<Control, 'arguments' | 'options' | 'query' | 'names'>>,
 ): Control {
-  return { kind: 'control', what, place, purpose, arguments: [], options: [], query: null, names: [], ...parts };
+  return { kind: 'control', what, location, purpose, arguments: [], options: [], query: null, names: [], ...parts };
 }

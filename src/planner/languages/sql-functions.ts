@@ -9,8 +9,8 @@ export function argument(value: Expression, name: string | null = null): Functio
   return { name, value };
 }
 
-function word(name: string, place: Location): Expression {
-  return { kind: 'column', table: null, name, place };
+function word(name: string, location: Location): Expression {
+  return { kind: 'column', table: null, name, location };
 }
 
 /**
@@ -20,7 +20,7 @@ function word(name: string, place: Location): Expression {
 export function readSpecialCall(
   cursor: TokenCursor,
   name: string,
-  place: Location,
+  location: Location,
   { read, readSide }: { readonly read: Read; readonly readSide: Read },
 ): Expression | null {
   switch (name) {
@@ -28,26 +28,26 @@ export function readSpecialCall(
       cursor.expect('(');
       const operand = read(cursor);
       cursor.expect('AS');
-      const cast = castTo(cursor, operand, place);
+      const cast = castTo(cursor, operand, location);
       cursor.expect(')');
       return cast;
     }
     case 'EXTRACT': {
       cursor.expect('(');
-      const where = cursor.place;
+      const where = cursor.location;
       if (cursor.isLiteral('s')) {
         if (cursor.dialect !== 'wide') throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
         const written: Expression = { kind: 'literal', ...cursor.literal('s', 'a field') };
         cursor.expect('FROM');
         const given = [argument(written), argument(read(cursor))];
         cursor.expect(')');
-        return { kind: 'call', name: 'DATE_PART', arguments: given, place };
+        return { kind: 'call', name: 'DATE_PART', arguments: given, location };
       }
       const field = cursor.name('a field such as YEAR');
       cursor.expect('FROM');
       const list = [argument(word(field.toUpperCase(), where), 'FIELD'), argument(read(cursor))];
       cursor.expect(')');
-      return { kind: 'call', name, arguments: list, place };
+      return { kind: 'call', name, arguments: list, location };
     }
     case 'POSITION': {
       cursor.expect('(');
@@ -55,20 +55,20 @@ export function readSpecialCall(
       cursor.expect('IN');
       const list = [argument(part), argument(read(cursor))];
       cursor.expect(')');
-      return { kind: 'call', name, arguments: list, place };
+      return { kind: 'call', name, arguments: list, location };
     }
     case 'SUBSTRING': {
       cursor.expect('(');
       const list = [argument(read(cursor))];
       const byWords = cursor.key() === 'FROM' || cursor.key() === 'FOR';
       if (byWords) {
-        const { place: where } = cursor;
+        const { location: where } = cursor;
         if (cursor.accept('FROM')) list.push(argument(read(cursor)));
-        else list.push(argument({ kind: 'constant', cell: 1n, place: where }));
+        else list.push(argument({ kind: 'constant', cell: 1n, location: where }));
         if (cursor.accept('FOR')) list.push(argument(read(cursor)));
       } else while (cursor.accept(',')) list.push(argument(read(cursor)));
       cursor.expect(')');
-      return { kind: 'call', name, arguments: list, place };
+      return { kind: 'call', name, arguments: list, location };
     }
     case 'OVERLAY': {
       cursor.expect('(');
@@ -80,10 +80,10 @@ export function readSpecialCall(
         if (cursor.accept('FOR')) list.push(argument(read(cursor)));
       } else while (cursor.accept(',')) list.push(argument(read(cursor)));
       cursor.expect(')');
-      return { kind: 'call', name, arguments: list, place };
+      return { kind: 'call', name, arguments: list, location };
     }
     case 'TRIM':
-      return readTrim(cursor, place, read);
+      return readTrim(cursor, location, read);
     default:
       return null;
   }
@@ -92,7 +92,7 @@ export function readSpecialCall(
 const trims: Readonly<Record<string, string>> = { BOTH: 'TRIM', LEADING: 'LTRIM', TRAILING: 'RTRIM' };
 
 /** TRIM(x), TRIM(x, characters), TRIM([LEADING|TRAILING|BOTH] [characters] FROM x). */
-function readTrim(cursor: TokenCursor, place: Location, read: Read): Expression {
+function readTrim(cursor: TokenCursor, location: Location, read: Read): Expression {
   cursor.expect('(');
   const side = Object.hasOwn(trims, cursor.key()) && cursor.key(1) !== ',' && cursor.key(1) !== ')' ? cursor.next().key : null;
   const name = trims[side ?? 'BOTH']!;
@@ -107,7 +107,7 @@ function readTrim(cursor: TokenCursor, place: Location, read: Read): Expression 
     if (side === null && cursor.accept(',')) list.push(argument(read(cursor)));
   }
   cursor.expect(')');
-  return { kind: 'call', name, arguments: list, place };
+  return { kind: 'call', name, arguments: list, location };
 }
 
 /** `x::type` and `x[n]`, any number of times. */
@@ -116,15 +116,15 @@ export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: R
   skipCollation(cursor);
   while (cursor.key() === '::' || (cursor.key() === '[' && cursor.dialect === 'wide')) {
     cursor.countLink();
-    const { place } = cursor;
-    cast = cursor.next().key === '[' ? readElement(cursor, cast, place, read) : castTo(cursor, cast, place);
+    const { location } = cursor;
+    cast = cursor.next().key === '[' ? readElement(cursor, cast, location, read) : castTo(cursor, cast, location);
     skipCollation(cursor);
   }
   return cast;
 }
 
 /** `x[n]`, or `x[from:to]` where either may be left out, behind its bracket. */
-function readElement(cursor: TokenCursor, array: Expression, place: Location, read: Read): Expression {
+function readElement(cursor: TokenCursor, array: Expression, location: Location, read: Read): Expression {
   const given = [argument(array)];
   const from = cursor.key() !== ':';
   if (from) given.push(argument(read(cursor)));
@@ -132,7 +132,7 @@ function readElement(cursor: TokenCursor, array: Expression, place: Location, re
   const to = isSlice && cursor.key() !== ']';
   if (to) given.push(argument(read(cursor)));
   cursor.expect(']');
-  return { kind: 'call', name: isSlice ? `[${from ? 'from' : ''}:${to ? 'to' : ''}]` : '[]', arguments: given, place };
+  return { kind: 'call', name: isSlice ? `[${from ? 'from' : ''}:${to ? 'to' : ''}]` : '[]', arguments: given, location };
 }
 
 /** Texts are compared by their code points: a collation that says so, or nothing, is passed over. */
@@ -155,20 +155,20 @@ export function readTypedLiteral(cursor: TokenCursor): Expression | null {
   if (cursor.key(behind + 1) === 'TIME' && cursor.key(behind + 2) === 'ZONE') behind += 3;
   const { kind, text } = cursor.peek(behind);
   if (kind !== 'literal' || text !== 's') return null;
-  const { place } = cursor;
+  const { location } = cursor;
   const type = readType(cursor);
   const literal = cursor.literal('s', 'a text');
-  return castOf(cursor, { kind: 'literal', ...literal }, type, place);
+  return castOf(cursor, { kind: 'literal', ...literal }, type, location);
 }
 
 interface NamedType {
   readonly name: string;
-  readonly place: Location;
+  readonly location: Location;
   readonly sizes: readonly FunctionArgument[];
 }
 
-function castTo(cursor: TokenCursor, operand: Expression, place: Location): Expression {
-  return castOf(cursor, operand, readType(cursor), place);
+function castTo(cursor: TokenCursor, operand: Expression, location: Location): Expression {
+  return castOf(cursor, operand, readType(cursor), location);
 }
 
 /** A word in upper case; in quotes as it stands. */
@@ -180,10 +180,10 @@ function typeWord(cursor: TokenCursor): string {
 
 /** A type, with the length or the digits that it may have. */
 function readType(cursor: TokenCursor): NamedType {
-  let { place } = cursor;
+  let { location } = cursor;
   let name = typeWord(cursor);
   if ((name === 'PG_CATALOG' || name === 'PUBLIC') && cursor.accept('.')) {
-    ({ place } = cursor);
+    ({ location } = cursor);
     name = typeWord(cursor);
   }
   if (name === 'DOUBLE') cursor.accept('PRECISION');
@@ -193,7 +193,7 @@ function readType(cursor: TokenCursor): NamedType {
     cursor.next();
     do {
       const size = cursor.literal('i', 'a whole number');
-      sizes.push(argument({ kind: 'literal', slot: size.slot, place: size.place }));
+      sizes.push(argument({ kind: 'literal', slot: size.slot, location: size.location }));
     } while (cursor.accept(','));
     cursor.expect(')');
   }
@@ -208,26 +208,26 @@ function readType(cursor: TokenCursor): NamedType {
     cursor.expect(']');
     name += '[]';
   }
-  return { name, place, sizes };
+  return { name, location, sizes };
 }
 
 /** VARCHAR(n) cuts, NUMERIC(p, s) rounds. */
 function castOf(
   cursor: TokenCursor,
   operand: Expression,
-  { name: type, place: where, sizes }: NamedType,
-  place: Location,
+  { name: type, location: where, sizes }: NamedType,
+  location: Location,
 ): Expression {
   const list = [argument(operand), argument(word(type, where), 'TYPE')];
-  const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, place };
+  const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, location };
   const last = sizes.at(-1);
   if (!last) return cast;
   if (type === 'VECTOR') return { ...cast, arguments: [...list, ...sizes] };
   if (type === 'NUMERIC' || type === 'DECIMAL') {
-    return sizes.length === 2 ? { kind: 'call', name: 'ROUND', arguments: [argument(cast), last], place } : cast;
+    return sizes.length === 2 ? { kind: 'call', name: 'ROUND', arguments: [argument(cast), last], location } : cast;
   }
   if (type === 'VARCHAR' || type === 'CHAR' || type === 'CHARACTER') {
-    return { kind: 'call', name: 'LEFT', arguments: [argument(cast), last], place };
+    return { kind: 'call', name: 'LEFT', arguments: [argument(cast), last], location };
   }
   if (type === 'TIMESTAMP' || type === 'TIMESTAMPTZ' || type === 'FLOAT') return cast;
   throw cursor.error(`${type} takes no size`, where);

@@ -32,24 +32,24 @@ class GroupReader {
   /** The items of the clause multiply: each grouping is one set of each of them. */
   read(distinct: boolean): Groups {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     let sets: number[][] = [[]];
     do {
       if (this.#readWindow()) continue;
       const item = this.#item();
       // There may be thousands of plain expressions.
       if (item.length === 1) for (const set of sets) set.push(...item[0]!);
-      else sets = multiplySets(sets, item, place, cursor);
+      else sets = multiplySets(sets, item, location, cursor);
     } while (cursor.accept(','));
     const groups = { groupBy: this.#expressions, window: this.#window };
     if (!this.#hasSets) return groups;
-    if (this.#window) throw cursor.notImplemented('a window beside GROUPING SETS', place);
+    if (this.#window) throw cursor.notImplemented('a window beside GROUPING SETS', location);
     return { ...groups, groupingSets: { distinct, sets } };
   }
 
   #item(): GroupingSet[] {
     const cursor = this.#cursor;
-    const { place } = cursor;
+    const { location } = cursor;
     const word = cursor.dialect === 'wide' && cursor.token.kind === 'word' ? cursor.key() : '';
     if (cursor.dialect === 'wide' && cursor.key() === '(' && cursor.key(1) === ')') {
       cursor.next();
@@ -67,9 +67,9 @@ class GroupReader {
       cursor.next();
       this.#hasSets = true;
       const parts = this.#list(() => this.#expression());
-      if (word === 'ROLLUP' && parts.length >= setsMax) throw tooMany(cursor, place);
+      if (word === 'ROLLUP' && parts.length >= setsMax) throw tooMany(cursor, location);
       if (word === 'ROLLUP') return [...parts.keys(), parts.length].reverse().map((count) => parts.slice(0, count).flat());
-      return parts.reduce<number[][]>((sets, part) => multiplySets(sets, [part, []], place, cursor), [[]]);
+      return parts.reduce<number[][]>((sets, part) => multiplySets(sets, [part, []], location, cursor), [[]]);
     }
     return [this.#expression()];
   }
@@ -88,12 +88,12 @@ class GroupReader {
 
   /** An expression, or several that stand side by side in brackets. */
   #expression(): GroupingSet {
-    const { place } = this.#cursor;
+    const { location } = this.#cursor;
     const expression = readExpression(this.#cursor);
     const items = expression.kind === 'row' && this.#cursor.dialect === 'wide' ? expression.items : [expression];
     if (this.#expressions.length + items.length > itemsMax)
-      throw this.#cursor.error(`GROUP BY has at most ${itemsMax} expressions`, place);
-    return items.map((item) => this.#expressions.push(notConstant(this.#cursor, item, place)) - 1);
+      throw this.#cursor.error(`GROUP BY has at most ${itemsMax} expressions`, location);
+    return items.map((item) => this.#expressions.push(notConstant(this.#cursor, item, location)) - 1);
   }
 
   #readWindow(): boolean {
@@ -107,23 +107,23 @@ class GroupReader {
   }
 }
 
-function tooMany(cursor: TokenCursor, place: Location): Error {
-  return cursor.error(`GROUP BY says at most ${setsMax} groupings`, place);
+function tooMany(cursor: TokenCursor, location: Location): Error {
+  return cursor.error(`GROUP BY says at most ${setsMax} groupings`, location);
 }
 
 function multiplySets(
   sets: readonly GroupingSet[],
   by: readonly GroupingSet[],
-  place: Location,
+  location: Location,
   cursor: TokenCursor,
 ): number[][] {
-  if (sets.length * by.length > setsMax) throw tooMany(cursor, place);
+  if (sets.length * by.length > setsMax) throw tooMany(cursor, location);
   return sets.flatMap((set) => by.map((more) => [...set, ...more]));
 }
 
 /** TUMBLE(column, size), HOP(column, slide, size), SESSION(column, gap). */
 function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.next();
   cursor.expect('(');
   const column = readColumn(cursor);
@@ -134,11 +134,11 @@ function readWindow(cursor: TokenCursor, type: GroupWindow['type']): GroupWindow
     intervals.push(readInterval(cursor));
   }
   cursor.expect(')');
-  return { type, column, intervals, place };
+  return { type, column, intervals, location };
 }
 
 /** A whole number is the place of a column; any other constant would say nothing. */
-export function notConstant(cursor: TokenCursor, expression: Expression, place: Location): Expression {
+export function notConstant(cursor: TokenCursor, expression: Expression, location: Location): Expression {
   if (expression.kind !== 'literal' || typeof cursor.lexed.parameters[expression.slot] === 'bigint') return expression;
-  throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', place);
+  throw cursor.error('constants do not sort or group: name a column, or its place by a whole number', location);
 }

@@ -135,7 +135,7 @@ export class LexedStatement {
   }
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
-  placeOf(slot: number): Location {
+  locationOf(slot: number): Location {
     return this.placeAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
   }
 }
@@ -146,8 +146,8 @@ function startsOf(tokens: readonly Token[], slots: number): Uint32Array {
   return starts;
 }
 
-export function parseError(place: Location, message: string, reason?: ErrorReason): ServiceError {
-  return errorAt('REL_PARSE', message, place, reason);
+export function parseError(location: Location, message: string, reason?: ErrorReason): ServiceError {
+  return errorAt('REL_PARSE', message, location, reason);
 }
 
 const noMarkers: ReadonlyMap<number, number> = new Map();

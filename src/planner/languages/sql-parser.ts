@@ -38,10 +38,10 @@ export function parseStatement(text: string, dialect: Dialect = 'spec'): ParsedS
 /** For callers that have lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
-  const { place } = cursor;
+  const { location } = cursor;
   const statement = readStatement(cursor);
   if (cursor.repeats && repeatsTooMuch(statement))
-    throw cursor.error('comparisons of rows, or IS DISTINCT FROM, are nested too deeply within each other', place);
+    throw cursor.error('comparisons of rows, or IS DISTINCT FROM, are nested too deeply within each other', location);
   return { template: lexed.template, statement, parameters: lexed.parameters };
 }
 
@@ -101,7 +101,7 @@ function readPurposed(cursor: TokenCursor): Statement {
     const read = readPattern(cursor);
     if ('verb' in read) {
       if (read.pattern !== null) expectEnd(cursor);
-      return { kind: 'write', verb: read.verb, place: read.place };
+      return { kind: 'write', verb: read.verb, location: read.location };
     }
     return endQuery(cursor, purpose, patternQuery(read, cursor.isGraph));
   }
@@ -118,14 +118,14 @@ function readPurposed(cursor: TokenCursor): Statement {
 }
 
 function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Statement {
-  const { place } = cursor;
+  const { location } = cursor;
   const lock = cursor.locks() ? readLock(cursor, inner) : null;
   const withProvenance = cursor.acceptPair('WITH', 'PROVENANCE');
   expectEnd(cursor);
   const { body } = inner;
   if (body.kind === 'select' && body.from.kind === 'function' && controlFunction(body.from.name)) {
     const bare = !body.where && !cursor.asOf && !inner.limit && inner.orderBy.length === 0 && !withProvenance;
-    if (!bare) throw cursor.error(`${body.from.name} takes no further clauses`, place);
+    if (!bare) throw cursor.error(`${body.from.name} takes no further clauses`, location);
     return readFunctionControl(cursor, purpose, body.from);
   }
   return { kind: 'query', purpose, query: { ...inner, asOf: cursor.asOf, ...(lock && { lock }) }, withProvenance };
@@ -133,7 +133,7 @@ function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Stat
 
 /** FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE [OF t, …] [NOWAIT], once or several times. */
 function readLock(cursor: TokenCursor, { body, with: common }: Query): RowLock {
-  const { place } = cursor;
+  const { location } = cursor;
   if (
     body.kind !== 'select' ||
     body.distinct ||
@@ -157,7 +157,7 @@ function readLock(cursor: TokenCursor, { body, with: common }: Query): RowLock {
     if (cursor.key() === 'SKIP') throw cursor.notImplemented('SKIP LOCKED');
     cursor.accept('NOWAIT');
   }
-  return { tables: isAll ? [] : tables, place };
+  return { tables: isAll ? [] : tables, location };
 }
 
 const clauseWords: ReadonlySet<string> = new Set(
@@ -177,31 +177,31 @@ function expectEnd(cursor: TokenCursor): void {
 
 /** Table functions written without SELECT * FROM. */
 function readKeywordForm(cursor: TokenCursor): Source | null {
-  const { place } = cursor;
+  const { location } = cursor;
   if (cursor.token.kind !== 'word') return null;
   if (cursor.acceptPair('HYBRID_SEARCH', 'FROM')) {
-    const type = cursor.place;
+    const type = cursor.location;
     const name = cursor.name('a type');
     cursor.expect('QUERY');
     const text = cursor.literal('s', 'the text to search, in quotes');
     const list: FunctionArgument[] = [
-      { name: null, value: { kind: 'column', table: null, name, place: type } },
+      { name: null, value: { kind: 'column', table: null, name, location: type } },
       { name: 'QUERY', value: { kind: 'literal', ...text } },
     ];
     if (cursor.accept('FUSION'))
       list.push({ name: 'FUSION', value: { kind: 'literal', ...cursor.literal('s', "'rrf' or 'linear'") } });
-    const rerank: Expression = { kind: 'column', table: null, name: 'true', place: cursor.place };
+    const rerank: Expression = { kind: 'column', table: null, name: 'true', location: cursor.location };
     if (cursor.accept('RERANK')) list.push({ name: 'RERANK', value: rerank });
-    return { kind: 'function', name: 'HYBRID_SEARCH', arguments: list, alias: null, place };
+    return { kind: 'function', name: 'HYBRID_SEARCH', arguments: list, alias: null, location };
   }
   if (cursor.acceptPair('SIMILAR', 'TO')) {
-    const type = cursor.place;
+    const type = cursor.location;
     const name = cursor.name('a type');
-    const of = { name: null, value: { kind: 'column', table: null, name, place: type } } as const;
-    return { kind: 'function', name: 'SIMILAR', arguments: [of], alias: null, place };
+    const of = { name: null, value: { kind: 'column', table: null, name, location: type } } as const;
+    return { kind: 'function', name: 'SIMILAR', arguments: [of], alias: null, location };
   }
   const key = cursor.key();
   if (!isTableFunction(key) || cursor.key(1) !== '(') return null;
   cursor.next();
-  return { kind: 'function', name: key, arguments: readArguments(cursor), alias: null, place };
+  return { kind: 'function', name: key, arguments: readArguments(cursor), alias: null, location };
 }

@@ -63,39 +63,39 @@ export interface ProcedureCall {
   readonly property: Slot | null;
   readonly arguments: readonly FunctionArgument[];
   readonly verb: string;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** The cursor is behind CALL; `read` gives the statement around the query. */
 export function readProcedure(cursor: TokenCursor, read: (query: Query) => Statement): Statement {
-  const { mode, query, verb, place } = readCall(cursor);
-  return mode === 'write' ? { kind: 'write', verb, place } : read(query);
+  const { mode, query, verb, location } = readCall(cursor);
+  return mode === 'write' ? { kind: 'write', verb, location } : read(query);
 }
 
 export function readCall(cursor: TokenCursor): ProcedureCall {
-  const { place } = cursor;
+  const { location } = cursor;
   const space = cursor.key().toLowerCase();
   if (!spaces.has(space)) throw cursor.expectedError('traverse.<algorithm> or gds.<algorithm>');
   cursor.next();
   cursor.expect('.');
-  if (space === 'db' || space === 'dbms') return catalogueCall(cursor, space, place);
-  const named = cursor.place;
+  if (space === 'db' || space === 'dbms') return catalogueCall(cursor, space, location);
+  const named = cursor.location;
   const name = functionOf(space, cursor.name('an algorithm'), (text) => cursor.error(text, named));
   const mode = cursor.accept('.') ? modeOf(cursor) : 'stream';
   const { list, property } = readValues(cursor, name);
   const projection = cursor.accept('YIELD') ? readYield(cursor) : null;
   const called = mode === 'stats' ? statsName(name) : name;
-  const read = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, place });
+  const read = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, location });
   const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
-  return { mode, query, property, arguments: list, verb: `CALL ${space}.write`, place };
+  return { mode, query, property, arguments: list, verb: `CALL ${space}.write`, location };
 }
 
 const spaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
 const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshiptypes', 'db.propertykeys', 'dbms.components']);
 
 /** Catalogue calls that graph tools make: virtual relations. */
-function catalogueCall(cursor: TokenCursor, space: string, place: Location): ProcedureCall {
-  const named = cursor.place;
+function catalogueCall(cursor: TokenCursor, space: string, location: Location): ProcedureCall {
+  const named = cursor.location;
   const written = cursor.name('a procedure');
   const name = `${space}.${written.toLowerCase()}`;
   if (!catalogues.has(name))
@@ -105,9 +105,9 @@ function catalogueCall(cursor: TokenCursor, space: string, place: Location): Pro
   const relation = [space, written.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
   let projection = cursor.accept('YIELD') && !cursor.accept('*') ? readYield(cursor) : null;
   if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renameYielded(readYield(cursor), projection ?? []);
-  const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, place });
+  const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, location });
   const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
-  return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', place };
+  return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', location };
 }
 
 /** Resolves the columns of RETURN by the names that YIELD gives. */
@@ -180,8 +180,8 @@ function readOptions(cursor: TokenCursor, called: string, values: Values): void 
   cursor.expect('}');
 }
 
-function argument(name: string | null, { slot, place }: Slot): FunctionArgument {
-  return { name, value: { kind: 'literal', slot, place } };
+function argument(name: string | null, { slot, location }: Slot): FunctionArgument {
+  return { name, value: { kind: 'literal', slot, location } };
 }
 
 function snakeCase(name: string): string {
@@ -191,12 +191,12 @@ function snakeCase(name: string): string {
 function readYield(cursor: TokenCursor): readonly ProjectionItem[] {
   const items: ProjectionItem[] = [];
   do {
-    const { place } = cursor;
+    const { location } = cursor;
     const name = cursor.name('a column to yield');
     const isNamed = cursor.key() === 'AS' && cursor.key(1) !== 'OF';
     if (isNamed) cursor.next();
     const alias = isNamed ? cursor.name('a name') : null;
-    items.push({ kind: 'expression', expression: { kind: 'column', table: null, name, place }, alias, place });
+    items.push({ kind: 'expression', expression: { kind: 'column', table: null, name, location }, alias, location });
   } while (cursor.accept(','));
   return items;
 }

@@ -25,22 +25,22 @@ import { readArguments, readColumn, readExpression, readIntervalExpression } fro
 import { noGroups, notConstant, readGroups } from './sql-groups.ts';
 import { describeToken, itemsMax, type TokenCursor } from './token-cursor.ts';
 
-export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
+export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'location'>;
 
 export function readQuery(cursor: TokenCursor): Query {
-  const { place } = cursor;
+  const { location } = cursor;
   const common = cursor.key() === 'WITH' ? readCommonTables(cursor) : [];
-  return readQueryTail(cursor, common, readSetOperations(cursor), place);
+  return readQueryTail(cursor, common, readSetOperations(cursor), location);
 }
 
 /** The rest of a query whose SELECT and FROM were written as one keyword: `PATHS_BETWEEN('a', 'b') LIMIT 5`. */
 export function readQueryOver(cursor: TokenCursor, from: Source): Query {
-  const projection: ProjectionItem[] = [{ kind: 'star', table: null, place: from.place }];
-  const select = readSelectTail(cursor, { distinct: false, projection, from, place: from.place });
-  return readQueryTail(cursor, [], select, from.place);
+  const projection: ProjectionItem[] = [{ kind: 'star', table: null, location: from.location }];
+  const select = readSelectTail(cursor, { distinct: false, projection, from, location: from.location });
+  return readQueryTail(cursor, [], select, from.location);
 }
 
-function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, place: Location): Query {
+function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBody, location: Location): Query {
   cursor.aggregates = 'allowed';
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
@@ -58,7 +58,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   if (skipped && cursor.key() === 'OFFSET') throw cursor.error('LIMIT m, n and OFFSET say the same: take one');
   const offset = skipped ?? (cursor.accept('OFFSET') ? readRowCount(cursor) : null);
   if (offset && !skipped && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
-  if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
+  if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.location);
   if (offset && limit === null) limit = readLimit(cursor);
   if (cursor.key() === 'FETCH') {
     cursor.wideOnly('FETCH (use LIMIT)');
@@ -70,7 +70,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
     do facets.push(readColumn(cursor));
     while (cursor.accept(','));
   }
-  return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, place };
+  return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, location };
 }
 
 /** LIMIT n; LIMIT ALL is none. */
@@ -84,7 +84,7 @@ const countOperators: ReadonlySet<string> = new Set(['+', '-', '*', '/', '%', ':
 function readRowCount(cursor: TokenCursor): RowCount {
   const isWide = cursor.dialect === 'wide';
   if (cursor.isLiteral('i') && !(isWide && countOperators.has(cursor.key(1)))) return cursor.literal('i', 'a number of rows');
-  if (isWide) return { place: cursor.place, expression: readExpression(cursor) };
+  if (isWide) return { location: cursor.location, expression: readExpression(cursor) };
   const { token } = cursor;
   const reason =
     token.kind !== 'literal'
@@ -94,16 +94,16 @@ function readRowCount(cursor: TokenCursor): RowCount {
       : token.text === 's'
         ? 'text-form'
         : 'types-differ';
-  throw cursor.error(`expected a number of rows, found ${describeToken(token)}`, cursor.place, reason);
+  throw cursor.error(`expected a number of rows, found ${describeToken(token)}`, cursor.location, reason);
 }
 
 /** FETCH FIRST n ROWS ONLY. */
 function readFetch(cursor: TokenCursor): RowCount {
   cursor.expect('FETCH');
   if (!cursor.accept('FIRST')) cursor.expect('NEXT');
-  const { place } = cursor;
+  const { location } = cursor;
   const isOne = cursor.key() === 'ROW' || cursor.key() === 'ROWS';
-  const limit: RowCount = isOne ? { expression: { kind: 'constant', cell: 1n, place }, place } : readRowCount(cursor);
+  const limit: RowCount = isOne ? { expression: { kind: 'constant', cell: 1n, location }, location } : readRowCount(cursor);
   if (!cursor.accept('ROWS')) cursor.expect('ROW');
   if (cursor.key() === 'WITH') throw cursor.notImplemented('WITH TIES');
   cursor.expect('ONLY');
@@ -139,12 +139,12 @@ export function readCommonTables(cursor: TokenCursor): CommonTable[] {
 function readSetOperations(cursor: TokenCursor): QueryBody {
   let left = readIntersections(cursor);
   while (cursor.key() === 'UNION' || cursor.key() === 'EXCEPT') {
-    const { place } = cursor;
+    const { location } = cursor;
     const union = cursor.next().key === 'UNION';
     const all = readWhetherAll(cursor);
-    if (all && !union) cursor.wideOnly('EXCEPT ALL', place);
+    if (all && !union) cursor.wideOnly('EXCEPT ALL', location);
     const op = union ? (all ? 'union all' : 'union') : all ? 'except all' : 'except';
-    left = setOperation(cursor, op, left, readIntersections(cursor), place);
+    left = setOperation(cursor, op, left, readIntersections(cursor), location);
   }
   return left;
 }
@@ -152,11 +152,11 @@ function readSetOperations(cursor: TokenCursor): QueryBody {
 function readIntersections(cursor: TokenCursor): QueryBody {
   let left = readArm(cursor);
   while (cursor.key() === 'INTERSECT') {
-    const { place } = cursor;
+    const { location } = cursor;
     cursor.next();
     const all = readWhetherAll(cursor);
-    if (all) cursor.wideOnly('INTERSECT ALL', place);
-    left = setOperation(cursor, all ? 'intersect all' : 'intersect', left, readArm(cursor), place);
+    if (all) cursor.wideOnly('INTERSECT ALL', location);
+    left = setOperation(cursor, all ? 'intersect all' : 'intersect', left, readArm(cursor), location);
   }
   return left;
 }
@@ -168,12 +168,12 @@ function readWhetherAll(cursor: TokenCursor): boolean {
   return false;
 }
 
-function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, place: Location): QueryBody {
+function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, location: Location): QueryBody {
   cursor.countLink();
   for (const arm of [left, right]) {
-    if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.place);
+    if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.location);
   }
-  return { kind: 'set-operation', op, left, right, place };
+  return { kind: 'set-operation', op, left, right, location };
 }
 
 function readArm(cursor: TokenCursor): QueryBody {
@@ -181,7 +181,7 @@ function readArm(cursor: TokenCursor): QueryBody {
   if (cursor.key() !== '(') return readSelect(cursor);
   return cursor.nest(() => {
     cursor.next();
-    const { place } = cursor;
+    const { location } = cursor;
     const common = cursor.key() === 'WITH' && cursor.dialect === 'wide' ? readCommonTables(cursor) : [];
     const body = readSetOperations(cursor);
     if (common.length === 0 && (cursor.dialect !== 'wide' || cursor.key() === ')')) {
@@ -189,16 +189,16 @@ function readArm(cursor: TokenCursor): QueryBody {
       return body;
     }
     // An arm with clauses of its own is a query that the arm reads.
-    const query = readQueryTail(cursor, common, body, place);
+    const query = readQueryTail(cursor, common, body, location);
     cursor.expect(')');
-    const from: Source = { kind: 'subquery', query, alias: '#arm', columns: [], place };
-    return { ...bareSelect, projection: [{ kind: 'star', table: null, place }], from, place };
+    const from: Source = { kind: 'subquery', query, alias: '#arm', columns: [], location };
+    return { ...bareSelect, projection: [{ kind: 'star', table: null, location }], from, location };
   });
 }
 
 /** VALUES (1, 'a'), (2, 'b'): the same as SELECT * over these rows. */
 function readValues(cursor: TokenCursor): Select {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.expect('VALUES');
   const rows: Expression[][] = [];
   do {
@@ -210,8 +210,8 @@ function readValues(cursor: TokenCursor): Select {
     if (row.length !== (rows[0] ?? row).length) throw cursor.error('the rows of VALUES have one number of values');
     rows.push(row);
   } while (cursor.accept(','));
-  const from: Source = { kind: 'values', rows, place };
-  return { ...bareSelect, projection: [{ kind: 'star', table: null, place }], from, place };
+  const from: Source = { kind: 'values', rows, location };
+  return { ...bareSelect, projection: [{ kind: 'star', table: null, location }], from, location };
 }
 
 const bareSelect = {
@@ -238,7 +238,7 @@ function acceptAll(cursor: TokenCursor): void {
 }
 
 function readSelect(cursor: TokenCursor): Select {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.expect('SELECT');
   cursor.windows = null;
   let distinct = cursor.accept('DISTINCT');
@@ -248,20 +248,20 @@ function readSelect(cursor: TokenCursor): Select {
   cursor.aggregates = 'allowed';
   // EXISTS needs no column.
   const isBare = cursor.key() === 'FROM' && cursor.dialect === 'wide' && cursor.inSubquery;
-  const projection = [isBare ? ({ kind: 'star', table: null, place } as const) : readProjectionItem(cursor)];
+  const projection = [isBare ? ({ kind: 'star', table: null, location } as const) : readProjectionItem(cursor)];
   while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
   cursor.aggregates = 'refused';
   if (!cursor.accept('FROM')) {
     if (!endsSelect(cursor)) throw cursor.expectedError('FROM');
-    return readSelectTail(cursor, { distinct, projection, from: { kind: 'values', rows: [[]], place }, place });
+    return readSelectTail(cursor, { distinct, projection, from: { kind: 'values', rows: [[]], location }, location });
   }
   const from = readSources(cursor);
   if (from.kind === 'function') {
     const only = projection.length === 1 ? projection[0]! : null;
     const whole = only?.kind === 'star' && only.table === null && !distinct;
-    if (!whole || cursor.inSubquery) throw functionAlone(cursor, from.place);
+    if (!whole || cursor.inSubquery) throw functionAlone(cursor, from.location);
   }
-  return readSelectTail(cursor, { distinct, ...(distinctOn && { distinctOn }), projection, from, place });
+  return readSelectTail(cursor, { distinct, ...(distinctOn && { distinctOn }), projection, from, location });
 }
 
 /** DISTINCT ON (a, b), behind its first word. */
@@ -305,17 +305,17 @@ function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
 }
 
 export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
-  const { place } = cursor;
-  if (cursor.accept('*')) return { kind: 'star', table: null, place };
+  const { location } = cursor;
+  if (cursor.accept('*')) return { kind: 'star', table: null, location };
   if (cursor.isName() && cursor.key(1) === '.' && cursor.key(2) === '*') {
     const table = cursor.name('a table name');
     cursor.next();
     cursor.next();
-    return { kind: 'star', table, place };
+    return { kind: 'star', table, location };
   }
   const expression = readExpression(cursor);
   const alias = cursor.accept('AS') ? readLabel(cursor) : cursor.isName() ? cursor.name('an alias') : null;
-  return { kind: 'expression', expression, alias, place };
+  return { kind: 'expression', expression, alias, location };
 }
 
 /** Behind AS any word is a name. */
@@ -335,12 +335,12 @@ function endsSelect(cursor: TokenCursor): boolean {
 export function readSources(cursor: TokenCursor): Source {
   let left = readSource(cursor);
   while (cursor.key() === ',') {
-    const { place } = cursor;
+    const { location } = cursor;
     cursor.next();
     cursor.countLink();
     const right = readSource(cursor);
-    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
-    left = { kind: 'join', type: 'inner', left, right, on: null, using: null, place };
+    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.location);
+    left = { kind: 'join', type: 'inner', left, right, on: null, using: null, location };
   }
   return left;
 }
@@ -348,7 +348,7 @@ export function readSources(cursor: TokenCursor): Source {
 function readSource(cursor: TokenCursor): Source {
   let left = readTable(cursor);
   for (;;) {
-    const { place } = cursor;
+    const { location } = cursor;
     const natural =
       cursor.key() === 'NATURAL' && /^(JOIN|INNER|LEFT|RIGHT|FULL)$/.test(cursor.key(1)) && cursor.accept('NATURAL');
     const isCross = !natural && cursor.acceptPair('CROSS', 'JOIN');
@@ -356,12 +356,12 @@ function readSource(cursor: TokenCursor): Source {
     if (type === null) break;
     cursor.countLink();
     const right = readTable(cursor);
-    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.place);
+    for (const side of [left, right]) if (side.kind === 'function') throw functionAlone(cursor, side.location);
     const using = natural ? 'natural' : isCross ? null : readUsing(cursor);
     const bare = isCross || using !== null;
     if (!bare && isAsOf(cursor)) throw cursor.error(oneInstant);
     if (!bare) cursor.expect('ON');
-    left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, place };
+    left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, location };
   }
   if (cursor.key() === 'FOR' && !cursor.locks())
     throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
@@ -394,7 +394,7 @@ function joinType(cursor: TokenCursor): 'inner' | 'left' | 'right' | 'full' | nu
 }
 
 export function readTable(cursor: TokenCursor): Source {
-  const { place } = cursor;
+  const { location } = cursor;
   if (cursor.key() === '(' && !opensQuery(cursor)) {
     return cursor.nest(() => {
       cursor.expect('(');
@@ -410,7 +410,7 @@ export function readTable(cursor: TokenCursor): Source {
     cursor.expect(')');
     const alias = readAlias(cursor);
     const lateral = isLateral ? { lateral: true as const } : {};
-    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), ...lateral, place };
+    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), ...lateral, location };
   }
   const isOwn =
     (cursor.key() === 'PG_CATALOG' || cursor.key() === 'INFORMATION_SCHEMA') && cursor.key(1) === '.' && cursor.key(3) === '(';
@@ -422,18 +422,18 @@ export function readTable(cursor: TokenCursor): Source {
   // Any other function is one row of its value, or the rows of its set.
   if (cursor.key() === '(' && cursor.dialect === 'wide' && !isTableFunction(name.toUpperCase())) {
     const relation = Object.hasOwn(relationFunctions, name.toUpperCase()) ? relationFunctions[name.toUpperCase()] : undefined;
-    if (relation === undefined) return readSet(cursor, name.toUpperCase(), place);
-    if (readArguments(cursor).length > 0) throw cursor.error(`${name} takes no arguments`, place);
+    if (relation === undefined) return readSet(cursor, name.toUpperCase(), location);
+    if (readArguments(cursor).length > 0) throw cursor.error(`${name} takes no arguments`, location);
     const alias = readAlias(cursor) ?? name;
-    return { kind: 'table', name: tenantTypeName('pg_catalog', relation), alias, place };
+    return { kind: 'table', name: tenantTypeName('pg_catalog', relation), alias, location };
   }
   if (cursor.key() === '(') {
     const list = readArguments(cursor);
-    return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), place };
+    return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), location };
   }
-  if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), place };
+  if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), location };
   const type = cursor.name('a type of that tenant');
-  return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
+  return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), location };
 }
 
 /** Functions that yield the rows of a catalogue relation. */
@@ -478,13 +478,13 @@ const setsOfPairs: Readonly<Record<string, readonly (readonly [set: string, colu
 };
 
 /** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
-function readSet(cursor: TokenCursor, name: string, place: Location): Source {
+function readSet(cursor: TokenCursor, name: string, location: Location): Source {
   const list = readArguments(cursor);
   const call = (of: string): Expression => ({
     kind: 'call',
     name: of,
     arguments: of.endsWith('_ORDINALITY') ? list.slice(0, 1) : list,
-    place,
+    location,
   });
   const isNumbered = cursor.key() === 'WITH' && cursor.key(1) === 'ORDINALITY';
   const isOfElements = /^JSONB?_ARRAY_ELEMENTS(_TEXT)?$/.test(name);
@@ -499,7 +499,7 @@ function readSet(cursor: TokenCursor, name: string, place: Location): Source {
     kind: 'expression',
     expression,
     alias: column,
-    place,
+    location,
   });
   const numbers = isOfElements ? '_JSON_ORDINALITY' : '_ORDINALITY';
   const pair = Object.hasOwn(setsOfPairs, name) ? setsOfPairs[name] : undefined;
@@ -512,11 +512,11 @@ function readSet(cursor: TokenCursor, name: string, place: Location): Source {
   const named = projection.map((each, i) =>
     each.kind === 'expression' && columns[i] !== undefined ? { ...each, alias: columns[i] } : each,
   );
-  if (columns.length > named.length) throw cursor.error(`${name} has ${named.length} columns`, place);
-  const body: Select = { ...bareSelect, projection: named, from: { kind: 'values', rows: [[]], place }, place };
-  const query: Query = { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+  if (columns.length > named.length) throw cursor.error(`${name} has ${named.length} columns`, location);
+  const body: Select = { ...bareSelect, projection: named, from: { kind: 'values', rows: [[]], location }, location };
+  const query: Query = { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
   const isValue = named.length === 1 ? { isValue: true as const } : {};
-  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, ...isValue, place };
+  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, ...isValue, location };
 }
 
 /** Whether the brackets hold a query; they may also hold joined tables. */
@@ -565,22 +565,22 @@ export function isAsOf(cursor: TokenCursor): boolean {
 }
 
 export function readAsOf(cursor: TokenCursor): void {
-  const { place } = cursor;
+  const { location } = cursor;
   if (cursor.asOf) throw cursor.error(oneInstant);
   cursor.expect('AS');
   cursor.expect('OF');
   if (cursor.accept('CURRENT')) {
-    cursor.asOf = { axis: 'current', place };
+    cursor.asOf = { axis: 'current', location };
     return;
   }
   const system = cursor.accept('SYSTEM');
   if (system) cursor.expect('TIME');
-  cursor.asOf = { axis: system ? 'system' : 'valid', instant: readInstant(cursor), place };
+  cursor.asOf = { axis: system ? 'system' : 'valid', instant: readInstant(cursor), location };
 }
 
 /** `'2024-05-01'`, DATE or TIMESTAMP '…', nanoseconds, `now()`, `now() - INTERVAL '1 day'`. */
 function readInstant(cursor: TokenCursor): Expression {
-  const { place } = cursor;
+  const { location } = cursor;
   if (!cursor.accept('TIMESTAMP')) cursor.accept('DATE');
   const isStated = cursor.isLiteral('timestamp') || cursor.isLiteral('date');
   if (isStated || cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
@@ -588,19 +588,19 @@ function readInstant(cursor: TokenCursor): Expression {
   cursor.next();
   cursor.expect('(');
   cursor.expect(')');
-  const now: Expression = { kind: 'now', place };
+  const now: Expression = { kind: 'now', location };
   const op = cursor.key();
   if (op !== '-' && op !== '+') return now;
   cursor.next();
   if (cursor.key() !== 'INTERVAL') throw cursor.expectedError("INTERVAL 'n unit'");
-  return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), place };
+  return { kind: 'binary', op, left: now, right: readIntervalExpression(cursor), location };
 }
 
 export function readOrder(cursor: TokenCursor): OrderItem[] {
   const items: OrderItem[] = [];
   do {
-    const { place } = cursor;
-    const expression = notConstant(cursor, readExpression(cursor), place);
+    const { location } = cursor;
+    const expression = notConstant(cursor, readExpression(cursor), location);
     let collate = readCollation(cursor);
     const descending = cursor.accept('DESC');
     if (!descending) cursor.accept('ASC');
@@ -613,7 +613,7 @@ export function readOrder(cursor: TokenCursor): OrderItem[] {
     // Rows are ordered by their first values, then by the next ones.
     const keys = expression.kind === 'row' && cursor.dialect === 'wide' ? expression.items : [expression];
     for (const key of keys) items.push({ expression: key, descending, collate, nullsFirst });
-    if (items.length > itemsMax) throw cursor.error(`ORDER BY has at most ${itemsMax} expressions`, place);
+    if (items.length > itemsMax) throw cursor.error(`ORDER BY has at most ${itemsMax} expressions`, location);
   } while (cursor.accept(','));
   return items;
 }
@@ -631,9 +631,9 @@ function readAfter(cursor: TokenCursor, ordered: boolean): Slot {
   return cursor.literal('s', 'a cursor in quotes');
 }
 
-function functionAlone(cursor: TokenCursor, place: Location): Error {
+function functionAlone(cursor: TokenCursor, location: Location): Error {
   return cursor.error(
     'a table function stands alone: SELECT * FROM name(...), without projection, join, subquery or set operation',
-    place,
+    location,
   );
 }

@@ -30,9 +30,9 @@ export function readOver(cursor: TokenCursor, readers: OverReaders): Window {
 export function readWindows(cursor: TokenCursor, readers: OverReaders): ReadonlyMap<string, Window> {
   const windows = new Map<string, Window>();
   do {
-    const { place } = cursor;
+    const { location } = cursor;
     const name = cursor.name('a window').toLowerCase();
-    if (windows.has(name)) throw cursor.error(`WINDOW names ${JSON.stringify(name)} twice`, place, 'alias-twice');
+    if (windows.has(name)) throw cursor.error(`WINDOW names ${JSON.stringify(name)} twice`, location, 'alias-twice');
     cursor.expect('AS');
     if (cursor.key() !== '(') throw cursor.expectedError('(');
     windows.set(name, readOver(cursor, readers));
@@ -42,22 +42,22 @@ export function readWindows(cursor: TokenCursor, readers: OverReaders): Readonly
 
 /** The projection comes before the clause that says its windows: it is read ahead. */
 function namedWindow(cursor: TokenCursor, readers: OverReaders): Window {
-  const { place } = cursor;
+  const { location } = cursor;
   const name = cursor.name('a window');
   const windows = cursor.windows ?? cursor.ahead('WINDOW', () => readWindows(cursor, readers));
   const found = windows?.get(name.toLowerCase());
-  if (found === undefined) throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, place, 'no-such-window');
+  if (found === undefined) throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, location, 'no-such-window');
   return found;
 }
 
 function readFrame(cursor: TokenCursor): Frame {
-  const { place } = cursor;
+  const { location } = cursor;
   const unit = cursor.next().key === 'ROWS' ? 'rows' : 'range';
   const between = cursor.accept('BETWEEN');
   const from = readBound(cursor, unit, 'PRECEDING');
   if (between) cursor.expect('AND');
   const to: FrameBound = between ? readBound(cursor, unit, 'FOLLOWING') : { kind: 'current' };
-  return { unit, from, to, place };
+  return { unit, from, to, location };
 }
 
 function readBound(cursor: TokenCursor, unit: Frame['unit'], unbounded: 'PRECEDING' | 'FOLLOWING'): FrameBound {

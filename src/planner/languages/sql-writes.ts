@@ -45,12 +45,12 @@ export function parseWrite(lexed: LexedStatement, dialect: Dialect): WriteStatem
 }
 
 function readWrite(cursor: TokenCursor, purpose: Slot | null, common: readonly CommonTable[]): WriteStatement {
-  const { place } = cursor;
-  const parts = { purpose, with: common, nullSlot: cursor.lexed.parameters.length, place };
+  const { location } = cursor;
+  const parts = { purpose, with: common, nullSlot: cursor.lexed.parameters.length, location };
   const verb = cursor.next().key;
   const statement = readers[verb]!(cursor, parts);
   if (isAsOf(cursor)) throw cursor.error(asItStands);
-  if (cursor.asOf !== null) throw cursor.error(asItStands, cursor.asOf.place);
+  if (cursor.asOf !== null) throw cursor.error(asItStands, cursor.asOf.location);
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return statement;
   throw ended ? cursor.error('one statement at a time') : cursor.expectedError('the end of the statement');
@@ -59,7 +59,7 @@ function readWrite(cursor: TokenCursor, purpose: Slot | null, common: readonly C
 const asItStands =
   'rows are written as they stand now: AS OF is for the query of INSERT … SELECT, and FOR PORTION OF VALID_TIME says which time is written';
 
-type Head = Pick<WriteStatement, 'purpose' | 'with' | 'nullSlot' | 'place'>;
+type Head = Pick<WriteStatement, 'purpose' | 'with' | 'nullSlot' | 'location'>;
 
 const readers: Readonly<Record<string, (cursor: TokenCursor, head: Head) => WriteStatement>> = {
   INSERT: readInsert,
@@ -72,10 +72,10 @@ function readInsert(cursor: TokenCursor, head: Head): InsertStatement {
   cursor.expect('INTO');
   const target = readTarget(cursor, () => (cursor.accept('AS') ? cursor.name('an alias') : null));
   const columns = cursor.key() === '(' && !opensQuery(cursor) ? readColumns(cursor) : null;
-  const { place } = cursor;
+  const { location } = cursor;
   if (columns === null && cursor.acceptPair('DEFAULT', 'VALUES')) {
-    const source = queryOf({ kind: 'values', rows: [[nullOf(head, place)]], place }, place);
-    const key = [{ name: '_pk', place }];
+    const source = queryOf({ kind: 'values', rows: [[nullOf(head, location)]], location }, location);
+    const key = [{ name: '_pk', location }];
     return { kind: 'insert', ...head, target, columns: key, source, conflict: null, returning: readReturning(cursor) };
   }
   const source = withDefaults(cursor.query(), head);
@@ -126,29 +126,29 @@ function readMerge(cursor: TokenCursor, head: Head): MergeStatement {
   while (cursor.key() === 'WHEN');
   for (const [i, { matched, when }] of clauses.entries()) {
     const later = clauses.slice(i + 1).find((each) => when === null && each.matched === matched);
-    if (later !== undefined) throw cursor.error('no row comes to this WHEN: one before it takes them all', later.place);
+    if (later !== undefined) throw cursor.error('no row comes to this WHEN: one before it takes them all', later.location);
   }
   return { kind: 'merge', ...head, target, source, on, clauses, returning: null };
 }
 
 /** WHEN [NOT] MATCHED [AND …] THEN … */
 function readMergeClause(cursor: TokenCursor, head: Head): MergeClause {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.expect('WHEN');
   const matched = !cursor.accept('NOT');
   cursor.expect('MATCHED');
   const when = cursor.accept('AND') ? readExpression(cursor) : null;
   cursor.expect('THEN');
-  if (cursor.acceptPair('DO', 'NOTHING')) return { matched, when, do: 'nothing', place };
+  if (cursor.acceptPair('DO', 'NOTHING')) return { matched, when, do: 'nothing', location };
   if (matched) {
-    if (cursor.accept('DELETE')) return { matched, when, do: 'delete', place };
+    if (cursor.accept('DELETE')) return { matched, when, do: 'delete', location };
     cursor.expect('UPDATE');
     cursor.expect('SET');
-    return { matched, when, do: 'update', set: readAssignments(cursor, head), place };
+    return { matched, when, do: 'update', set: readAssignments(cursor, head), location };
   }
   cursor.expect('INSERT');
   if (cursor.acceptPair('DEFAULT', 'VALUES'))
-    return { matched, when, do: 'insert', columns: [{ name: '_pk', place }], values: [nullOf(head, place)], place };
+    return { matched, when, do: 'insert', columns: [{ name: '_pk', location }], values: [nullOf(head, location)], location };
   const columns = cursor.key() === '(' ? readColumns(cursor) : null;
   cursor.expect('VALUES');
   cursor.expect('(');
@@ -156,26 +156,26 @@ function readMergeClause(cursor: TokenCursor, head: Head): MergeClause {
   do values.push(orDefault(readExpression(cursor), head));
   while (cursor.accept(','));
   cursor.expect(')');
-  return { matched, when, do: 'insert', columns, values, place };
+  return { matched, when, do: 'insert', columns, values, location };
 }
 
 function readTarget(cursor: TokenCursor, alias: () => string | null): WriteTarget {
-  const { place } = cursor;
+  const { location } = cursor;
   const type = cursor.name('a type');
-  if (cursor.key() === '.') throw cursor.error('rows of another tenant are read-only: name a type of your own', place);
-  return { type, name: alias() ?? type, place };
+  if (cursor.key() === '.') throw cursor.error('rows of another tenant are read-only: name a type of your own', location);
+  return { type, name: alias() ?? type, location };
 }
 
 /** FOR PORTION OF VALID_TIME FROM '…' TO '…'; TO NULL has no end. */
 function readPortion(cursor: TokenCursor): Portion | null {
   if (cursor.key() !== 'FOR') return null;
-  const { place } = cursor;
+  const { location } = cursor;
   for (const word of ['FOR', 'PORTION', 'OF', 'VALID_TIME', 'FROM']) cursor.expect(word);
   const from = readInstant(cursor);
   cursor.expect('TO');
   const isOpen = cursor.token.kind === 'literal' && cursor.token.text === 'null';
   const to = readInstant(cursor);
-  return { from, to: isOpen ? null : to, place };
+  return { from, to: isOpen ? null : to, location };
 }
 
 function readInstant(cursor: TokenCursor): Slot {
@@ -208,16 +208,16 @@ function readColumns(cursor: TokenCursor, what = 'named'): NamedLocation[] {
 
 function checkOnce(cursor: TokenCursor, columns: readonly NamedLocation[], what: string): void {
   const names = new Set<string>();
-  for (const { name, place } of columns) {
+  for (const { name, location } of columns) {
     if (names.has(name))
-      throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, place, what === 'set' ? 'syntax' : 'named-twice');
+      throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, location, what === 'set' ? 'syntax' : 'named-twice');
     names.add(name);
   }
 }
 
 function readColumn(cursor: TokenCursor): NamedLocation {
-  const { place } = cursor;
-  return { name: cursor.name('a column name'), place };
+  const { location } = cursor;
+  return { name: cursor.name('a column name'), location };
 }
 
 /** a = 1, (b, c) = (2, DEFAULT). */
@@ -228,11 +228,11 @@ function readAssignments(cursor: TokenCursor, head: Head): Assignment[] {
     const isRowOf = columns.length > 1;
     cursor.expect('=');
     cursor.accept('ROW');
-    const { place } = cursor;
+    const { location } = cursor;
     const value = readExpression(cursor);
     const values = isRowOf && isRow(value) ? value.items : [value];
     if (values.length !== columns.length) {
-      throw cursor.error(`${columns.length} columns take a row of as many values: (a, b) = (1, 2)`, place);
+      throw cursor.error(`${columns.length} columns take a row of as many values: (a, b) = (1, 2)`, location);
     }
     columns.forEach((column, i) => set.push({ ...column, value: orDefault(values[i]!, head) }));
   } while (cursor.accept(','));
@@ -242,18 +242,18 @@ function readAssignments(cursor: TokenCursor, head: Head): Assignment[] {
 
 /** ON CONFLICT [(key)] DO NOTHING, DO UPDATE SET … [WHERE …]. */
 function readConflict(cursor: TokenCursor, head: Head): Conflict {
-  const { place } = cursor;
+  const { location } = cursor;
   cursor.expect('ON');
   cursor.expect('CONFLICT');
   if (cursor.key() === 'ON') throw cursor.notImplemented('ON CONFLICT ON CONSTRAINT (name the key column: ON CONFLICT (id))');
   const columns = cursor.key() === '(' ? readColumns(cursor) : [];
-  if (columns.length > 1) throw cursor.error('rows conflict by their key, which is one column', columns[1]!.place);
+  if (columns.length > 1) throw cursor.error('rows conflict by their key, which is one column', columns[1]!.location);
   const key = columns[0] ?? null;
   cursor.expect('DO');
   if (cursor.accept('NOTHING')) return { do: 'nothing', key };
   cursor.expect('UPDATE');
   cursor.expect('SET');
-  return { do: 'update', key, set: readAssignments(cursor, head), where: readWhere(cursor), place };
+  return { do: 'update', key, set: readAssignments(cursor, head), where: readWhere(cursor), location };
 }
 
 /** Whether the brackets hold a query instead of a list of columns. */
@@ -274,17 +274,17 @@ function withDefaults(query: Query, head: Head): Query {
 
 function orDefault(value: Expression, head: Head): Expression {
   const isDefault = value.kind === 'column' && value.table === null && !value.quoted && /^default$/i.test(value.name);
-  return isDefault ? nullOf(head, value.place) : value;
+  return isDefault ? nullOf(head, value.location) : value;
 }
 
-function nullOf({ nullSlot }: Head, place: Location): Expression {
-  return { kind: 'literal', slot: nullSlot, place };
+function nullOf({ nullSlot }: Head, location: Location): Expression {
+  return { kind: 'literal', slot: nullSlot, location };
 }
 
 /** SELECT * over rows. */
-function queryOf(from: Source, place: Location): Query {
+function queryOf(from: Source, location: Location): Query {
   const rest = { groupBy: [], window: null, having: null, rankBy: [], compute: [] };
-  const projection: ProjectionItem[] = [{ kind: 'star', table: null, place }];
-  const body = { kind: 'select', distinct: false, projection, from, where: null, ...rest, place } as const;
-  return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+  const projection: ProjectionItem[] = [{ kind: 'star', table: null, location }];
+  const body = { kind: 'select', distinct: false, projection, from, where: null, ...rest, location } as const;
+  return { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
 }

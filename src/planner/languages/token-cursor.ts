@@ -70,7 +70,7 @@ export class TokenCursor {
     return this.#tokens[Math.min(this.#at + ahead, this.#tokens.length - 1)]!;
   }
 
-  get place(): Location {
+  get location(): Location {
     return this.lexed.placeAt(this.token.start);
   }
 
@@ -141,8 +141,8 @@ export class TokenCursor {
 
   anyLiteral(what: string): Slot {
     if (this.token.kind !== 'literal') throw this.expectedError(what);
-    const place = this.place;
-    return { slot: this.next().slot, place };
+    const location = this.location;
+    return { slot: this.next().slot, location };
   }
 
   textOf(slot: Slot): string {
@@ -154,17 +154,17 @@ export class TokenCursor {
     return this.error(`expected ${what}, found ${describeToken(this.token)}`);
   }
 
-  error(message: string, place: Location = this.place, reason?: ErrorReason): ServiceError {
-    return parseError(place, message, reason);
+  error(message: string, location: Location = this.location, reason?: ErrorReason): ServiceError {
+    return parseError(location, message, reason);
   }
 
-  notImplemented(what: string, place: Location = this.place): ServiceError {
-    return parseError(place, `${what} is not implemented`, 'not-implemented');
+  notImplemented(what: string, location: Location = this.location): ServiceError {
+    return parseError(location, `${what} is not implemented`, 'not-implemented');
   }
 
   /** Refuses features that rule 10 of the specification lists as not implemented, except in the wide dialect. */
-  wideOnly(what: string, place: Location = this.place): void {
-    if (this.dialect === 'spec') throw this.notImplemented(what, place);
+  wideOnly(what: string, location: Location = this.location): void {
+    if (this.dialect === 'spec') throw this.notImplemented(what, location);
   }
 
   nest<T>(read: () => T): T {

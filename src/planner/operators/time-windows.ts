@@ -26,8 +26,8 @@ export function windowOperator(input: Operator, node: WindowNode, execution: Exe
 }
 
 /** Nanoseconds of an interval of the statement; a window of no length holds nothing. */
-function lengthOf({ slot, place }: Slot, execution: Execution): bigint {
-  const length = execution.kernels.constant({ kind: 'literal', slot, as: 'interval', type: 'interval', place });
+function lengthOf({ slot, location }: Slot, execution: Execution): bigint {
+  const length = execution.kernels.constant({ kind: 'literal', slot, as: 'interval', type: 'interval', location });
   if (typeof length !== 'bigint' || length <= 0n) throw new ServiceError('REL_INVALID', 'a window needs an interval above zero');
   return length;
 }

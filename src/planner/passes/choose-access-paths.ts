@@ -41,7 +41,7 @@ function addArgument(call: FunctionNode, filter: FilterNode): FunctionNode {
     const [column, bound] = conjunct.left.kind === 'column' ? [conjunct.left, conjunct.right] : [conjunct.right, conjunct.left];
     const isSought = column.kind === 'column' && columns[column.index]?.name === seeks.column;
     if (!isSought || bound.kind !== 'parameter' || bound.type !== 'string') continue;
-    const value = { place: nowhere, isVector: false, bound };
+    const value = { location: nowhere, isVector: false, bound };
     return { ...call, values: new Map([...values, [seeks.argument, value]]) };
   }
   return call;

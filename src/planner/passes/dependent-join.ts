@@ -236,7 +236,9 @@ class Pushing {
     };
     const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
     const literal = (count: RowCount): Bound =>
-      'value' in count ? count.value : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', place: count.place };
+      'value' in count
+        ? count.value
+        : { kind: 'literal', slot: count.slot, as: 'value', type: 'integer', location: count.location };
     const compare = (op: '<=' | '>', left: Bound, right: RowCount): Bound[] => [
       { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
     ];

@@ -70,7 +70,7 @@ export class Explainer {
   policy(reading: Reading, query: Query, asked: StatementSource, { time }: QuestionOptions, startedMs: number): Answer {
     const now = this.#clock.now();
     const literals = asked.parameters;
-    const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
+    const kernels = new KernelContext({ literals, locationOf: (slot) => asked.locationOf(slot), instant: now, parameters: [] });
     const { system } = timeOf(query, literals, asked.dialect !== 'spec');
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
     const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;

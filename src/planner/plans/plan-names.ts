@@ -209,4 +209,4 @@ function hiddenKey(type: string, snapshot: GovernedSnapshot): string {
 const none: ReadonlySet<string> = new Set();
 
 /** A call without arguments has none. */
-const noWords: Words = { word: () => undefined, placeOf: () => nowhere, given: none };
+const noWords: Words = { word: () => undefined, locationOf: () => nowhere, given: none };

@@ -24,7 +24,7 @@ export function opaqueCursor(instant: bigint, after: bigint): string {
 }
 
 /** Reads either form. Throws REL_INVALID for anything else. */
-export function readCursor(literal: Literal, place: Location): Cursor {
+export function readCursor(literal: Literal, location: Location): Cursor {
   if (typeof literal === 'bigint') return { after: literal, pinned: null };
   if (typeof literal === 'string') {
     if (/^\d{1,19}$/.test(literal)) return { after: BigInt(literal), pinned: null };
@@ -33,5 +33,5 @@ export function readCursor(literal: Literal, place: Location): Cursor {
       return { after: bytes.readBigInt64BE(9), pinned: bytes.readBigInt64BE(1) };
     }
   }
-  throw errorAt('REL_INVALID', 'AFTER takes the cursor or next_cursor of an earlier answer', place);
+  throw errorAt('REL_INVALID', 'AFTER takes the cursor or next_cursor of an earlier answer', location);
 }

@@ -32,7 +32,7 @@ export interface StatementSource {
   readonly guardedTemplate: string;
   readonly parameters: readonly Literal[];
   readonly dialect: Dialect;
-  placeOf(slot: number): Location;
+  locationOf(slot: number): Location;
   /** The tree of this very statement: its places are those of the text at hand. */
   parse(): Statement;
   /** The text, for statements that are kept as they were written. REL_INVALID where there is none, or not all of it. */
@@ -65,8 +65,8 @@ export class TextSource implements StatementSource {
     return this.#lexed.parameters;
   }
 
-  placeOf(slot: number): Location {
-    return this.#lexed.placeOf(slot);
+  locationOf(slot: number): Location {
+    return this.#lexed.locationOf(slot);
   }
 
   parse(): Statement {
@@ -100,7 +100,7 @@ export class TextSource implements StatementSource {
 }
 
 /** A tree that another language has parsed or built, with its values apart. */
-export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>>
+export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'locationOf'>>
   implements StatementSource
 {
   abstract readonly key: string;
@@ -124,8 +124,8 @@ export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'pa
     return this.parsed.parameters;
   }
 
-  placeOf(slot: number): Location {
-    return this.parsed.placeOf(slot);
+  locationOf(slot: number): Location {
+    return this.parsed.locationOf(slot);
   }
 
   abstract parse(): Statement;
@@ -178,12 +178,12 @@ export function questionOf(statement: Statement): Question {
       return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
-      throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.place);
+      throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.location);
     case 'write':
       const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
-      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
+      throw errorAt('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.location);
     case 'unimplemented':
-      throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.place);
+      throw errorAt('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.location);
   }
 }
 
@@ -196,7 +196,7 @@ export function statedPurpose(
   if (purposeSlot === null) return {};
   const purpose = String(asked.parameters[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.placeOf(purposeSlot));
+    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.locationOf(purposeSlot));
   }
   return { purpose };
 }

@@ -5,9 +5,9 @@ import type { Location } from './statement.ts';
 /** The location of errors in statements without a text. */
 export const nowhere: Location = { line: 0, column: 0 };
 
-export function errorAt(code: ErrorCode, detail: string, place: Location, reason?: ErrorReason): ServiceError {
+export function errorAt(code: ErrorCode, detail: string, location: Location, reason?: ErrorReason): ServiceError {
   const facts = reason === undefined ? {} : { reason };
-  if (place.line === 0) return new ServiceError(code, detail, facts);
-  const { line, column } = place;
+  if (location.line === 0) return new ServiceError(code, detail, facts);
+  const { line, column } = location;
   return new ServiceError(code, `${line}:${column}: ${detail}`, { ...facts, line, column });
 }

@@ -2,40 +2,40 @@
 import type { Location, Slot, StatedType } from './statement.ts';
 
 export type Term =
-  | { readonly kind: 'variable'; readonly name: string; readonly place: Location }
-  | { readonly kind: 'property'; readonly of: Term; readonly name: string; readonly place: Location }
-  | { readonly kind: 'element'; readonly of: Term; readonly at: Term; readonly place: Location }
-  | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly place: Location }
-  | { readonly kind: 'list'; readonly items: readonly Term[]; readonly place: Location }
+  | { readonly kind: 'variable'; readonly name: string; readonly location: Location }
+  | { readonly kind: 'property'; readonly of: Term; readonly name: string; readonly location: Location }
+  | { readonly kind: 'element'; readonly of: Term; readonly at: Term; readonly location: Location }
+  | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly location: Location }
+  | { readonly kind: 'list'; readonly items: readonly Term[]; readonly location: Location }
   | {
       readonly kind: 'map';
       readonly entries: readonly { readonly name: string; readonly value: Term }[];
-      readonly place: Location;
+      readonly location: Location;
     }
   /** A function by its name in lower case, as in `functions`. */
-  | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly place: Location }
+  | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly location: Location }
   | {
       readonly kind: 'aggregate';
       readonly function: PatternAggregate;
       /** null: count(*). */
       readonly of: Term | null;
       readonly distinct: boolean;
-      readonly place: Location;
+      readonly location: Location;
     }
   | {
       readonly kind: 'arithmetic';
       readonly op: ArithmeticOp;
       readonly left: Term;
       readonly right: Term;
-      readonly place: Location;
+      readonly location: Location;
     }
-  | { readonly kind: 'negate'; readonly operand: Term; readonly place: Location }
+  | { readonly kind: 'negate'; readonly operand: Term; readonly location: Location }
   | {
       readonly kind: 'case';
       readonly operand: Term | null;
       readonly branches: readonly { readonly when: Term; readonly result: Term }[];
       readonly otherwise: Term | null;
-      readonly place: Location;
+      readonly location: Location;
     }
   | Condition;
 
@@ -43,20 +43,20 @@ export const aggregates = ['count', 'collect', 'sum', 'avg', 'min', 'max'] as co
 export type PatternAggregate = (typeof aggregates)[number];
 
 export type Condition =
-  | { readonly kind: 'and' | 'or' | 'xor'; readonly left: Term; readonly right: Term; readonly place: Location }
-  | { readonly kind: 'not'; readonly operand: Term; readonly place: Location }
-  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly place: Location }
+  | { readonly kind: 'and' | 'or' | 'xor'; readonly left: Term; readonly right: Term; readonly location: Location }
+  | { readonly kind: 'not'; readonly operand: Term; readonly location: Location }
+  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly location: Location }
   | {
       readonly kind: 'text';
       readonly op: 'starts' | 'ends' | 'contains';
       readonly left: Term;
       readonly right: Term;
-      readonly place: Location;
+      readonly location: Location;
     }
-  | { readonly kind: 'in'; readonly left: Term; readonly list: Term; readonly place: Location }
-  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly place: Location }
+  | { readonly kind: 'in'; readonly left: Term; readonly list: Term; readonly location: Location }
+  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly location: Location }
   /** A node is of each of these types. */
-  | { readonly kind: 'labelled'; readonly of: string; readonly types: readonly string[]; readonly place: Location };
+  | { readonly kind: 'labelled'; readonly of: string; readonly types: readonly string[]; readonly location: Location };
 
 export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
@@ -67,7 +67,7 @@ export interface PatternNode {
   /** The node has one type of each of these lists; none: any type. */
   readonly labels: readonly (readonly string[])[];
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface PatternEdge {
@@ -78,7 +78,7 @@ export interface PatternEdge {
   /** Null: a single edge. An omitted bound is 1. */
   readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** Nodes with edges between them: one more of the former. */
@@ -100,9 +100,9 @@ export type Clause =
       readonly optional: boolean;
       readonly chains: readonly PatternChain[];
       readonly where: Term | null;
-      readonly place: Location;
+      readonly location: Location;
     }
-  | { readonly kind: 'unwind'; readonly list: Term; readonly name: string; readonly place: Location }
+  | { readonly kind: 'unwind'; readonly list: Term; readonly name: string; readonly location: Location }
   | Projection;
 
 export type Projection = {
@@ -115,14 +115,14 @@ export type Projection = {
   readonly skip: Slot | null;
   readonly limit: Slot | null;
   readonly where: Term | null;
-  readonly place: Location;
+  readonly location: Location;
 };
 
 /** A CREATE or MERGE clause: nodes that are not bound yet have a label, edges one type and a direction. */
 export interface MadeClause {
   readonly kind: 'create' | 'merge';
   readonly chains: readonly PatternChain[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface PatternWrite {
@@ -130,5 +130,5 @@ export interface PatternWrite {
   readonly made: readonly MadeClause[];
   /** Null without RETURN. */
   readonly returned: Projection | null;
-  readonly place: Location;
+  readonly location: Location;
 }

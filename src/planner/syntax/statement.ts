@@ -51,7 +51,7 @@ export interface ParsedQuestion extends ParsedStatement {
   /** Statements of two languages never share a tree or a plan, even if their templates are equal. */
   readonly language: string;
   /** The location of a parameter in the given text: errors about its value point there. */
-  placeOf(slot: number): Location;
+  locationOf(slot: number): Location;
 }
 
 /** Which statements are understood: those of the specification alone, or all that this store knows. `graph`: the latter, where a node alone is one value. */
@@ -80,7 +80,7 @@ export type Statement =
   | {
       readonly kind: 'control';
       readonly what: ControlWhat;
-      readonly place: Location;
+      readonly location: Location;
       readonly purpose: Slot | null;
       /** Literals by position. */
       readonly arguments: readonly Slot[];
@@ -90,9 +90,9 @@ export type Statement =
       readonly names: readonly string[];
     }
   /** A write: /query refuses it with REL_READ_ONLY. */
-  | { readonly kind: 'write'; readonly verb: string; readonly place: Location }
+  | { readonly kind: 'write'; readonly verb: string; readonly location: Location }
   /** Recognised and not implemented: 501 (ALTER TABLE). */
-  | { readonly kind: 'unimplemented'; readonly verb: string; readonly instead: string; readonly place: Location };
+  | { readonly kind: 'unimplemented'; readonly verb: string; readonly instead: string; readonly location: Location };
 
 export type ControlWhat =
   | 'branch'
@@ -112,11 +112,11 @@ export type ControlWhat =
 /** Index into `ParsedStatement.parameters`. */
 export interface Slot {
   readonly slot: number;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** A number of rows: a literal, or an expression over no columns. */
-export type RowCount = Slot | { readonly expression: Expression; readonly place: Location };
+export type RowCount = Slot | { readonly expression: Expression; readonly location: Location };
 
 /**
  * A query with its set operations, CTEs and outermost ordering. A statement has one AS OF for every table, subquery and
@@ -137,7 +137,7 @@ export interface Query {
   readonly oneInstant?: true;
   /** The entities in each column's values; absent where there are none. */
   readonly entities?: readonly (EntityShape | null)[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /**
@@ -146,7 +146,7 @@ export interface Query {
 export interface RowLock {
   /** The tables, by their names in the statement; empty: all of them. */
   readonly tables: readonly string[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface CommonTable {
@@ -163,7 +163,7 @@ export type QueryBody =
       readonly op: SetOperation;
       readonly left: QueryBody;
       readonly right: QueryBody;
-      readonly place: Location;
+      readonly location: Location;
     };
 
 export interface Select {
@@ -181,7 +181,7 @@ export interface Select {
   readonly having: Expression | null;
   readonly rankBy: readonly Expression[];
   readonly compute: readonly { readonly label: string; readonly expression: Expression }[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export type ProjectionItem =
@@ -190,12 +190,12 @@ export type ProjectionItem =
       readonly table: string | null;
       /** Columns of these names are not among its columns; absent: all are. */
       readonly without?: readonly string[];
-      readonly place: Location;
+      readonly location: Location;
     }
-  | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly place: Location };
+  | { readonly kind: 'expression'; readonly expression: Expression; readonly alias: string | null; readonly location: Location };
 
 export type Source =
-  | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly place: Location }
+  | { readonly kind: 'table'; readonly name: string; readonly alias: string | null; readonly location: Location }
   | {
       readonly kind: 'subquery';
       readonly query: Query;
@@ -206,10 +206,10 @@ export type Source =
       readonly lateral?: true;
       /** A function whose rows are single values: its alias by itself is the value. */
       readonly isValue?: true;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** Rows that are written out. A SELECT without FROM has one row without columns. */
-  | { readonly kind: 'values'; readonly rows: readonly (readonly Expression[])[]; readonly place: Location }
+  | { readonly kind: 'values'; readonly rows: readonly (readonly Expression[])[]; readonly location: Location }
   | {
       readonly kind: 'join';
       readonly type: 'inner' | 'left' | 'right' | 'full';
@@ -219,10 +219,10 @@ export type Source =
       readonly on: Expression | null;
       /** USING (a, b); `natural` is USING of the names that both sides have. */
       readonly using: readonly string[] | 'natural' | null;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** Rows that are there before the question is asked, by the name under which they are given; no text can say it. */
-  | { readonly kind: 'given'; readonly rows: string; readonly tables: readonly GivenTable[]; readonly place: Location }
+  | { readonly kind: 'given'; readonly rows: string; readonly tables: readonly GivenTable[]; readonly location: Location }
   /** `name(arg, NAME => value, …)` and the keyword forms that translate to it. */
   | {
       readonly kind: 'function';
@@ -231,7 +231,7 @@ export type Source =
       /** The condition on the edges that it follows: the binder takes it from WHERE. */
       readonly edges?: Expression;
       readonly alias: string | null;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** Rows of these types, or of every type, as the nodes or edges of a graph pattern: columns of `pattern-columns.ts`, then properties. */
   | {
@@ -242,7 +242,7 @@ export type Source =
       /** NULL in types that lack one. */
       readonly properties: readonly string[];
       readonly alias: string;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** For each row of the input, walks along edges from a node that it names: its columns, then those of `pattern-columns.ts`. */
   | {
@@ -257,7 +257,7 @@ export type Source =
       /** Trails that it shares no edge with. */
       readonly avoids: readonly ColumnRef[];
       readonly alias: string;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** For each row of the input, the walked elements as json: the input's columns, then one for each wanted entity. */
   | {
@@ -265,7 +265,7 @@ export type Source =
       readonly input: Source;
       readonly wanted: readonly WantedEntity[];
       readonly alias: string;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** For each row of the input, the elements of a list: its columns, then the element. */
   | {
@@ -273,7 +273,7 @@ export type Source =
       readonly input: Source;
       readonly list: Expression;
       readonly alias: string;
-      readonly place: Location;
+      readonly location: Location;
     };
 
 /** Where in a value entities are, so that protocols that have a form of their own for them can use it. */
@@ -324,8 +324,8 @@ export interface FunctionArgument {
 
 export type AsOf =
   /** The instant is a text or nanoseconds, or `now()` with an interval or without. */
-  | { readonly axis: 'valid' | 'system'; readonly instant: Expression; readonly place: Location }
-  | { readonly axis: 'current'; readonly place: Location };
+  | { readonly axis: 'valid' | 'system'; readonly instant: Expression; readonly location: Location }
+  | { readonly axis: 'current'; readonly location: Location };
 
 export interface OrderItem {
   readonly expression: Expression;
@@ -339,13 +339,13 @@ export interface GroupWindow {
   readonly type: 'tumble' | 'hop' | 'session';
   readonly column: ColumnRef;
   readonly intervals: readonly Interval[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** The slot holds `'N <unit>'` text: `intervalNanoseconds` of languages/interval.ts reads it. */
 export interface Interval {
   readonly slot: Slot;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface ColumnRef {
@@ -354,7 +354,7 @@ export interface ColumnRef {
   readonly name: string;
   /** In double quotes, which other languages use for texts. */
   readonly quoted?: boolean;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export type WindowFunction =
@@ -377,7 +377,7 @@ export interface Frame {
   readonly unit: 'rows' | 'range';
   readonly from: FrameBound;
   readonly to: FrameBound;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export type FrameBound =
@@ -388,8 +388,8 @@ export type FrameBound =
 /** Queries in expressions, but for IN. Each may name columns of the queries around it. */
 export type Subselect =
   /** Its one column of its one row; NULL where it has no row. */
-  | { readonly kind: 'scalar-query'; readonly query: Query; readonly place: Location }
-  | { readonly kind: 'exists'; readonly query: Query; readonly place: Location }
+  | { readonly kind: 'scalar-query'; readonly query: Query; readonly location: Location }
+  | { readonly kind: 'exists'; readonly query: Query; readonly location: Location }
   /** operand op ANY (query), operand op ALL (query). */
   | {
       readonly kind: 'quantified';
@@ -397,7 +397,7 @@ export type Subselect =
       readonly all: boolean;
       readonly operand: Expression;
       readonly query: Query;
-      readonly place: Location;
+      readonly location: Location;
     };
 
 export type SetOperation = 'union' | 'union all' | 'intersect' | 'intersect all' | 'except' | 'except all';
@@ -413,33 +413,33 @@ export type Expression =
       /** So many values of one type, the first of them in the slot: in a long list of IN alone. Absent: one. */
       readonly count?: number;
       readonly typed?: StatedType;
-      readonly place: Location;
+      readonly location: Location;
     }
   | {
       readonly kind: 'binary';
       readonly op: BinaryOp;
       readonly left: Expression;
       readonly right: Expression;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** A constant of a language other than SQL, in no slot of the statement. */
-  | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly place: Location }
-  | { readonly kind: 'not'; readonly operand: Expression; readonly place: Location }
-  | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Location }
-  | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly place: Location }
+  | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly location: Location }
+  | { readonly kind: 'not'; readonly operand: Expression; readonly location: Location }
+  | { readonly kind: 'negate'; readonly operand: Expression; readonly location: Location }
+  | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly location: Location }
   | {
       readonly kind: 'in-list';
       readonly operand: Expression;
       readonly items: readonly Expression[];
       readonly negated: boolean;
-      readonly place: Location;
+      readonly location: Location;
     }
   | {
       readonly kind: 'in-query';
       readonly operand: Expression;
       readonly query: Query;
       readonly negated: boolean;
-      readonly place: Location;
+      readonly location: Location;
     }
   | {
       readonly kind: 'between';
@@ -447,7 +447,7 @@ export type Expression =
       readonly low: Expression;
       readonly high: Expression;
       readonly negated: boolean;
-      readonly place: Location;
+      readonly location: Location;
     }
   /** CASE x WHEN v … has an operand; in CASE WHEN x = v … the operand is null and each `when` is a condition. */
   | {
@@ -457,11 +457,11 @@ export type Expression =
       readonly otherwise: Expression | null;
       /** Written as IS TRUE, or IS DISTINCT FROM. */
       readonly isTest?: true;
-      readonly place: Location;
+      readonly location: Location;
     }
-  | { readonly kind: 'now'; readonly place: Location }
+  | { readonly kind: 'now'; readonly location: Location }
   /** With a unit, lower case and singular, the slot holds a number: INTERVAL '3' MONTH. */
-  | { readonly kind: 'interval'; readonly interval: Interval; readonly unit: string | null; readonly place: Location }
+  | { readonly kind: 'interval'; readonly interval: Interval; readonly unit: string | null; readonly location: Location }
   | {
       readonly kind: 'aggregate';
       readonly function: AggregateName;
@@ -475,7 +475,7 @@ export type Expression =
       readonly descending?: boolean;
       /** The order in which it meets its rows. */
       readonly orderBy?: readonly OrderItem[];
-      readonly place: Location;
+      readonly location: Location;
     }
   /** A window function; COUNT(*) has no argument. */
   | {
@@ -487,17 +487,22 @@ export type Expression =
       readonly frame: Frame | null;
       /** FILTER (WHERE …). */
       readonly filter: Expression | null;
-      readonly place: Location;
+      readonly location: Location;
     }
   | Subselect
   /** Several values side by side: an operand of IN and of comparisons. */
-  | { readonly kind: 'row'; readonly items: readonly Expression[]; readonly place: Location }
+  | { readonly kind: 'row'; readonly items: readonly Expression[]; readonly location: Location }
   /**
    * Scalar functions by name, upper case: those of `expressions/functions/`, operators by their symbol among them; MATCH,
    * SOUNDEX, METAPHONE, COLOGNE, DEGREE, LOOKUP, rank primitives; ARRAY and the vector operators `<=>`, `<->`, `<#>` too.
    * MATCH names its third argument MODE; LOOKUP names TABLE, KEY and FIELD; CAST its second TYPE, EXTRACT its first FIELD.
    */
-  | { readonly kind: 'call'; readonly name: string; readonly arguments: readonly FunctionArgument[]; readonly place: Location };
+  | {
+      readonly kind: 'call';
+      readonly name: string;
+      readonly arguments: readonly FunctionArgument[];
+      readonly location: Location;
+    };
 
 /** Rows that a window function looks at. */
 export type Window = Pick<Extract<Expression, { kind: 'over' }>, 'partition' | 'orderBy' | 'frame'>;

@@ -25,14 +25,14 @@ interface WriteBase {
   readonly returning: readonly ProjectionItem[] | null;
   /** Slot of NULL; the path stands behind it. */
   readonly nullSlot: number;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface WriteTarget {
   readonly type: string;
   /** Alias, else the type. */
   readonly name: string;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface InsertStatement extends WriteBase {
@@ -70,7 +70,7 @@ export interface MergeStatement extends WriteBase {
 export type MergeClause = {
   /** `when`: behind AND; null: every row. */
   readonly when: Expression | null;
-  readonly place: Location;
+  readonly location: Location;
 } & (
   | { readonly matched: boolean; readonly do: 'nothing' }
   | { readonly matched: true; readonly do: 'delete' }
@@ -86,7 +86,7 @@ export type MergeClause = {
 
 export interface NamedLocation {
   readonly name: string;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** ON CONFLICT. `key` is the column that it names, if it does. */
@@ -97,7 +97,7 @@ export type Conflict =
       readonly key: NamedLocation | null;
       readonly set: readonly Assignment[];
       readonly where: Expression | null;
-      readonly place: Location;
+      readonly location: Location;
     };
 
 export interface Assignment extends NamedLocation {
@@ -108,7 +108,7 @@ export interface Assignment extends NamedLocation {
 export interface Portion {
   readonly from: Slot;
   readonly to: Slot | null;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** A write of the graph doors: a pattern to make, or scores of a function as a column of its nodes. */
@@ -137,7 +137,7 @@ interface GraphWriteBase {
   readonly purpose: Slot | null;
   /** The slot of NULL, as in `WriteStatement`. */
   readonly nullSlot: number;
-  readonly place: Location;
+  readonly location: Location;
 }
 
 /** RETURN after CREATE or MERGE. Terms over matched rows alone are replaced by values, named by `valueName`. */
@@ -158,7 +158,7 @@ interface Made {
   readonly name: string;
   readonly type: string;
   readonly cells: readonly MadeCell[];
-  readonly place: Location;
+  readonly location: Location;
 }
 
 export interface MadeNode extends Made {

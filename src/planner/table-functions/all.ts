@@ -43,13 +43,13 @@ export function isTableFunction(name: string): boolean {
   return byName.has(name) || needs.has(name);
 }
 
-export function refuseTableFunction(name: string, place: Location): ServiceError {
+export function refuseTableFunction(name: string, location: Location): ServiceError {
   const need = needs.get(name);
   if (need === undefined) {
     const detail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`;
-    return errorAt('REL_NOT_FOUND', detail, place, 'no-such-function');
+    return errorAt('REL_NOT_FOUND', detail, location, 'no-such-function');
   }
-  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
+  return errorAt('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, location);
 }
 
 /** Source: specification, "SQL dialect", the table of operators. */

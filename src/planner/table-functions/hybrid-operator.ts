@@ -66,9 +66,9 @@ export async function prepareHybrid(
   const { embedder, embeddings, reranker } = execution.services;
   if (isReranked(node)) {
     if (reranker === null)
-      throw errorAt('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
+      throw errorAt('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.locationOf('QUERY'));
     if (consistency === 'exact')
-      throw errorAt('REL_INVALID', 'the order of a reranker cannot be derived again', values.placeOf('QUERY'));
+      throw errorAt('REL_INVALID', 'the order of a reranker cannot be derived again', values.locationOf('QUERY'));
   }
   const known = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.

@@ -63,5 +63,5 @@ function searchedColumns(definition: TypeDefinition, words: Words): readonly str
   const property = definition.properties[column];
   if (property && holdsTexts(property.type)) return [column];
   const text = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(column)}`;
-  throw errorAt('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
+  throw errorAt('REL_UNKNOWN_COLUMN', text, words.locationOf('COLUMN'));
 }

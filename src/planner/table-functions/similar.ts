@@ -41,7 +41,7 @@ export const similar: TableFunction = {
     const { words, catalog } = scope;
     const type = typeOf(scope);
     if (type === undefined) {
-      throw errorAt('REL_INVALID', 'SIMILAR needs the type: no type or several have the column', words.placeOf('COLUMN'));
+      throw errorAt('REL_INVALID', 'SIMILAR needs the type: no type or several have the column', words.locationOf('COLUMN'));
     }
     const definition = catalog.type(type);
     const column = words.word('COLUMN');
@@ -49,7 +49,7 @@ export const similar: TableFunction = {
     if (column !== undefined) {
       if (definition.properties[column]?.type !== 'vector') {
         const text = `type ${JSON.stringify(type)} has no column ${JSON.stringify(column)} of vectors`;
-        throw errorAt('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
+        throw errorAt('REL_UNKNOWN_COLUMN', text, words.locationOf('COLUMN'));
       }
       return { type, reads: [column], named: [column] };
     }
@@ -57,7 +57,7 @@ export const similar: TableFunction = {
       const [only, ...others] = vectorColumns(definition);
       if (only === undefined || others.length > 0) {
         const text = `SIMILAR needs the column to compare: type ${JSON.stringify(type)} has ${others.length === 0 ? 'none' : 'several'}`;
-        throw errorAt('REL_INVALID', `${text} of vectors`, words.placeOf('TYPE'));
+        throw errorAt('REL_INVALID', `${text} of vectors`, words.locationOf('TYPE'));
       }
       return { type, reads: [only], named: [only] };
     }
@@ -75,7 +75,7 @@ function checkCombination({ words }: BoundScope): void {
   throw errorAt(
     'REL_INVALID',
     `SIMILAR is of ${what}${ways.length === 0 ? '' : ', and of one of them'}`,
-    words.placeOf(ways[1] ?? 'TYPE'),
+    words.locationOf(ways[1] ?? 'TYPE'),
   );
 }
 

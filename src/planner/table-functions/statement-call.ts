@@ -19,11 +19,11 @@ export interface ArrangedCall {
 export function arrangeCall(source: FunctionSource, where: Expression | null): ArrangedCall | undefined {
   const made = tableFunction(source.name);
   if (made === undefined) return undefined;
-  const written: Call = { arguments: source.arguments, where, place: source.place };
+  const written: Call = { arguments: source.arguments, where, location: source.location };
   const call = made.arrange?.(written) ?? written;
   return {
     function: made,
-    given: argumentsByName(made, call.arguments, source.place),
+    given: argumentsByName(made, call.arguments, source.location),
     where: call.where,
     edges: call.edges ?? null,
   };
@@ -50,7 +50,7 @@ const none: readonly Literal[] = [];
 export function typesCalled(query: Query, literals: readonly Literal[], catalog: CatalogReader | null = null): readonly string[] {
   const call = callIn(query);
   if (call === undefined) return [];
-  const words = wordsOf(call.function, call.given, literals, query.place);
+  const words = wordsOf(call.function, call.given, literals, query.location);
   return call.function.types({ words, catalog });
 }
 

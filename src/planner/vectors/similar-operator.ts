@@ -169,10 +169,10 @@ function directionOf(vector: Float32Array, { type }: FunctionNode, column: strin
   const dims = execution.snapshot.catalog.type(type!)?.properties[column]?.dims;
   if (dims !== vector.length) {
     const text = `column ${JSON.stringify(column)} has ${dims ?? 0} dimensions, the vector has ${vector.length}`;
-    throw errorAt('REL_INVALID', text, values.placeOf('VECTOR'));
+    throw errorAt('REL_INVALID', text, values.locationOf('VECTOR'));
   }
   if (vector.some((value) => value !== 0)) return new Direction(vector);
-  throw errorAt('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.placeOf('VECTOR'));
+  throw errorAt('REL_INVALID', 'a vector of zeros has no direction: no row is like it', values.locationOf('VECTOR'));
 }
 
 /** Rows that are no more than a turn’s work, however long their vectors are. */

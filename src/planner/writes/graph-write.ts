@@ -134,7 +134,7 @@ class Making {
 
   /** Returns the key by which edges name the node. */
   #node(node: MadeNode, row: Row): string {
-    const { type, how, place } = node;
+    const { type, how, location } = node;
     const definition = this.#type(type);
     const cells = this.#cells(node, row);
     const sent = countOf(cells);
@@ -142,7 +142,7 @@ class Making {
     let key = keyIn(cells, definition);
     if (key === null) {
       if (how === 'merge' || this.#request.newKey === null)
-        throw errorAt('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, place);
+        throw errorAt('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, location);
       key = this.#request.newKey();
       cells.set(keyName, JSON.stringify(key));
     }
@@ -150,21 +150,25 @@ class Making {
     this.#add({ type, patches: how === 'merge', isEdges: false }, key, cells, sent);
     const id = textOf(cells.get('id'));
     if (id === null && how === 'merge' && definition !== undefined && Object.hasOwn(definition.properties, 'id'))
-      throw errorAt('REL_INVALID', `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`, place);
+      throw errorAt(
+        'REL_INVALID',
+        `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`,
+        location,
+      );
     return id ?? key;
   }
 
   async #edges(edge: MadeEdge, rows: readonly Row[]): Promise<void> {
-    const { type, how, place } = edge;
+    const { type, how, location } = edge;
     const definition = this.#type(type);
     const ends = definition === undefined ? defaultEnds : (endsOf(definition) ?? defaultEnds);
     if (definition !== undefined && endsOf(definition) === null && Object.keys(definition.properties).length > 0)
-      throw errorAt('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, place);
+      throw errorAt('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, location);
     const taken = edge.cells.find(({ name }) => name === ends.from || name === ends.to);
-    if (taken) throw errorAt('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.place);
+    if (taken) throw errorAt('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.location);
     const made = rows.map((row) => {
       const cells = this.#cells(edge, row);
-      return { row, cells, from: nodeId(row, edge.from, place), to: nodeId(row, edge.to, place) };
+      return { row, cells, from: nodeId(row, edge.from, location), to: nodeId(row, edge.to, location) };
     });
     const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, made) : noEdges;
     for (const { row, cells, from, to } of made) {
@@ -186,14 +190,14 @@ class Making {
   }
 
   /** Equal edges get equal keys, so that merging one again, by any caller, is the same row. */
-  #keyOf({ how, type, place }: MadeEdge, from: string, to: string): string {
+  #keyOf({ how, type, location }: MadeEdge, from: string, to: string): string {
     if (how === 'merge')
       return createHash('sha256')
         .update(JSON.stringify([type, from, to]))
         .digest('hex')
         .slice(0, 32);
     const { newKey } = this.#request;
-    if (newKey === null) throw errorAt('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', place);
+    if (newKey === null) throw errorAt('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', location);
     return newKey();
   }
 
@@ -204,22 +208,22 @@ class Making {
     made: readonly { readonly from: string }[],
   ): Promise<ReadonlyMap<string, string>> {
     const { nullSlot } = this.#request.statement;
-    const { type, place } = edge;
+    const { type, location } = edge;
     const definition = this.#type(type)!;
     const sources = [...new Set(made.map(({ from }) => from))];
     if (sources.length === 0) return noEdges;
-    const column = (name: string): Expression => columnOf(name, place, type);
+    const column = (name: string): Expression => columnOf(name, location, type);
     // The added literals stand behind NULL and the path.
-    const items = sources.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, place }));
-    const where: Expression = { kind: 'in-list', operand: column(ends.from), items, negated: false, place };
+    const items = sources.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, location }));
+    const where: Expression = { kind: 'in-list', operand: column(ends.from), items, negated: false, location };
     const names = edge.cells.map(({ name }) => name).filter((name) => definition.properties[name] !== undefined);
     if (names.length < edge.cells.length) return noEdges;
     const projection = ['_pk', ends.from, ends.to, ...names].map(
-      (name) => ({ kind: 'expression', expression: column(name), alias: null, place }) as const,
+      (name) => ({ kind: 'expression', expression: column(name), alias: null, location }) as const,
     );
-    const from = { kind: 'table', name: type, alias: null, place } as const;
+    const from = { kind: 'table', name: type, alias: null, location } as const;
     const query: Query = {
-      ...queryOf(selectOf({ projection, from, where, place }), null),
+      ...queryOf(selectOf({ projection, from, where, location }), null),
       orderBy: [{ expression: column('_pk'), descending: true, collate: 'codepoint', nullsFirst: false }],
     };
     const found = new FoundRows(false);
@@ -399,10 +403,10 @@ class Making {
 
 const noEdges: ReadonlyMap<string, string> = new Map();
 
-function nodeId({ ids }: Row, name: string, place: MadeThing['place']): string {
+function nodeId({ ids }: Row, name: string, location: MadeThing['location']): string {
   const id = ids.get(name);
   if (id !== undefined) return id;
-  throw errorAt('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, place);
+  throw errorAt('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, location);
 }
 
 function keyIn(cells: Cells, definition: TypeDefinition | undefined): string | null {

@@ -17,7 +17,7 @@ export function lockingQuery(
   { catalog }: Pick<GovernedSnapshot, 'catalog'>,
 ): { readonly query: Query; readonly tables: readonly LockedTable[] } {
   const { lock, ...rest } = query;
-  const { place, tables: named } = lock!;
+  const { location, tables: named } = lock!;
   const select = query.body as Select;
   const known = tablesOf(select.from).filter(({ type }) => catalog.type(type) !== undefined);
   const wrong = named.find((name) => !known.some((table) => table.name === name));
@@ -25,16 +25,21 @@ export function lockingQuery(
     throw errorAt(
       'REL_UNKNOWN_TYPE',
       `FOR UPDATE names ${JSON.stringify(wrong)}, which is no table of the statement`,
-      place,
+      location,
       'no-such-table-here',
     );
   const tables = known.filter(({ name }) => named.length === 0 || named.includes(name));
-  const keys = tables.flatMap(({ name }) => [column(name, '_pk', place), column(name, 'namespace_path', place)]);
+  const keys = tables.flatMap(({ name }) => [column(name, '_pk', location), column(name, 'namespace_path', location)]);
   return { query: { ...rest, body: { ...select, projection: [...select.projection, ...keys] } }, tables };
 }
 
-function column(table: string, name: string, place: Location): ProjectionItem {
-  return { kind: 'expression', expression: { kind: 'column', table, name, place }, alias: `\0lock ${table} ${name}`, place };
+function column(table: string, name: string, location: Location): ProjectionItem {
+  return {
+    kind: 'expression',
+    expression: { kind: 'column', table, name, location },
+    alias: `\0lock ${table} ${name}`,
+    location,
+  };
 }
 
 function tablesOf(source: Source): readonly LockedTable[] {

@@ -7,38 +7,43 @@ import { both, item, keyOf, nullOf, ownPath, selectOf, tableOf } from './write-q
 
 /** WHEN MATCHED: the key of each row, then what it sets. WHEN NOT MATCHED: the values of each row. */
 export function clauseRows(statement: MergeStatement, clause: MergeClause, path: string | null): Query {
-  const { target, source, with: common, nullSlot, place } = statement;
+  const { target, source, with: common, nullSlot, location } = statement;
   const isTaken = takes(statement, clause);
   if (clause.matched) {
     const set = clause.do === 'update' ? clause.set : [];
     const projection = [keyOf(target), ...set.map(({ value }, i) => item(value, `\0set ${i}`))];
     const where = both(ownPath(target, nullSlot, path), isTaken);
-    return selectOf({ projection, from: metRows(statement), where }, common, place);
+    return selectOf({ projection, from: metRows(statement), where }, common, location);
   }
   // The target is read within EXISTS: its columns have no value here, and the source may have columns of the same names.
   const met: ProjectionItem[] = [item(nullOf(statement), '\0met')];
   const where = both(statement.on, ownPath(target, nullSlot, path));
-  const query = selectOf({ projection: met, from: tableOf(target), where }, [], place);
-  const isMet: Expression = { kind: 'exists', query, place };
-  const isUnmet: Expression = { kind: 'not', operand: isMet, place };
+  const query = selectOf({ projection: met, from: tableOf(target), where }, [], location);
+  const isMet: Expression = { kind: 'exists', query, location };
+  const isUnmet: Expression = { kind: 'not', operand: isMet, location };
   const values = clause.do === 'insert' ? clause.values : [];
   const projection = values.map((value, i) => item(value, `\0value ${i}`));
-  return selectOf({ projection, from: source, where: both(isUnmet, isTaken) }, common, place);
+  return selectOf({ projection, from: source, where: both(isUnmet, isTaken) }, common, location);
 }
 
 /** Source and target side by side: where ON names a column that both have, this says so. */
 export function metQuery(statement: MergeStatement): Query {
-  const { with: common, place } = statement;
-  return selectOf({ projection: [item(nullOf(statement), '\0met')], from: metRows(statement), where: null }, common, place);
+  const { with: common, location } = statement;
+  return selectOf({ projection: [item(nullOf(statement), '\0met')], from: metRows(statement), where: null }, common, location);
 }
 
-function metRows({ target, source, on, place }: MergeStatement): Source {
-  return { kind: 'join', type: 'inner', left: tableOf(target), right: source, on, using: null, place };
+function metRows({ target, source, on, location }: MergeStatement): Source {
+  return { kind: 'join', type: 'inner', left: tableOf(target), right: source, on, using: null, location };
 }
 
 /** Conditions are asked in their order, and none behind the first that holds. */
 function takes(statement: MergeStatement, clause: MergeClause): Expression {
-  const truth = (is: boolean): Expression => ({ kind: 'is-null', operand: nullOf(statement), negated: !is, place: clause.place });
+  const truth = (is: boolean): Expression => ({
+    kind: 'is-null',
+    operand: nullOf(statement),
+    negated: !is,
+    location: clause.location,
+  });
   const before = statement.clauses
     .slice(0, statement.clauses.indexOf(clause))
     .filter(({ matched }) => matched === clause.matched);
@@ -50,5 +55,5 @@ function takes(statement: MergeStatement, clause: MergeClause): Expression {
   // oxlint-enable no-thenable
   if (branches.length === 0) return truth(true);
   const otherwise = truth(clause.when === null);
-  return { kind: 'case', operand: null, branches, otherwise, isTest: true, place: clause.place };
+  return { kind: 'case', operand: null, branches, otherwise, isTest: true, location: clause.location };
 }

@@ -116,21 +116,21 @@ export class Returning {
 
   #boundOver(definition: TypeDefinition): BoundReturning {
     if (this.#bound !== null && sameColumns(this.#bound.definition, definition)) return this.#bound;
-    const { target, returning, place } = this.#statement;
+    const { target, returning, location } = this.#statement;
     const own = readableColumns(definition);
     const beside = this.#beside;
     const tables = [
       { name: target.name, columns: own },
       ...(beside === null ? [] : [{ name: besideTable, columns: beside.columns, apart: true } as const]),
     ];
-    const from: Source = { kind: 'given', rows: writtenRows, tables, place };
-    const made = this.#atOnce(readFrom(from, this.#items(returning!, own), place));
+    const from: Source = { kind: 'given', rows: writtenRows, tables, location };
+    const made = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
     const { plan } = made;
     const used = new Set<number>();
     for (const node of nodesOf(plan)) {
       if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
       else if (node.kind !== 'working' || plan.subqueries.length > 0) {
-        throw errorAt('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', place);
+        throw errorAt('REL_NOT_IMPLEMENTED', 'RETURNING takes expressions over the row that was written: no queries', location);
       }
     }
     const masks = this.#snapshot.masksOf(target.type);
@@ -160,19 +160,19 @@ export class Returning {
   }
 
   #star(item: Extract<ProjectionItem, { kind: 'star' }>, { columns }: OtherColumns): readonly ProjectionItem[] {
-    const { target, place } = this.#statement;
+    const { target, location } = this.#statement;
     const from = this.#statement.kind === 'update' ? this.#statement.from : null;
     const tables = item.table === null ? [target.name, ...(from === null ? [] : namesOf(from))] : [item.table];
     return tables.flatMap((table): ProjectionItem[] => {
-      if (table === target.name) return [{ kind: 'star', table, place: item.place }];
+      if (table === target.name) return [{ kind: 'star', table, location: item.location }];
       const first = columns.findIndex(({ name }) => name === starOf(table)) + 1;
       const rest = columns.slice(first);
       const end = rest.findIndex(({ name }) => name.startsWith('\0'));
       return (end < 0 ? rest : rest.slice(0, end)).map(({ name }) => ({
         kind: 'expression',
-        expression: { kind: 'column', table: besideTable, name, place },
+        expression: { kind: 'column', table: besideTable, name, location },
         alias: name,
-        place: item.place,
+        location: item.location,
       }));
     });
   }

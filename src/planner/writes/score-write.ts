@@ -36,7 +36,7 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
   const snapshot = invocation.snapshot();
   const definition = snapshot.catalog.type(type);
   if (definition === undefined)
-    throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.place);
+    throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.location);
   checkProperty(definition, property, statement);
   onKnown();
   const written = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
@@ -99,57 +99,57 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
 function checkProperty(
   { name, open, properties, primaryKey }: TypeDefinition,
   property: string,
-  { property: { place } }: ScoreWrite,
+  { property: { location } }: ScoreWrite,
 ): void {
   const declared = Object.hasOwn(properties, property) ? properties[property]! : null;
   if (declared === null && !open)
-    throw errorAt('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, place);
+    throw errorAt('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, location);
   if (property === primaryKey || property === 'id')
-    throw errorAt('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, place);
+    throw errorAt('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, location);
   if (declared !== null && declared.type !== 'number')
     throw errorAt(
       'REL_TYPE_MISMATCH',
       `scores are numbers: column ${JSON.stringify(property)} is of type ${declared.type}`,
-      place,
+      location,
     );
 }
 
 /** Keys of the caller's own rows, each with the score of the node that it is. */
-function scoredRows({ query, nullSlot, place }: ScoreWrite, type: string, { caller }: GovernedSnapshot): Query {
+function scoredRows({ query, nullSlot, location }: ScoreWrite, type: string, { caller }: GovernedSnapshot): Query {
   const [rows, scores] = ['\0rows', '\0scores'];
   const text: Expression = {
     kind: 'call',
     name: 'CAST',
     arguments: [
-      { name: null, value: columnOf('id', place, rows) },
-      { name: 'TYPE', value: columnOf('TEXT', place) },
+      { name: null, value: columnOf('id', location, rows) },
+      { name: 'TYPE', value: columnOf('TEXT', location) },
     ],
-    place,
+    location,
   };
   const name: Expression = {
     kind: 'call',
     name: 'COALESCE',
-    arguments: [text, columnOf('_pk', place, rows)].map((value) => ({ name: null, value })),
-    place,
+    arguments: [text, columnOf('_pk', location, rows)].map((value) => ({ name: null, value })),
+    location,
   };
-  const path = columnOf('namespace_path', place, rows);
+  const path = columnOf('namespace_path', location, rows);
   const own: Expression =
     caller.path === null
-      ? { kind: 'is-null', operand: path, negated: false, place }
-      : equal(path, { kind: 'literal', slot: nullSlot + 1, place });
+      ? { kind: 'is-null', operand: path, negated: false, location }
+      : equal(path, { kind: 'literal', slot: nullSlot + 1, location });
   const from: Source = {
     kind: 'join',
     type: 'inner',
-    left: { kind: 'table', name: type, alias: rows, place },
-    right: { kind: 'subquery', query, alias: scores, columns: [], place },
-    on: equal(name, columnOf('nodeId', place, scores)),
+    left: { kind: 'table', name: type, alias: rows, location },
+    right: { kind: 'subquery', query, alias: scores, columns: [], location },
+    on: equal(name, columnOf('nodeId', location, scores)),
     using: null,
-    place,
+    location,
   };
-  const projection = [columnOf('_pk', place, rows), columnOf('score', place, scores)].map(
-    (expression, i) => ({ kind: 'expression', expression, alias: `\0${i}`, place }) as const,
+  const projection = [columnOf('_pk', location, rows), columnOf('score', location, scores)].map(
+    (expression, i) => ({ kind: 'expression', expression, alias: `\0${i}`, location }) as const,
   );
-  return queryOf(selectOf({ projection, from, where: own, place }), null);
+  return queryOf(selectOf({ projection, from, where: own, location }), null);
 }
 
 interface Patching {

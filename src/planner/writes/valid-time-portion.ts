@@ -14,16 +14,16 @@ export interface PortionOf {
   boundsOf(found: FoundRows): readonly NamedColumn[];
 }
 
-export function portionOf({ from, to, place }: Portion, literal: (slot: number) => Literal, now: bigint): PortionOf {
+export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): PortionOf {
   const instant = (slot: Slot): bigint => {
     const value = literal(slot.slot);
     if (typeof value === 'bigint') return value;
     if (typeof value === 'string') return parseZonedInstant(value);
-    throw errorAt('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.place);
+    throw errorAt('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.location);
   };
   const begins = instant(from);
   const ends = to === null ? null : instant(to);
-  if (ends !== null && begins >= ends) throw errorAt('REL_INVALID', 'the portion has to end after it begins', place);
+  if (ends !== null && begins >= ends) throw errorAt('REL_INVALID', 'the portion has to end after it begins', location);
   return {
     within: { from: begins, to: ends },
     read: { time: { system: now } },

@@ -80,7 +80,7 @@ function updatedQuery(statement: UpdateStatement, path: string | null): Query {
     ...others.map((reference, i) => item(reference, capturedName(i))),
     ...starsBeside(returning ?? [], target, from).flatMap((table): ProjectionItem[] => [
       item(nullOf(statement), starOf(table)),
-      { kind: 'star', table, place: target.place },
+      { kind: 'star', table, location: target.location },
     ]),
   ];
   return changedRows(statement, projection, from, both(where, withinPortion(statement)), path);
@@ -95,15 +95,15 @@ export function deletedRows(statement: DeleteStatement, path: string | null): Qu
 /** Columns in front of the values of SET: the valid time of rows of which a portion is written. */
 function boundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
   if (portion === null) return [];
-  return (['valid_from', 'valid_to'] as const).map((name) => item(column(target.name, name, target.place), `\0${name}`));
+  return (['valid_from', 'valid_to'] as const).map((name) => item(column(target.name, name, target.location), `\0${name}`));
 }
 
 /** Rows that hold at some instant of the portion. */
 function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): Expression | null {
   if (portion === null) return null;
-  const { place } = portion;
-  const targetColumn = (name: string): Expression => column(target.name, name, place);
-  const before = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, place });
+  const { location } = portion;
+  const targetColumn = (name: string): Expression => column(target.name, name, location);
+  const before = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, location });
   const begins = before({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
   const ends = portion.to === null ? null : before(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
   return both(both(ends, begins), before(targetColumn('valid_from'), targetColumn('valid_to')));
@@ -116,11 +116,11 @@ function changedRows(
   where: Expression | null,
   path: string | null,
 ): Query {
-  const { place } = target;
+  const { location } = target;
   const own = tableOf(target);
   const from: Source =
-    beside === null ? own : { kind: 'join', type: 'inner', left: own, right: beside, on: null, using: null, place };
-  return selectOf({ projection, from, where: both(where, ownPath(target, nullSlot, path)) }, common, place);
+    beside === null ? own : { kind: 'join', type: 'inner', left: own, right: beside, on: null, using: null, location };
+  return selectOf({ projection, from, where: both(where, ownPath(target, nullSlot, path)) }, common, location);
 }
 
 /** Columns of the tables beside the target that RETURNING names, and those of which nothing tells whose they are. */
@@ -159,7 +159,7 @@ export function conflictingRows(
   keys: number,
   path: string | null,
 ): Query {
-  const { set, where, place } = withColumns(conflict, (reference) =>
+  const { set, where, location } = withColumns(conflict, (reference) =>
     reference.table !== null && /^excluded$/i.test(reference.table) ? { ...reference, table: 'excluded' } : reference,
   );
   const own = [
@@ -169,86 +169,92 @@ export function conflictingRows(
   const given: GivenTable = { name: 'excluded', columns: [...own, ...excluded], apart: true };
   const known: Expression = {
     kind: 'in-list',
-    operand: column(target.name, '_pk', place),
+    operand: column(target.name, '_pk', location),
     // The added literals stand behind the path.
-    items: Array.from({ length: keys }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, place })),
+    items: Array.from({ length: keys }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, location })),
     negated: false,
-    place,
+    location,
   };
   const there = selectOf(
     {
-      projection: [{ kind: 'star', table: null, place }],
+      projection: [{ kind: 'star', table: null, location }],
       from: tableOf(target),
       where: both(known, ownPath(target, nullSlot, path)),
     },
     [],
-    place,
+    location,
   );
   const from: Source = {
     kind: 'join',
     type: 'inner',
-    left: { kind: 'given', rows: excludedRows, tables: [given], place },
-    right: { kind: 'subquery', query: there, alias: target.name, columns: [], place },
-    on: { kind: 'binary', op: '=', left: column('excluded', keyColumn, place), right: column(target.name, '_pk', place), place },
+    left: { kind: 'given', rows: excludedRows, tables: [given], location },
+    right: { kind: 'subquery', query: there, alias: target.name, columns: [], location },
+    on: {
+      kind: 'binary',
+      op: '=',
+      left: column('excluded', keyColumn, location),
+      right: column(target.name, '_pk', location),
+      location,
+    },
     using: null,
-    place,
+    location,
   };
-  const isSet: Expression = where ?? { kind: 'is-null', operand: nullOf({ nullSlot, place }), negated: false, place };
+  const isSet: Expression = where ?? { kind: 'is-null', operand: nullOf({ nullSlot, location }), negated: false, location };
   const projection = [
-    item(column('excluded', rowColumn, place), rowColumn),
+    item(column('excluded', rowColumn, location), rowColumn),
     item(isSet, '\0is set'),
     ...set.map(({ value }, i) => item(value, `\0set ${i}`)),
   ];
-  return selectOf({ projection, from, where: null }, common, place);
+  return selectOf({ projection, from, where: null }, common, location);
 }
 
 /** Name under which rows that are to be inserted are given. */
 export const excludedRows = 'excluded';
 
 /** Any query as a table to be read from: all of its columns. */
-export function readFrom(from: Source, projection: readonly ProjectionItem[], place: Location): Query {
-  return selectOf({ projection, from, where: null }, [], place);
+export function readFrom(from: Source, projection: readonly ProjectionItem[], location: Location): Query {
+  return selectOf({ projection, from, where: null }, [], location);
 }
 
 export function selectOf(
   parts: Pick<Select, 'projection' | 'from' | 'where'>,
   common: readonly CommonTable[],
-  place: Location,
+  location: Location,
 ): Query {
   const rest = { distinct: false, groupBy: [], window: null, having: null, rankBy: [], compute: [] };
-  const body: Select = { kind: 'select', ...rest, ...parts, place };
-  return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+  const body: Select = { kind: 'select', ...rest, ...parts, location };
+  return { with: common, body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], location };
 }
 
-export function tableOf({ type, name, place }: WriteTarget): Source {
-  return { kind: 'table', name: type, alias: name, place };
+export function tableOf({ type, name, location }: WriteTarget): Source {
+  return { kind: 'table', name: type, alias: name, location };
 }
 
-export function keyOf({ name, place }: WriteTarget): ProjectionItem {
-  return item(column(name, '_pk', place), keyColumn);
+export function keyOf({ name, location }: WriteTarget): ProjectionItem {
+  return item(column(name, '_pk', location), keyColumn);
 }
 
 /** Rows of other organisation paths are other rows, however their keys are written. */
-export function ownPath({ name, place }: WriteTarget, nullSlot: number, path: string | null): Expression {
-  const operand = column(name, 'namespace_path', place);
-  if (path === null) return { kind: 'is-null', operand, negated: false, place };
-  return { kind: 'binary', op: '=', left: operand, right: { kind: 'literal', slot: nullSlot + 1, place }, place };
+export function ownPath({ name, location }: WriteTarget, nullSlot: number, path: string | null): Expression {
+  const operand = column(name, 'namespace_path', location);
+  if (path === null) return { kind: 'is-null', operand, negated: false, location };
+  return { kind: 'binary', op: '=', left: operand, right: { kind: 'literal', slot: nullSlot + 1, location }, location };
 }
 
 export function both(left: Expression | null, right: Expression): Expression;
 export function both(left: Expression | null, right: Expression | null): Expression | null;
 export function both(left: Expression | null, right: Expression | null): Expression | null {
-  return left === null || right === null ? (left ?? right) : { kind: 'binary', op: 'and', left, right, place: right.place };
+  return left === null || right === null ? (left ?? right) : { kind: 'binary', op: 'and', left, right, location: right.location };
 }
 
-export function nullOf({ nullSlot, place }: Pick<WriteStatement, 'nullSlot' | 'place'>): Expression {
-  return { kind: 'literal', slot: nullSlot, place };
+export function nullOf({ nullSlot, location }: Pick<WriteStatement, 'nullSlot' | 'location'>): Expression {
+  return { kind: 'literal', slot: nullSlot, location };
 }
 
-function column(table: string, name: string, place: Location): ColumnRef {
-  return { kind: 'column', table, name, place };
+function column(table: string, name: string, location: Location): ColumnRef {
+  return { kind: 'column', table, name, location };
 }
 
 export function item(expression: Expression, alias: string): ProjectionItem {
-  return { kind: 'expression', expression, alias, place: expression.place };
+  return { kind: 'expression', expression, alias, location: expression.location };
 }

@@ -129,7 +129,7 @@ export class WriteFront {
     if (transaction === null) return;
     const snapshot = invocation.snapshot();
     const locking = lockingQuery(query, snapshot);
-    const statement = { nullSlot: asked.parameters.length, place: query.place };
+    const statement = { nullSlot: asked.parameters.length, location: query.location };
     const host = this.#hostOf({ asked, statement, reads: true, invocation, signal, startedMs });
     const found = new LockedRows(locking.tables, transaction);
     await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
@@ -201,7 +201,7 @@ export class WriteFront {
 
 interface Running {
   readonly asked: StatementSource;
-  readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
+  readonly statement: Pick<WriteStatement, 'nullSlot' | 'location'>;
   /** Whether the statement reads rows: the costs of its queries are then its own. */
   readonly reads: boolean;
   readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy' | 'branches' | 'checkInspects'>;
@@ -222,7 +222,7 @@ function partOf(
     template: `${asked.key}\0${part}`,
     statement: own,
     parameters: [...asked.parameters, null, invocation.caller.path, ...extra],
-    placeOf: (slot) => (slot < statement.nullSlot ? asked.placeOf(slot) : statement.place),
+    locationOf: (slot) => (slot < statement.nullSlot ? asked.locationOf(slot) : statement.location),
   };
 }
 

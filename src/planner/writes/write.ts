@@ -168,7 +168,7 @@ class Write {
     const told = new Set(keys);
     told.delete(null);
     if (told.size < keys.filter((key) => key !== null).length) {
-      throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.place);
+      throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
     }
     const there = new FoundRows(false, this.#rowsMax);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);
@@ -261,7 +261,7 @@ class Write {
       throw errorAt(
         'REL_INVALID',
         `${bound.name} sets the time of other values: SET one of them too, or DELETE to end rows`,
-        bound.place,
+        bound.location,
       );
     }
     const portion = this.#portionOf(statement);
@@ -296,7 +296,7 @@ class Write {
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
         'FOR PORTION OF VALID_TIME reads the rows that it writes, and no other table',
-        portion.place,
+        portion.location,
       );
     }
     return portionOf(portion, this.#request.host.literal, this.#snapshot.instant);
@@ -342,11 +342,15 @@ class Write {
       }
       for (const row of found.numbers()) keys.add(String(found.cell(row, 0)));
       if (keys.size < written.updated + written.deleted)
-        throw severalRows('MERGE meets a row of the target twice', statement.place);
+        throw severalRows('MERGE meets a row of the target twice', statement.location);
     }
     for (const key of inserted) {
       if (keys.has(key))
-        throw errorAt('REL_CONFLICT', `the key ${JSON.stringify(key)} is there already, or is inserted twice`, statement.place);
+        throw errorAt(
+          'REL_CONFLICT',
+          `the key ${JSON.stringify(key)} is there already, or is inserted twice`,
+          statement.location,
+        );
       keys.add(key);
     }
     const command =
@@ -422,7 +426,7 @@ class Write {
       throw errorAt(
         'REL_ACL',
         `rows of ${JSON.stringify(statement.target.type)} may not be read: RETURNING shows them`,
-        statement.place,
+        statement.location,
       );
     }
     const { host } = this.#request;
@@ -560,8 +564,8 @@ function deletes(command: PutRows | DeleteRows | Batch): boolean {
   return steps.every(({ kind }) => kind === 'delete-rows');
 }
 
-const severalRows = (what: string, place: Location): ServiceError =>
-  errorAt('REL_INVALID', `${what}: a statement writes each row once`, place, 'several-rows');
+const severalRows = (what: string, location: Location): ServiceError =>
+  errorAt('REL_INVALID', `${what}: a statement writes each row once`, location, 'several-rows');
 
 type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
 const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;

@@ -51,7 +51,7 @@ export function run(bytes: Uint8Array): void {
     const { template, statement, parameters } = read.question;
     assert(!template.includes('"') && !template.includes(canary), 'the template holds no value');
     assert(!JSON.stringify(statement).includes(canary), 'the tree holds no value');
-    parameters.forEach((_, slot) => checkPlace(query, read.question.placeOf(slot)));
+    parameters.forEach((_, slot) => checkPlace(query, read.question.locationOf(slot)));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { line, column } = error.facts;

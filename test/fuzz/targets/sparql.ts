@@ -24,7 +24,7 @@ export function run(bytes: Uint8Array): void {
       assert(!template.includes(canary), 'the template holds no constant');
       assert(!JSON.stringify(statement).includes(canary), 'the tree holds no constant');
     }
-    parameters.forEach((_, slot) => checkPlace(text, question.placeOf(slot)));
+    parameters.forEach((_, slot) => checkPlace(text, question.locationOf(slot)));
     if (question.parameters.some((value) => String(value).includes('\0'))) return;
     const again = parseStatement(sql);
     // SQL has no row without a column: a solution that binds nothing is that of SELECT 1.

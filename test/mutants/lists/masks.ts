@@ -22,14 +22,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: groups by what is masked',
     file: select,
-    find: "this.#scope.refuseMasked(bound, 'GROUP BY', expression.place);",
+    find: "this.#scope.refuseMasked(bound, 'GROUP BY', expression.location);",
     replace: '',
     killedBy: byMasks,
   },
   {
     name: 'masks: orders by what is masked',
     file: select,
-    find: "if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);",
+    find: "if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.location);",
     replace: '',
     killedBy: byMasks,
   },

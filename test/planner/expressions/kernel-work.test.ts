@@ -5,10 +5,10 @@ import { KernelContext } from '../../../src/planner/expressions/kernel-context.t
 import { turnMost, work } from '../../../src/planner/expressions/expression-cost.ts';
 
 test('a kernel of many parts has done the work of a turn once it is compiled, and none the next time', () => {
-  const place = { line: 1, column: 1 };
+  const location = { line: 1, column: 1 };
   const literals = Array.from({ length: 1_000 }, (_, i) => BigInt(i));
-  const parameters = literals.map((_, slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', place }));
-  const context = new KernelContext({ literals, placeOf: () => place, instant: 0n, parameters });
+  const parameters = literals.map((_, slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', location }));
+  const context = new KernelContext({ literals, locationOf: () => location, instant: 0n, parameters });
   const operands = literals.map((_, index): Bound => {
     const right: Bound = { kind: 'parameter', index, type: 'integer' };
     return { kind: 'compare', op: '=', left: { kind: 'column', index: 0, name: 'n', type: 'integer' }, right, type: 'boolean' };
@@ -31,9 +31,9 @@ test('a kernel of many parts has done the work of a turn once it is compiled, an
 test('no function of a condition of thousands of parts is long', () => {
   const columns = [0, 1].map((index): Bound => ({ kind: 'column', index, name: 'n', type: 'integer' }));
   const literals = Array.from({ length: 4_000 }, (_, i) => BigInt(i));
-  const place = { line: 1, column: 1 };
-  const parameters = literals.map((_, slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', place }));
-  const context = new KernelContext({ literals, placeOf: () => place, instant: 0n, parameters });
+  const location = { line: 1, column: 1 };
+  const parameters = literals.map((_, slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', location }));
+  const context = new KernelContext({ literals, locationOf: () => location, instant: 0n, parameters });
   const equal = (left: Bound, index: number): Bound => {
     const right: Bound = { kind: 'parameter', index, type: 'integer' };
     return { kind: 'compare', op: '=', left, right, type: 'boolean' };

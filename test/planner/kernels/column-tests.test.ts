@@ -18,8 +18,8 @@ const vectors: Readonly<Record<Kind, Vector>> = {
 };
 
 function contextOf(cell: bigint | number | null): KernelContext {
-  const literal: Bound = { kind: 'literal', slot: 0, as: 'value', type: 'integer', place: { line: 1, column: 1 } };
-  return new KernelContext({ literals: [cell], placeOf: () => ({ line: 1, column: 1 }), instant: 0n, parameters: [literal] });
+  const literal: Bound = { kind: 'literal', slot: 0, as: 'value', type: 'integer', location: { line: 1, column: 1 } };
+  return new KernelContext({ literals: [cell], locationOf: () => ({ line: 1, column: 1 }), instant: 0n, parameters: [literal] });
 }
 
 function holds(demand: Demand, value: number | bigint): boolean {
@@ -71,7 +71,7 @@ describe('a comparison in a layout', () => {
             throw new Error('no pattern is compared here');
           },
           instant: 0n,
-          placeOf: () => ({ line: 1, column: 1 }),
+          locationOf: () => ({ line: 1, column: 1 }),
         });
         expect([demand, holds(demand, cell)]).toEqual([demand, expected === true]);
       }),

@@ -111,7 +111,7 @@ describe('literals', () => {
 
   test('each knows its place in this text', () => {
     const lexed = lexStatement("SELECT 'a',\n  5 FROM T");
-    expect([lexed.placeOf(0), lexed.placeOf(1)]).toEqual([
+    expect([lexed.locationOf(0), lexed.locationOf(1)]).toEqual([
       { line: 1, column: 8 },
       { line: 2, column: 3 },
     ]);

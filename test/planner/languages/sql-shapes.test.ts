@@ -25,7 +25,7 @@ describe('a statement of a known shape', () => {
     const found = shapesOf(known).recognise(text);
     expect(found).not.toBeNull();
     expect(told(found!)).toEqual(told(lexStatement(text)));
-    expect(found!.placeOf(0)).toEqual(lexStatement(text).placeOf(0));
+    expect(found!.locationOf(0)).toEqual(lexStatement(text).locationOf(0));
   });
 
   it('is none that the lexer might read differently', () => {

@@ -255,7 +255,7 @@ describe('hostile text ends in an error with its place, not in an exhausted stac
 
 test('one template means one tree, places aside', () => {
   const withoutPlaces = (value: unknown): unknown =>
-    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'place' ? undefined : inner)));
+    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'location' ? undefined : inner)));
   const literal = fc.oneof(
     fc.integer().map(String),
     fc.string({ unit: 'grapheme-ascii' }).map((text) => `'${text.replaceAll("'", "''")}'`),

@@ -21,7 +21,7 @@ test('values of the same types, of others, and none', () => {
     const found = texts.lex(text, values);
     for (const part of ['template', 'guardedTemplate', 'parameters', 'text', 'markers', 'tokens'] as const)
       expect(found[part]).toEqual(fresh[part]);
-    expect(found.placeOf(3)).toEqual(fresh.placeOf(3));
+    expect(found.locationOf(3)).toEqual(fresh.locationOf(3));
   }
 });
 

@@ -41,14 +41,18 @@ const isDrawing = (name: unknown): boolean => drawingFunctions.has(String(name))
 /** Throws where a query can't become a view: options of a single statement are no part of one. */
 export function checkViewQuery(query: Query): void {
   if (query.asOf !== null) {
-    throw errorAt('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.place);
+    throw errorAt('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.location);
   }
-  if (query.after !== null) throw errorAt('REL_INVALID', 'AFTER continues an answer; a view has none', query.after.place);
+  if (query.after !== null) throw errorAt('REL_INVALID', 'AFTER continues an answer; a view has none', query.after.location);
   if (query.body.kind === 'select' && query.body.from.kind === 'function') {
-    throw errorAt('REL_INVALID', 'a view is over types: a table function stands in the question itself', query.body.from.place);
+    throw errorAt(
+      'REL_INVALID',
+      'a view is over types: a table function stands in the question itself',
+      query.body.from.location,
+    );
   }
   if (query.facets.length > 0)
-    throw errorAt('REL_INVALID', 'FACETS belong to the question that names the view', query.facets[0]!.place);
+    throw errorAt('REL_INVALID', 'FACETS belong to the question that names the view', query.facets[0]!.location);
 }
 
 /** Names behind FROM, wherever they stand, without those of common tables; null where a table function stands there too. */

@@ -34,10 +34,10 @@ export function readWatchStatement(text: string): WatchStatement {
     throw new ServiceError('REL_INVALID', '1:1: a standing query is WATCH PURPOSE with a SELECT, or the SELECT alone');
   }
   const query = statement.query!;
-  const { name, place } = watchedTable(query);
+  const { name, location } = watchedTable(query);
   return {
     type: name,
-    typePlace: place,
+    typePlace: location,
     purpose: purposeOf(lexed, statement.purpose),
     template: lexed.template,
     literals: lexed.parameters.map(String),
@@ -49,24 +49,24 @@ function purposeOf(lexed: LexedStatement, slot: Slot | null): string | null {
   return slot === null ? null : String(lexed.parameters[slot.slot]);
 }
 
-function watchedTable(query: Query): { name: string; place: Location } {
-  const refuse = (what: string, place: Location): never => {
-    throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${what}`, place);
+function watchedTable(query: Query): { name: string; location: Location } {
+  const refuse = (what: string, location: Location): never => {
+    throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${what}`, location);
   };
   const { body } = query;
-  if (query.with.length > 0) refuse('WITH', query.place);
-  if (body.kind !== 'select') return refuse('set operations', body.place);
-  if (body.from.kind !== 'table') return refuse('joins, subqueries and table functions', body.from.place);
-  if (body.distinct) refuse('DISTINCT', body.place);
+  if (query.with.length > 0) refuse('WITH', query.location);
+  if (body.kind !== 'select') return refuse('set operations', body.location);
+  if (body.from.kind !== 'table') return refuse('joins, subqueries and table functions', body.from.location);
+  if (body.distinct) refuse('DISTINCT', body.location);
   if (body.groupBy.length > 0 || body.groupingSets || body.having !== null || body.window !== null)
-    refuse('GROUP BY', body.place);
-  if (body.rankBy.length > 0 || body.compute.length > 0) refuse('RANK BY and COMPUTE', body.place);
-  if (query.orderBy.length > 0) refuse('ORDER BY', query.orderBy[0]!.expression.place);
-  if (query.limit !== null) refuse('LIMIT', query.limit.place);
-  if (query.facets.length > 0) refuse('FACETS', query.facets[0]!.place);
+    refuse('GROUP BY', body.location);
+  if (body.rankBy.length > 0 || body.compute.length > 0) refuse('RANK BY and COMPUTE', body.location);
+  if (query.orderBy.length > 0) refuse('ORDER BY', query.orderBy[0]!.expression.location);
+  if (query.limit !== null) refuse('LIMIT', query.limit.location);
+  if (query.facets.length > 0) refuse('FACETS', query.facets[0]!.location);
   if (query.asOf !== null && query.asOf.axis !== 'valid') {
     const rule = 'WATCH follows the current rows: AS OF takes an instant of valid time only';
-    throw errorAt('REL_INVALID', rule, query.asOf.place);
+    throw errorAt('REL_INVALID', rule, query.asOf.location);
   }
   refuseWithin([body.projection, body.where], refuse);
   return body.from;
@@ -89,13 +89,13 @@ const calls: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */
-function refuseWithin(tree: unknown, refuse: (what: string, place: Location) => never): void {
+function refuseWithin(tree: unknown, refuse: (what: string, location: Location) => never): void {
   const open: unknown[] = [tree];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (typeof node !== 'object' || node === null) continue;
-    const { kind, name, place } = node as { kind?: string; name?: string; place?: Location };
+    const { kind, name, location } = node as { kind?: string; name?: string; location?: Location };
     const what = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
-    if (what !== undefined && place !== undefined) refuse(what, place);
+    if (what !== undefined && location !== undefined) refuse(what, location);
     for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);
   }
 }

@@ -131,7 +131,7 @@ export function domainFunction(made: DomainFunction): TableFunction {
 function checkSource({ words, catalog }: BoundScope): void {
   const source = words.word('SOURCE');
   if (source === undefined || catalog.type(source) !== undefined) return;
-  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.locationOf('SOURCE'));
 }
 
 function typesRead(made: DomainFunction, scope: FunctionScope): readonly string[] {
@@ -255,7 +255,7 @@ export class DomainCall {
   refuse(name: string, detail: string): ServiceError {
     const { values } = this.#opening;
     const text = `${name} of ${this.#made.name} ${detail}`;
-    return values.has(name) ? errorAt('REL_INVALID', text, values.placeOf(name)) : new ServiceError('REL_INVALID', text);
+    return values.has(name) ? errorAt('REL_INVALID', text, values.locationOf(name)) : new ServiceError('REL_INVALID', text);
   }
 
   /** Counts work beyond the reading of rows: a look takes about 20 ns. Throws REL_SCAN_CAP where it is too much. */

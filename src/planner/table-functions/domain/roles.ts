@@ -111,10 +111,10 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
   if (source !== undefined && !found.some(({ isNamed }) => isNamed)) {
     const what = `type ${JSON.stringify(source)} of SOURCE`;
     if (catalog.type(source) === undefined) {
-      throw errorAt('REL_UNKNOWN_TYPE', `${what} is not registered`, words.placeOf('SOURCE'));
+      throw errorAt('REL_UNKNOWN_TYPE', `${what} is not registered`, words.locationOf('SOURCE'));
     }
     const wanted = (areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ');
-    throw errorAt('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.placeOf('SOURCE'));
+    throw errorAt('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.locationOf('SOURCE'));
   }
   const isPlayed = (use: RoleUse): boolean => found.some((each) => each.role === use.role);
   const missing = areAlternatives
@@ -123,7 +123,7 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
       : undefined
     : uses.find((use) => !use.optional && !isPlayed(use));
   if (missing === undefined) return;
-  throw errorAt('REL_UNKNOWN_TYPE', unplayedMessage(missing.role), words.placeOf('SOURCE'));
+  throw errorAt('REL_UNKNOWN_TYPE', unplayedMessage(missing.role), words.locationOf('SOURCE'));
 }
 
 /** The detail of REL_UNKNOWN_TYPE about a role. */
