@@ -164,3 +164,8 @@ export function renameColumns<Q extends { readonly node: PlanNode; readonly colu
   }
   return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }
+
+/** The type of Postgres that the values of an expression have, where their cells do not say it. */
+export function wireIn(bound: Bound): string | undefined {
+  return 'wire' in bound ? bound.wire : undefined;
+}

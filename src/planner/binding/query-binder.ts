@@ -17,7 +17,8 @@ import {
 } from './output-columns.ts';
 import { positionOf, offsetOption } from './ordinal-numbers.ts';
 import { type OuterQuery, Scope } from './scope.ts';
-import { type BoundSelect, bindSelect, checkSortKey } from './select-binder.ts';
+import { type BoundSelect, bindSelect } from './select-binder.ts';
+import { checkSortKey } from './sort-order.ts';
 import { asColumns, combine, unifyColumns } from './set-operations.ts';
 import { Subselects } from './subselects.ts';
 

@@ -97,6 +97,11 @@ export class Scope {
     return tables.length === 1 ? tables[0]!.oid : undefined;
   }
 
+  /** `_pk`, `system_from` and the like, of the only table. */
+  systemColumn(name: string, location: Location): Bound {
+    return this.column({ kind: 'column', table: null, name, location });
+  }
+
   /** `*` or `t.*`. */
   star(qualifier: string | null, location: Location): Output[] {
     const tables = qualifier === null ? this.tables : this.tables.filter(({ name }) => name === qualifier);

@@ -11,9 +11,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'binding: an aggregate of columns around adds up one row of each of these',
-    file: 'src/planner/binding/select-binder.ts',
-    find: "if (reads('outer') && !reads('column')) {",
-    replace: 'if (false) {',
+    file: 'src/planner/binding/aggregate-binder.ts',
+    find: "if (!reads('outer') || reads('column')) return;",
+    replace: 'return;',
     killedBy: ['test/planner/queries.test.ts'],
   },
   {

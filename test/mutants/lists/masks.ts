@@ -2,7 +2,8 @@
 import type { Mutant } from '../mutant.ts';
 
 const scope = 'src/planner/binding/scope.ts';
-const select = 'src/planner/binding/select-binder.ts';
+const groups = 'src/planner/binding/group-binder.ts';
+const order = 'src/planner/binding/sort-order.ts';
 const sets = 'src/planner/binding/set-operations.ts';
 const access = 'src/planner/passes/choose-access-paths.ts';
 const views = 'src/planner/continuous/views/materialized-views.ts';
@@ -21,15 +22,15 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'masks: groups by what is masked',
-    file: select,
-    find: "this.#scope.refuseMasked(bound, 'GROUP BY', expression.location);",
+    file: groups,
+    find: "scope.refuseMasked(bound, 'GROUP BY', expression.location);",
     replace: '',
     killedBy: byMasks,
   },
   {
     name: 'masks: orders by what is masked',
-    file: select,
-    find: "if (!grouped) this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.location);",
+    file: order,
+    find: "if (moreKeys) scope.refuseMasked(bound, 'ORDER BY', item.expression.location);",
     replace: '',
     killedBy: byMasks,
   },

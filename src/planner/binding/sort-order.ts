@@ -1,0 +1,150 @@
+/**
+ * ORDER BY, LIMIT and OFFSET of one SELECT. Rows are sorted below the projection, so that ORDER BY may use columns that are not
+ * in the output; above DISTINCT only output columns are left.
+ */
+import { bindExpression, type ExpressionContext, intervalOrder, isInterval } from '../expressions/bind-expression.ts';
+import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
+import type { PlanNode, RowCount, SortKey } from '../logical-plan.ts';
+import { errorAt } from '../syntax/error-location.ts';
+import type { Expression, OrderItem, ProjectionItem, Select } from '../syntax/statement.ts';
+import type { Environment } from './environment.ts';
+import { offsetOption, positionOf } from './ordinal-numbers.ts';
+import { type Output, project, throughColumns } from './output-columns.ts';
+import type { Scope } from './scope.ts';
+import type { Level } from './subselects.ts';
+
+export interface OrderRequest {
+  readonly environment: Environment;
+  readonly scope: Scope;
+  readonly select: Select;
+  readonly orderBy: readonly OrderItem[];
+  readonly limit: RowCount | null;
+  readonly offset: RowCount | null;
+  /** Whether all matches are counted: those of the statement itself are. */
+  readonly counted: boolean;
+}
+
+export class OrderBinder {
+  readonly #request: OrderRequest;
+
+  constructor(request: OrderRequest) {
+    this.#request = request;
+  }
+
+  /** Sorts rows that are not grouped: by ORDER BY, else by their score where they have one. */
+  sortRows(level: Level, outputs: readonly Output[], context: ExpressionContext, score: (() => Bound) | null): PlanNode {
+    const { orderBy, scope, select } = this.#request;
+    if (orderBy.length === 0 && score === null) return level.node;
+    return this.#sort(level, outputs, context, (columnOf) => {
+      const keys: SortKey[] = [];
+      if (orderBy.length === 0) keys.push({ column: columnOf(score!()), descending: true, collate: 'codepoint' });
+      // Rows that the keys don't tell apart: `_pk` bytewise, then system_from, the order in which rows arrive. Of a join or
+      // a subquery, they stay in the order in which it yields them.
+      const [only, ...others] = scope.tables;
+      if (others.length === 0 && only && only.type !== null)
+        keys.push({ column: columnOf(scope.systemColumn('_pk', select.location)), descending: false, collate: 'codepoint' });
+      return keys;
+    });
+  }
+
+  sortGroups(level: Level, outputs: readonly Output[], context: ExpressionContext): PlanNode {
+    return this.#request.orderBy.length === 0 ? level.node : this.#sort(level, outputs, context, null);
+  }
+
+  #sort(
+    level: Level,
+    outputs: readonly Output[],
+    context: ExpressionContext,
+    /** Keys behind those of ORDER BY; null for groups, whose columns hold nothing that is masked. */
+    moreKeys: ((columnOf: (bound: Bound) => number) => readonly SortKey[]) | null,
+  ): PlanNode {
+    const { orderBy, limit, offset, counted, scope } = this.#request;
+    const computed: Output[] = [];
+    // Queries in ORDER BY add columns: computed sort columns come behind them.
+    const bounds = orderBy.map((item): Bound => {
+      const written = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
+      const bound = isInterval(written) ? intervalOrder(written) : written;
+      checkSortKey(bound, item);
+      if (moreKeys) scope.refuseMasked(bound, 'ORDER BY', item.expression.location);
+      return bound;
+    });
+    const { node } = level;
+    const columnOf = (bound: Bound): number =>
+      bound.kind === 'column' ? bound.index : node.columns.length + computed.push({ name: '#key', bound }) - 1;
+    const keys = orderBy.map(
+      ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(bounds[i]!), descending, collate, nullsFirst }),
+    );
+    if (moreKeys) keys.push(...moreKeys(columnOf));
+    const input = computed.length > 0 ? project(node, [...throughColumns(node), ...computed]) : node;
+    return { kind: 'sort', input, keys, limit, ...offsetOption(offset), counted, columns: input.columns };
+  }
+
+  /** Sorts distinct rows, by columns of the projection. */
+  sortOutputs(node: PlanNode, outputs: readonly Output[], context: ExpressionContext): PlanNode {
+    const { orderBy, limit, offset, counted, environment } = this.#request;
+    const { literals, guards } = environment;
+    if (orderBy.length === 0) return node;
+    const keys = orderBy.map((item): SortKey => {
+      const bound = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
+      checkSortKey(bound, item);
+      const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
+      if (column < 0)
+        throw errorAt(
+          'REL_INVALID',
+          'with DISTINCT, ORDER BY takes columns of the projection only',
+          item.expression.location,
+          'no-such-column-here',
+        );
+      return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
+    });
+    return { kind: 'sort', input: node, keys, limit, ...offsetOption(offset), counted, columns: node.columns };
+  }
+
+  limitRows(node: PlanNode): PlanNode {
+    const { limit, offset, counted } = this.#request;
+    const { columns } = node;
+    const input = node.kind === 'function' && limit && 'slot' in limit && !offset ? { ...node, limit } : node;
+    if (input.kind === 'function' && input.limit !== null && input.graph?.limitsGroups) return input;
+    const first: PlanNode = limit
+      ? { kind: 'limit', input, limit, ...offsetOption(offset), counting: null, counted, columns }
+      : node;
+    return offset ? { kind: 'skip', input: first, offset, columns } : first;
+  }
+
+  /** The column of the projection that an item of ORDER BY names, by its position or its name. */
+  outputNamed(expression: Expression, outputs: readonly Output[]): Bound | undefined {
+    const visible = outputs.filter(({ name }) => name !== '_score');
+    const position = positionOf(expression, visible.length, this.#request.environment);
+    return position === null ? this.#aliased(expression, outputs) : visible[position]!.bound;
+  }
+
+  #aliased(expression: Expression, outputs: readonly Output[]): Bound | undefined {
+    if (expression.kind !== 'column' || expression.table !== null) return undefined;
+    const { projection, rankBy, compute } = this.#request.select;
+    const isNamed = (item: ProjectionItem): boolean => item.kind === 'expression' && shownName(item) === expression.name;
+    const named =
+      projection.filter(isNamed).length === 1 ||
+      projection.some((item) => item.kind === 'expression' && item.alias === expression.name) ||
+      (rankBy.length > 0 && expression.name === '_score') ||
+      compute.some(({ label }) => label === expression.name);
+    return named ? outputs.find((output) => output.name === expression.name)?.bound : undefined;
+  }
+}
+
+export function checkSortKey(bound: Bound, item: OrderItem): void {
+  const location = item.expression.location;
+  if (isInterval(bound))
+    throw errorAt('REL_NOT_IMPLEMENTED', 'intervals have no order here: take EXTRACT(EPOCH FROM x)', location);
+  if (bound.kind === 'literal') throw errorAt('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', location);
+  if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
+    throw errorAt('REL_TYPE_MISMATCH', `${bound.type} has no order`, location, 'no-such-function');
+  }
+  if (item.collate === 'unicode' && bound.type !== 'string' && bound.type !== 'null') {
+    throw errorAt('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, location);
+  }
+}
+
+/** The name of a column of the projection: its alias, else that of the column of FROM that it is. */
+function shownName({ alias, expression }: Extract<ProjectionItem, { kind: 'expression' }>): string | null {
+  return alias ?? (expression.kind === 'column' ? expression.name : null);
+}
