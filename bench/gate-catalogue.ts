@@ -10,7 +10,7 @@ import type { Action, Invocation } from '../src/governance/gate-contract.ts';
 import type { PropertyDefinition } from '../src/log/entries/entry.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import type { ColumnType } from '../src/log/values/value.ts';
-import type { Session } from '../src/planner/system-catalogue/client-session.ts';
+import type { ClientSession } from '../src/planner/system-catalogue/client-session.ts';
 import { Service } from '../src/service.ts';
 import { recordedSessions } from '../test/doors/relational/recorded-sessions.ts';
 import { raisedLimits } from './annals-server.ts';
@@ -67,7 +67,7 @@ const service = await Service.open({
   version: 'bench',
   say: () => undefined,
 });
-const session: Session = {
+const session: ClientSession = {
   user: 'bench',
   database: 'annals',
   process: 1,

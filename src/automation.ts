@@ -74,8 +74,8 @@ export class Automation {
       warn: say,
     });
     // Nobody waits for the answers of jobs as callers do for theirs.
-    const behindOthers: PlannerContract = {
-      query: (invocation, request) => planner.query(invocation, { ...request, behindOthers: true }),
+    const inBackground: PlannerContract = {
+      query: (invocation, request) => planner.query(invocation, { ...request, inBackground: true }),
     };
     const judging = {
       gate,
@@ -99,9 +99,9 @@ export class Automation {
       jobs: projections.jobs,
       beginning,
       absentCaller,
-      perform: performJobs({ planner: behindOthers, chores: this.#chores() }),
+      perform: performJobs({ planner: inBackground, chores: this.#chores() }),
       performWorkflow: (job, work) => this.#loadRuns().then(({ perform }) => perform(job, work)),
-      performRetention: performRetention({ gate, planner: behindOthers, foundMax: 100_000 }),
+      performRetention: performRetention({ gate, planner: inBackground, foundMax: 100_000 }),
       alertOf: alertPaused,
       workflowOf: (name, job) => this.workflows.idOf(name, job),
       warn: say,

@@ -32,7 +32,7 @@ export async function exportRows(sql: string, format: OutputFormat, options: Exp
     const caller = operator(options.organization ?? null, options.branch);
     const invocation = { action: 'export', purpose: options.purpose ?? null, correlationId: service.ids.next() } as const;
     const pieces = await service.gate.invoke(caller, invocation, async (open) => {
-      const answer = await service.planner.query(open, { sql, purpose: invocation.purpose, questionsOnly: true });
+      const answer = await service.planner.query(open, { sql, purpose: invocation.purpose, queriesOnly: true });
       refuseLoss(answer, form);
       return write(answer, envelopeFacts(answer));
     });

@@ -5,37 +5,37 @@ import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from '../governance/text-search/text-query.ts';
 import type { Parsed as ParsedSigma } from './continuous/sigma/parse-rules.ts';
-import type { Session as CatalogueSession } from './system-catalogue/client-session.ts';
+import type { ClientSession as CatalogueSession } from './system-catalogue/client-session.ts';
 import type {
   DefaultTime,
   Dialect,
   OutputEntity,
   Literal,
   ParameterType,
-  ParsedQuestion,
+  ParsedQuery,
   Location,
   TypedValue,
 } from './syntax/statement.ts';
 import type { WriteStatement } from './syntax/write-statement.ts';
 
-export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
+export type QueryRequest = QueryOptions & (QueryText | QueryTree);
 
 export type Parameters = readonly (Literal | TypedValue)[] | ReadonlyMap<string, Literal | TypedValue>;
 
-export interface QuestionText {
+export interface QueryText {
   readonly sql: string;
   /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
   readonly parameters?: Parameters | undefined;
   readonly parsed?: never;
 }
 
-export interface QuestionStatement {
-  readonly parsed: ParsedQuestion;
+export interface QueryTree {
+  readonly parsed: ParsedQuery;
   readonly sql?: never;
   readonly parameters?: never;
 }
 
-export interface QuestionOptions {
+export interface QueryOptions {
   /** `all` where this is absent. */
   readonly time?: DefaultTime;
   /** Nothing that was written after this instant is seen; absent: the instant at which it is asked. */
@@ -52,9 +52,9 @@ export interface QuestionOptions {
   /** The session that catalogue relations describe; absent: a neutral one. */
   readonly session?: CatalogueSession | undefined;
   /** Refuses statements other than queries (control statements) with REL_INVALID. */
-  readonly questionsOnly?: boolean;
+  readonly queriesOnly?: boolean;
   /** Gives others a turn after slices that are short, since nobody waits for the answer; it runs until its signal ends it. */
-  readonly behindOthers?: boolean;
+  readonly inBackground?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }
@@ -196,7 +196,7 @@ export interface Written {
 
 /** A write that another language has parsed, or built. */
 export interface ParsedWrite {
-  /** The language, as in `ParsedQuestion`. */
+  /** The language, as in `ParsedQuery`. */
   readonly language: string;
   readonly template: string;
   readonly statement: WriteStatement;
@@ -204,9 +204,9 @@ export interface ParsedWrite {
   locationOf(slot: number): Location;
 }
 
-export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });
+export type ExecuteRequest = ExecuteOptions & ((QueryText & { readonly write?: never }) | { readonly write: ParsedWrite });
 
-export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpose' | 'signal' | 'session'> {
+export interface ExecuteOptions extends Pick<QueryOptions, 'dialect' | 'purpose' | 'signal' | 'session'> {
   /** Fsynced before it is acknowledged, even where the settings don't require it. */
   readonly sync?: boolean;
   /** The default time of a query without AS OF; `current` where this is absent. */
@@ -219,7 +219,7 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
 
 export interface PlannerContract {
   /** Parses, binds, plans and runs. Statement template, literals, type and row count go to the invocation's record. */
-  query(invocation: Invocation, request: QuestionRequest): Promise<Answer>;
+  query(invocation: Invocation, request: QueryRequest): Promise<Answer>;
 }
 
 /** The planner for doors that do more than run one statement. */
@@ -256,7 +256,7 @@ export interface PlannerDoor extends PlannerContract {
    * Several questions on one snapshot, in one invocation, with one access record. Without a `verb` one question is recorded
    * as itself; what has one is recorded by its words, and lists its questions below.
    */
-  session(invocation: Invocation, verb?: SessionVerb): PlannerSession;
+  querySeries(invocation: Invocation, verb?: SeriesVerb): QuerySeries;
 }
 
 /** Rows by their keys: no statement, the same gate and the same record. */
@@ -271,15 +271,15 @@ export interface KeyLookUp {
   readonly time?: DefaultTime;
 }
 
-export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpose'> & {
+export type DescribeRequest = Pick<QueryOptions, 'time' | 'dialect' | 'purpose'> & {
   /** INSERT, UPDATE and DELETE are described too; they are refused as REL_READ_ONLY otherwise. */
   readonly writes?: true;
 } & (
-    | (Omit<QuestionText, 'parameters'> & {
+    | (Omit<QueryText, 'parameters'> & {
         /** Types of `$1`, `$2` …, as far as they are stated: null, and those behind the last, are inferred. */
         readonly parameterTypes?: readonly (ParameterType | null)[];
       })
-    | QuestionStatement
+    | QueryTree
   );
 
 export interface Description {
@@ -289,17 +289,17 @@ export interface Description {
 }
 
 /** The name and arguments of an operation, for the access record of a session. */
-export interface SessionVerb {
+export interface SeriesVerb {
   readonly template: string;
   readonly literals: readonly string[];
 }
 
-export interface PlannerSession {
+export interface QuerySeries {
   /**
    * Answers one more question on the snapshot that the first one took. A later one may state no other purpose than that
    * was taken for, and is a question: REL_INVALID otherwise.
    */
-  ask(request: QuestionRequest): Promise<Answer>;
+  query(request: QueryRequest): Promise<Answer>;
   /** The snapshot of the session, for callers that must inspect it before they can build a query. Taken once. */
   snapshot(): GovernedSnapshot;
   /** Whether rows in any of the answers were erased since: the rest of them must not be sent. */

@@ -3,7 +3,7 @@ import type { Clock, Random } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
-import type { Standing } from './control/control-request.ts';
+import type { ContinuousServices } from './control/control-request.ts';
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
@@ -34,9 +34,9 @@ export interface PlannerOptions {
   /** Gives other work a turn; a queue of its own, unless the store has one for all. */
   readonly yieldTurn?: () => Promise<void>;
   /** The same for questions that go behind others; as for all, unless the store has it. */
-  readonly yieldBehind?: () => Promise<void>;
+  readonly yieldBackground?: () => Promise<void>;
   /** Standing queries and what else outlives its statement; without it these statements are refused. */
-  readonly standing?: Standing;
+  readonly continuous?: ContinuousServices;
   /** Names of branches whose plans no other branch's may push out. */
   readonly pinnedBranches?: readonly string[];
   /** Columns that are sketched, in every type that has them. */

@@ -5,7 +5,7 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { runControl } from './control/control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './statements/infer-types.ts';
-import type { Standing } from './control/control-request.ts';
+import type { ContinuousServices } from './control/control-request.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './execution/executor.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { Explainer, planColumns } from './plans/explain-answers.ts';
@@ -19,7 +19,7 @@ import { keysLookedUp } from './execution/keyed-plan.ts';
 import { Measurements } from './operators/measurements.ts';
 import { cursors, provenanceOf } from './execution/answer-versions.ts';
 import { defaultBounds, Executions, noWorking } from './execution/executions.ts';
-import { QuestionReader } from './statements/statement-reader.ts';
+import { StatementReader } from './statements/statement-reader.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { commonConditions } from './passes/common-conditions.ts';
@@ -42,7 +42,7 @@ import { readSigmaRules } from './continuous/sigma/read-rules.ts';
 import { CatalogueCache } from './system-catalogue/catalogue-cache.ts';
 import { Draws } from './system-catalogue/random-draws.ts';
 import { type SeenCatalogue, seenCatalogue } from './system-catalogue/seen-catalogue.ts';
-import { WriteSource, type OwnQuestion, WriteFront } from './writes/write-statements.ts';
+import { WriteSource, type InternalQuery, WriteStatements } from './writes/write-statements.ts';
 import type {
   Answer,
   DescribeRequest,
@@ -52,22 +52,22 @@ import type {
   KeyLookUp,
   OutputColumn,
   PlannerDoor,
-  PlannerSession,
-  QuestionOptions,
-  QuestionRequest,
-  SessionVerb,
+  QuerySeries,
+  QueryOptions,
+  QueryRequest,
+  SeriesVerb,
 } from './planner-contract.ts';
 import { defaultLimits, type PlannerLimits, type PlannerOptions } from './planner-options.ts';
 import {
   type StatementSource,
   QuerySource,
   TextSource,
-  type Question,
-  questionOf,
+  type QueryStatement,
+  queryStatementOf,
   statedPurpose,
 } from './statements/statement-source.ts';
 import { typoPresets } from '../governance/text-search/text-query.ts';
-import { type Reading, Session } from './statements/query-series.ts';
+import { type QueryInvocation, SnapshotQueries } from './statements/query-series.ts';
 import type { ControlStatement } from './syntax/statement.ts';
 
 export const passes: readonly Pass[] = [
@@ -105,18 +105,18 @@ interface RunOrder {
 export class Planner implements PlannerDoor {
   readonly #clock: Clock;
   readonly #version: string;
-  readonly #standing: Standing | null;
+  readonly #continuous: ContinuousServices | null;
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
   /** For questions that go behind others. */
-  readonly #behind: Scheduler;
+  readonly #background: Scheduler;
   readonly #jobs: JobRunner | null;
-  readonly #questions: QuestionReader;
+  readonly #statements: StatementReader;
   readonly #plans: Plans;
   readonly #sketches: Sketches;
   readonly #executions: Executions;
   readonly #explainer: Explainer;
-  readonly #writes: WriteFront;
+  readonly #writes: WriteStatements;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #kept = new BasisCache(keptBytesMax);
   readonly #catalogues = new CatalogueCache(catalogueBytesMax);
@@ -129,20 +129,20 @@ export class Planner implements PlannerDoor {
       if (options.random === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'nothing here draws random numbers');
       return new Draws(options.random);
     };
-    this.#standing = options.standing ?? null;
+    this.#continuous = options.continuous ?? null;
     this.#jobs = options.jobs ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
-    this.#behind = { yield: options.yieldBehind ?? this.#scheduler.yield };
-    this.#questions = new QuestionReader((key) => this.#writes.knows(key));
+    this.#background = { yield: options.yieldBackground ?? this.#scheduler.yield };
+    this.#statements = new StatementReader((key) => this.#writes.knows(key));
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
       passes: options.passes ?? passes,
       pinnedBranches: options.pinnedBranches ?? [],
       keep: options.keepPlans !== false,
       sketches: this.#sketches,
-      lookups: this.#standing?.lookups ?? null,
+      lookups: this.#continuous?.lookups ?? null,
       ...(options.rankings && { rankings: options.rankings }),
     });
     const { workers = null, embedder = null, embeddings = null, reranker = null } = options;
@@ -153,7 +153,7 @@ export class Planner implements PlannerDoor {
       searchTypo: typoPresets[options.searchPreset ?? 'exact'],
     });
     this.#explainer = new Explainer(this.#clock, this.#scheduler, this.#sketches);
-    this.#writes = new WriteFront({
+    this.#writes = new WriteStatements({
       clock: this.#clock,
       turn: () => this.#scheduler.yield(),
       plans: this.#plans,
@@ -166,7 +166,7 @@ export class Planner implements PlannerDoor {
 
   /** Lets go of every text, plan and guess that is kept: literals of statements are among them, and traces of rows. */
   forget(): void {
-    this.#questions.clear();
+    this.#statements.clear();
     this.#plans.clear();
     this.#writes.clear();
     this.#sketches.clear();
@@ -186,12 +186,12 @@ export class Planner implements PlannerDoor {
     return { ...this.#plans.counts };
   }
 
-  query(invocation: Invocation, request: QuestionRequest): Promise<Answer> {
-    return this.session(invocation).ask(request);
+  query(invocation: Invocation, request: QueryRequest): Promise<Answer> {
+    return this.querySeries(invocation).query(request);
   }
 
-  session(invocation: Invocation, verb?: SessionVerb): PlannerSession {
-    return new Session(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
+  querySeries(invocation: Invocation, verb?: SeriesVerb): QuerySeries {
+    return new SnapshotQueries(invocation, verb ?? null, (reading, request) => this.#ask(reading, request));
   }
 
   lookUp(invocation: Invocation, request: KeyLookUp): Answer {
@@ -205,8 +205,8 @@ export class Planner implements PlannerDoor {
   readSigma(snapshot: GovernedSnapshot, documents: readonly string[], signal?: AbortSignal): Promise<readonly ParsedSigma[]> {
     const { path } = snapshot.caller;
     return readSigmaRules(documents, {
-      placeholders: (name) => this.#standing?.lookups.keys(path, name) ?? null,
-      standing: snapshot
+      placeholders: (name) => this.#continuous?.lookups.keys(path, name) ?? null,
+      registered: snapshot
         .rules()
         .flatMap(({ definition, owner }) =>
           owner === path && definition.kind === 'detection' && definition.language === 'sigma' ? [definition.condition] : [],
@@ -227,7 +227,7 @@ export class Planner implements PlannerDoor {
   }
 
   /** Yields turns while a statement is planned: a short text may take long to plan. */
-  #planning(isLong: boolean, { signal }: Pick<QuestionRequest, 'signal'>): () => Promise<void> {
+  #planning(isLong: boolean, { signal }: Pick<QueryRequest, 'signal'>): () => Promise<void> {
     const yieldTurn = this.turns(signal);
     let startedMs = this.#clock.monotonicMs();
     return async () => {
@@ -248,8 +248,8 @@ export class Planner implements PlannerDoor {
     const question = { sql, dialect, purpose, parameters, signal, session, time };
     const asked =
       sql.length > shortText
-        ? await this.#questions.readInTurns(question, () => this.#scheduler.yield())
-        : this.#questions.read(question);
+        ? await this.#statements.readInTurns(question, () => this.#scheduler.yield())
+        : this.#statements.read(question);
     const made = request.graph && asked instanceof TextSource ? asked.graphWrite() : null;
     if (made !== null && (request.graph === true || made.kind === request.graph))
       return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
@@ -259,8 +259,8 @@ export class Planner implements PlannerDoor {
       const locking = invocation.transaction !== null && /\bFOR\b/i.test(asked.template) ? asked.parse() : null;
       if (locking?.kind === 'query' && locking.query.lock)
         await this.#writes.lock(invocation, asked, locking.query, request, time, startedMs);
-      const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
-      return { answer: await session.ask(question), written: null };
+      const session = new SnapshotQueries(invocation, null, (reading, each) => this.#ask(reading, each, own));
+      return { answer: await session.query(question), written: null };
     }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
@@ -277,7 +277,7 @@ export class Planner implements PlannerDoor {
     const statement = asked.parse();
     if (statement.kind === 'control')
       throw errorAt('REL_INVALID', 'only a query can be described: this statement runs at once', statement.location);
-    const question = questionOf(statement);
+    const question = queryStatementOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot('describe');
     const plan = this.#plans.bindQuestion(question, asked, snapshot, null, lexed ? exampleValues(lexed) : asked.parameters);
@@ -293,20 +293,20 @@ export class Planner implements PlannerDoor {
   }
 
   async #ask(
-    reading: Reading,
-    request: QuestionRequest,
-    own: OwnQuestion & { readonly asked?: StatementSource } = {},
+    reading: QueryInvocation,
+    request: QueryRequest,
+    own: InternalQuery & { readonly asked?: StatementSource } = {},
   ): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const isLong = request.sql !== undefined && request.sql.length > shortText;
     const asked =
       own.asked ??
-      (isLong ? await this.#questions.readInTurns(request, () => this.#scheduler.yield()) : this.#questions.read(request));
+      (isLong ? await this.#statements.readInTurns(request, () => this.#scheduler.yield()) : this.#statements.read(request));
     reading.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
     if (isLong) await this.#scheduler.yield();
-    const known = this.#questions.find(asked);
+    const known = this.#statements.find(asked);
     if (isLong) await this.#scheduler.yield();
-    const question = known ?? this.#questions.parse(asked);
+    const question = known ?? this.#statements.parse(asked);
     if ('control' in question) return this.#control(reading, request, asked, question.control, startedMs);
     reading.describe(question.facts);
     const called = typesCalled(question.query, asked.parameters);
@@ -319,7 +319,7 @@ export class Planner implements PlannerDoor {
     const now = reading.snapshot();
     const { time = 'all', basis } = request;
     for (;;) {
-      const served = time === 'all' && basis === undefined ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
+      const served = time === 'all' && basis === undefined ? (this.#continuous?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
         this.#plans.find(asked, question, snapshot, served) ??
@@ -340,8 +340,8 @@ export class Planner implements PlannerDoor {
       if (question.mode === 'plan') return this.#explainer.explain(plan, execution, startedMs, { question, run: null });
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const { behindOthers: isBehind = false } = request;
-      const scheduler = isBehind ? this.#behind : this.#scheduler;
+      const { inBackground: isBehind = false } = request;
+      const scheduler = isBehind ? this.#background : this.#scheduler;
       const result = await this.#run(
         { scheduler, isBehind },
         {
@@ -404,22 +404,22 @@ export class Planner implements PlannerDoor {
     const slice = isBehind ? sliceBehindMs : sliceMs;
     try {
       const result = await run({ clock, scheduler, timeoutMs, resultRowsMax, sliceMs: slice }, request);
-      await longWork?.over();
+      await longWork?.finish();
       return result;
     } catch (error) {
-      throw longWork === null ? error : await longWork.over(error);
+      throw longWork === null ? error : await longWork.finish(error);
     }
   }
 
   #control(
-    reading: Reading,
-    request: QuestionRequest,
+    reading: QueryInvocation,
+    request: QueryRequest,
     asked: StatementSource,
     statement: ControlStatement,
     startedMs: number,
   ): Promise<Answer> {
     reading.describe({ ...statedPurpose(statement.purpose?.slot ?? null, asked, request), template: asked.template });
-    if (request.questionsOnly === true) {
+    if (request.queriesOnly === true) {
       throw new ServiceError('REL_INVALID', 'only queries can be run here: send the statement to POST /query');
     }
     return runControl({
@@ -430,7 +430,7 @@ export class Planner implements PlannerDoor {
       text: () => asked.text(),
       clock: this.#clock,
       startedMs,
-      standing: this.#standing,
+      continuous: this.#continuous,
       locationOf: (slot) => asked.locationOf(slot),
       query: (inner, question) => this.query(inner, question),
       engine: this.#version,
@@ -439,7 +439,7 @@ export class Planner implements PlannerDoor {
   }
 
   /** Made lazily, for runs that read the catalogue. */
-  #catalogueFor(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
+  #catalogueFor(reading: QueryInvocation, { session }: QueryOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
     let seen: SeenCatalogue | null = null;
     return () =>
       (seen ??= seenCatalogue(
@@ -450,7 +450,7 @@ export class Planner implements PlannerDoor {
           columnsOf: (view) => this.#viewColumns(view, snapshot),
           check: () => reading.checkInspects(),
           draws: this.#draws,
-          lookupEpoch: this.#standing?.lookups.epoch ?? 0,
+          lookupEpoch: this.#continuous?.lookups.epoch ?? 0,
         },
         this.#catalogues,
       ));
@@ -458,9 +458,9 @@ export class Planner implements PlannerDoor {
 
   /** The columns that a reader of the view would get; none of a view that can't be queried. */
   #viewColumns(view: string, snapshot: GovernedSnapshot): readonly OutputColumn[] {
-    const asked = this.#questions.lex(`SELECT * FROM "${view.replaceAll('"', '""')}"`, 'wide');
+    const asked = this.#statements.lex(`SELECT * FROM "${view.replaceAll('"', '""')}"`, 'wide');
     try {
-      const question = this.#questions.parse(asked);
+      const question = this.#statements.parse(asked);
       if ('control' in question) return [];
       return shownColumns(this.#plans.bindQuestion(question, asked, snapshot, null, asked.parameters), 'wide');
     } catch (error) {
@@ -486,6 +486,6 @@ function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot, own: readon
 const none: readonly string[] = [];
 
 /** Cursors and lineage look at rows once more. */
-function takerOf({ mode }: Question, { plan, columns }: ReadyPlan, { rows }: QuestionRequest): RunRequest['taker'] {
+function takerOf({ mode }: QueryStatement, { plan, columns }: ReadyPlan, { rows }: QueryRequest): RunRequest['taker'] {
   return rows === undefined || mode !== 'run' || plan.paged || plan.withProvenance ? null : { columns, rows };
 }

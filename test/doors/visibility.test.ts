@@ -552,7 +552,7 @@ test.each(built)('whoever asks through %s goes before work that nobody waits for
     for (const read of Object.values(drivers[door]!.reads)) await read(world, 'Asked', 'k1', 'acme/eu', 'note');
     expect(invoked.mock.calls.length).toBeGreaterThan(0);
     expect(invoked.mock.calls.filter(([caller]) => caller.door === absentDoor)).toEqual([]);
-    expect(queried.mock.calls.filter(([, { behindOthers }]) => behindOthers === true)).toEqual([]);
+    expect(queried.mock.calls.filter(([, { inBackground }]) => inBackground === true)).toEqual([]);
   } finally {
     for (const spy of [invoked, queried]) spy.mockRestore();
   }

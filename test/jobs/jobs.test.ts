@@ -191,7 +191,7 @@ describe('a job', () => {
     expect(doors.filter((door) => door !== absentDoor)).toEqual(['http']);
     expect(doors.length).toBeGreaterThan(1);
     expect(queried.mock.calls.length).toBeGreaterThan(0);
-    expect(queried.mock.calls.every(([, { behindOthers }]) => behindOthers === true)).toBe(true);
+    expect(queried.mock.calls.every(([, { inBackground }]) => inBackground === true)).toBe(true);
   });
 
   test('is cancelled while it runs, and by its time limit', async () => {

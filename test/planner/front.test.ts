@@ -4,8 +4,8 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { AccessRecord } from '../../src/log/entries/entry.ts';
 import type { ColumnType } from '../../src/log/values/value.ts';
 import { parseStatement } from '../../src/planner/languages/sql-parser.ts';
-import type { Answer, PlannerSession, QuestionOptions } from '../../src/planner/planner-contract.ts';
-import type { Literal, ParsedQuestion } from '../../src/planner/syntax/statement.ts';
+import type { Answer, QuerySeries, QueryOptions } from '../../src/planner/planner-contract.ts';
+import type { Literal, ParsedQuery } from '../../src/planner/syntax/statement.ts';
 import { analyst, rowsOf, type TestStore } from '../harness.ts';
 import { openPeople } from './people.ts';
 
@@ -24,10 +24,10 @@ function invoke<T>(
   return store.invoke(who, 'query', run);
 }
 
-const ask = (request: Parameters<PlannerSession['ask']>[0]): Promise<Answer> =>
+const ask = (request: Parameters<QuerySeries['query']>[0]): Promise<Answer> =>
   invoke((invocation) => store.service.planner.query(invocation, request));
 
-const askText = (sql: string, parameters: readonly Literal[], more: QuestionOptions = {}): Promise<Answer> =>
+const askText = (sql: string, parameters: readonly Literal[], more: QueryOptions = {}): Promise<Answer> =>
   ask({ sql, parameters, ...more });
 
 async function records(count: number): Promise<readonly AccessRecord[]> {
@@ -76,7 +76,7 @@ describe('values beside a text', () => {
 });
 
 describe('a parsed statement', () => {
-  const parsed = (sql: string, language = 'other', more: Partial<ParsedQuestion> = {}): ParsedQuestion => ({
+  const parsed = (sql: string, language = 'other', more: Partial<ParsedQuery> = {}): ParsedQuery => ({
     ...parseStatement(sql),
     language,
     locationOf: () => ({ line: 7, column: 3 }),
@@ -110,7 +110,7 @@ describe('a parsed statement', () => {
 });
 
 describe('the default time', () => {
-  const names = async (more: QuestionOptions, sql = 'SELECT name, age FROM Person'): Promise<number> =>
+  const names = async (more: QueryOptions, sql = 'SELECT name, age FROM Person'): Promise<number> =>
     (await ask({ sql, ...more })).rowCount;
   const ns = (day: string): bigint => BigInt(Date.parse(day)) * 1_000_000n;
 
@@ -131,7 +131,7 @@ describe('the default time', () => {
   });
 
   test('is no part of the plan, and EXPLAIN tells of it', async () => {
-    const plan = async (more: QuestionOptions) => (await ask({ sql: 'EXPLAIN SELECT name FROM Person', ...more })).plan;
+    const plan = async (more: QueryOptions) => (await ask({ sql: 'EXPLAIN SELECT name FROM Person', ...more })).plan;
     expect(await plan({})).not.toContain('valid at');
     expect(await plan({ time: 'current' })).toContain('known at 2024-06-01');
     expect(await plan({ time: { valid: ns('2024-02-02') } })).toContain('valid at 2024-02-02');
@@ -176,10 +176,10 @@ describe('a session', () => {
 
   test('asks on one snapshot, whatever is written meanwhile', async () => {
     const [before, after, later] = await invoke(async (invocation) => {
-      const session = store.service.planner.session(invocation);
-      const first = await session.ask({ sql: count });
+      const session = store.service.planner.querySeries(invocation);
+      const first = await session.query({ sql: count });
       await store.put('Person', [{ id: 'new', name: 'Nora', age: 50 }]);
-      const second = await session.ask({ sql: count });
+      const second = await session.query({ sql: count });
       const own = await ask({ sql: count });
       expect(session.overtaken()).toBe(false);
       return [first, second, own];
@@ -191,10 +191,10 @@ describe('a session', () => {
 
   test('leaves one record, which lists its questions', async () => {
     await invoke(async (invocation) => {
-      const session = store.service.planner.session(invocation);
-      await session.ask({ sql: "SELECT name FROM Person AS OF CURRENT WHERE city = 'Lyon'" });
-      await session.ask({ sql: 'SELECT age FROM Person AS OF CURRENT' });
-      await session.ask({ sql: 'SELECT nope FROM Person' }).catch(() => undefined);
+      const session = store.service.planner.querySeries(invocation);
+      await session.query({ sql: "SELECT name FROM Person AS OF CURRENT WHERE city = 'Lyon'" });
+      await session.query({ sql: 'SELECT age FROM Person AS OF CURRENT' });
+      await session.query({ sql: 'SELECT nope FROM Person' }).catch(() => undefined);
     });
     const [record] = await records(1);
     expect(record).toMatchObject({ template: null, literalDigest: null, objectType: 'Person', costUnits: 2, decision: 'allow' });
@@ -210,7 +210,7 @@ describe('a session', () => {
   test('of one question is recorded as that question; of a verb, by the verb with its questions below', async () => {
     await ask({ sql: count });
     await invoke((invocation) =>
-      store.service.planner.session(invocation, { template: 'recall ?', literals: ['x'] }).ask({ sql: count }),
+      store.service.planner.querySeries(invocation, { template: 'recall ?', literals: ['x'] }).query({ sql: count }),
     );
     const [plain, verb] = await records(2);
     expect(plain).toMatchObject({ template: count, rowCount: 1 });
@@ -222,9 +222,9 @@ describe('a session', () => {
   test('has one purpose, and takes statements that are no questions alone', async () => {
     const refusal = (first: string, second: string) =>
       invoke(async (invocation) => {
-        const session = store.service.planner.session(invocation);
-        await session.ask({ sql: first });
-        await session.ask({ sql: second });
+        const session = store.service.planner.querySeries(invocation);
+        await session.query({ sql: first });
+        await session.query({ sql: second });
       }).then(
         () => null,
         (error: { code: string }) => error.code,
@@ -238,9 +238,9 @@ describe('a session', () => {
   test('explains, pages and traces as a question does by itself', async () => {
     const page = 'SELECT name FROM Person LIMIT 2';
     const [alone, inside] = await invoke(async (invocation) => {
-      const session = store.service.planner.session(invocation);
+      const session = store.service.planner.querySeries(invocation);
       const of = async (sql: string) => {
-        const { processingTimeMs: _, overtaken: __, ...answer } = await session.ask({ sql });
+        const { processingTimeMs: _, overtaken: __, ...answer } = await session.query({ sql });
         return { ...answer, rows: rowsOf({ ...answer } as Answer) };
       };
       const first = await of(page);

@@ -144,7 +144,7 @@ describe('a cached answer of a view', () => {
       renew: (caller) => caller,
       yieldTurn,
     });
-    planner = new Planner({ clock: store.clock, standing: { watch, lookups, views, erasures: null } });
+    planner = new Planner({ clock: store.clock, continuous: { watch, lookups, views, erasures: null } });
     await store.answer('CREATE MATERIALIZED VIEW Cards AS SELECT key, ssn FROM Person REFRESH INCREMENTAL EVERY 60', chief);
     await store.answer(
       'CREATE MATERIALIZED VIEW Counts AS SELECT region, COUNT(*) AS c FROM Person GROUP BY region REFRESH INCREMENTAL EVERY 60',

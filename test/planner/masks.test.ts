@@ -7,7 +7,7 @@ import { systemClock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../src/governance/gate-contract.ts';
 import type { Cell } from '../../src/log/values/value.ts';
-import type { Standing } from '../../src/planner/control/control-request.ts';
+import type { ContinuousServices } from '../../src/planner/control/control-request.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { FakeStore, type FakeType, type Row, rowsOf, tuplesOf } from './fake-snapshot.ts';
 
@@ -269,7 +269,10 @@ test('a masked key of a lookup is NULL, and so is what it finds', async () => {
   const value = (_: string, key: Cell): Cell => (key === null ? null : `of ${String(key)}`);
   const table = { fields: [], fieldType: () => 'string', value } as const;
   const lookups = { epoch: 0, table: () => table };
-  const looking = new Planner({ clock: systemClock, standing: { lookups, views: { serve: () => null } } as unknown as Standing });
+  const looking = new Planner({
+    clock: systemClock,
+    continuous: { lookups, views: { serve: () => null } } as unknown as ContinuousServices,
+  });
   const sql = 'SELECT LOOKUP cards(ssn) -> owner AS a, LOOKUP cards(name) -> owner AS b FROM Person LIMIT 1';
   expect(tuplesOf(await looking.query(masked.invocation(), { sql }))).toEqual([[null, 'of Ann']]);
   expect(tuplesOf(await looking.query(clear.invocation([], { path: 'free' }), { sql }))).toEqual([['of 111', 'of Ann']]);

@@ -137,7 +137,7 @@ test('a cached answer over what stands now forgets what no longer does', async (
   let planner: Planner;
   const asked = { query: (...question: Parameters<Planner['query']>) => planner.query(...question) };
   const views = new MaterializedViews({ gate, planner: asked, clock, ids, rowsMax: 100, renew: (caller) => caller, yieldTurn });
-  planner = new Planner({ clock: store.clock, standing: { watch, lookups, views, erasures: null } });
+  planner = new Planner({ clock: store.clock, continuous: { watch, lookups, views, erasures: null } });
   const ask = (sql: string): Promise<Row[]> =>
     run(acme, 'query', async (invocation) => rowsOf(await planner.query(invocation, { sql })));
   const plan = async (): Promise<string> => (await ask('EXPLAIN SELECT c FROM Counts')).map((line) => line['plan']).join('\n');

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
-import type { Session } from '../../planner/system-catalogue/client-session.ts';
+import type { ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import type { TimeGiven } from '../shared/time-limit.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
@@ -40,7 +40,7 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
     time: timeOfTerms(terms),
     purpose: terms.purpose,
     session: sessionOf(invocation.caller.principal, asked),
-    questionsOnly: true,
+    queriesOnly: true,
     signal,
   });
   if (question.describes !== null && answer.rowCount === 0)
@@ -62,7 +62,7 @@ export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortS
 }
 
 /** The session that relations of the catalogue describe. */
-function sessionOf(user: string, { settings, database, client }: ColumnarQuestion): Session {
+function sessionOf(user: string, { settings, database, client }: ColumnarQuestion): ClientSession {
   return {
     user,
     database,

@@ -303,7 +303,7 @@ export class BoltSession implements Session<BoltFrame> {
     // Past states are read, never written.
     const executed =
       readOnly || question.time !== 'current'
-        ? { answer: await planner.query(invocation, { ...question, questionsOnly: true }), written: null }
+        ? { answer: await planner.query(invocation, { ...question, queriesOnly: true }), written: null }
         : await planner.execute(invocation, { ...question, sync: durability === 'sync', graph: true });
     keep(executed.answer);
     return executed;

@@ -252,7 +252,7 @@ export class GraphRequest {
       async (invocation) =>
         // Past states are read, never written.
         readOnly || asked.time !== 'current'
-          ? { answer: await planner.query(invocation, { ...asked, questionsOnly: true }), written: null }
+          ? { answer: await planner.query(invocation, { ...asked, queriesOnly: true }), written: null }
           : planner.execute(invocation, { ...asked, sync: terms.durability === 'sync', graph: true }),
       transaction === null ? {} : { transaction },
     );

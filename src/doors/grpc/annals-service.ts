@@ -81,7 +81,7 @@ async function query(call: RpcCall, { sql, named, positional, format }: QueryReq
     ...(parameters && { parameters }),
     dialect: 'wide' as const,
     time: call.time,
-    questionsOnly: true,
+    queriesOnly: true,
     signal: call.signal,
   };
   const answer = await call.ask({}, async ({ invocation, keep }) => {

@@ -10,7 +10,7 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import { writeArrowPieces } from '../../planner/formats/arrow-rows.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
-import type { Session } from '../../planner/system-catalogue/client-session.ts';
+import type { ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
@@ -263,7 +263,7 @@ class FlightDoor {
       time: call.time,
       ...(basis !== null && { basis }),
       session: sessionOf(invocation),
-      questionsOnly: true,
+      queriesOnly: true,
       signal: call.signal,
     });
   }
@@ -348,7 +348,7 @@ const endBytes = 8;
 const withoutEnd = (stream: Uint8Array): Uint8Array => stream.subarray(0, stream.length - endBytes);
 
 /** The session that relations of the catalogue describe. */
-function sessionOf({ caller }: Invocation): Session {
+function sessionOf({ caller }: Invocation): ClientSession {
   return {
     user: caller.principal,
     database: caller.branch,

@@ -60,7 +60,7 @@ export interface LogLine {
 export interface HttpDoorOptions {
   readonly settings: HttpSettings;
   readonly gate: GateContract;
-  readonly planner: Pick<PlannerDoor, 'query' | 'session' | 'readSigma' | 'turns'>;
+  readonly planner: Pick<PlannerDoor, 'query' | 'querySeries' | 'readSigma' | 'turns'>;
   /** The model that makes vectors of texts; null: vectors are hashed. */
   readonly embedder: Embedder | null;
   /** Turns questions into statements; null: by their forms alone. */

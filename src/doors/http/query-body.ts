@@ -62,7 +62,7 @@ export function plainQuestion(bytes: Buffer): Question | undefined {
 export interface AskOptions {
   readonly action: Action;
   /** Refuses control statements: nothing may change by a request that proxies and browsers repeat at will. */
-  readonly questionsOnly?: boolean;
+  readonly queriesOnly?: boolean;
   /** Takes rows as they are read. */
   readonly rows?: RowTaker;
 }
@@ -87,7 +87,7 @@ export async function ask<T>(
       sql,
       purpose: statedPurpose(request, purpose),
       signal,
-      questionsOnly: options.questionsOnly === true,
+      queriesOnly: options.queriesOnly === true,
       ...(options.rows ? { rows: options.rows } : {}),
       ...(typo && { typo }),
       ...(wanted && { consistency: wanted }),

@@ -8,7 +8,7 @@ import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
 import type { Provenance } from '../../log/entries/entry.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';
-import type { PlannerSession } from '../../planner/planner-contract.ts';
+import type { QuerySeries } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
 import type { Outcome } from '../../projections/command.ts';
 import { type Row, rowsOf, textOf } from '../verbs/verb-rows.ts';
@@ -28,7 +28,7 @@ const lookupUnits = 0.01;
 export class Asking {
   readonly invocation: Invocation;
   readonly #exchange: Exchange;
-  readonly #session: PlannerSession;
+  readonly #session: QuerySeries;
 
   constructor(exchange: Exchange, invocation: Invocation, operation: string) {
     const { bucket, key } = exchange.request;
@@ -36,7 +36,7 @@ export class Asking {
     this.#exchange = exchange;
     const verb = { template: `${operation} ?`, literals: [objectKey(bucket, key)] };
     invocation.describe(verb);
-    this.#session = exchange.parts.planner.session(invocation, verb);
+    this.#session = exchange.parts.planner.querySeries(invocation, verb);
   }
 
   get request(): Exchange['request'] {
@@ -57,8 +57,8 @@ export class Asking {
   async ask(sql: string, parameters: readonly Literal[], time: DefaultTime = this.#exchange.time): Promise<Row[]> {
     const { signal, request } = this.#exchange;
     const purpose = request.header('x-service-purpose');
-    const options = { time, dialect: 'wide', questionsOnly: true, purpose, signal } as const;
-    return rowsOf(await this.#session.ask({ sql, ...options, ...(parameters.length > 0 && { parameters }) }));
+    const options = { time, dialect: 'wide', queriesOnly: true, purpose, signal } as const;
+    return rowsOf(await this.#session.query({ sql, ...options, ...(parameters.length > 0 && { parameters }) }));
   }
 
   /** The row of a key: where the caller sees several organisations' rows, its own, else the first. */

@@ -19,7 +19,7 @@ import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/system-catalogue/catalogue-contents.ts';
 import { Draws } from '../../planner/system-catalogue/random-draws.ts';
-import type { InstantStyle, Session } from '../../planner/system-catalogue/client-session.ts';
+import type { InstantStyle, ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './data-rows.ts';
@@ -448,7 +448,7 @@ export class Runner {
     });
   }
 
-  get #session(): Session {
+  get #session(): ClientSession {
     const { user, database, process, variables } = this.#parts;
     return { user, database, process, variables, draws: this.#draws };
   }

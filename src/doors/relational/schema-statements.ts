@@ -1,6 +1,6 @@
 /** Statements of a session that are about types as tables: CREATE TABLE and INDEX, TRUNCATE, DROP. */
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { Executed, OutputColumn, PlannerDoor, QuestionOptions } from '../../planner/planner-contract.ts';
+import type { Executed, OutputColumn, PlannerDoor, QueryOptions } from '../../planner/planner-contract.ts';
 import type { Command } from './parse-command.ts';
 import { checkIndexed } from './create-index.ts';
 import { filledTable } from './create-table.ts';
@@ -11,7 +11,7 @@ import { ProtocolRefusal } from './errors.ts';
 /** The settings of a session, as a statement goes by them. */
 export interface StatementOptions {
   readonly dialect: 'wide';
-  readonly time: NonNullable<QuestionOptions['time']>;
+  readonly time: NonNullable<QueryOptions['time']>;
   readonly purpose: string | null;
   readonly sync: boolean;
   readonly signal: AbortSignal;

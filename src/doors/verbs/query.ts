@@ -85,7 +85,7 @@ async function ask(session: VerbSession, sql: string) {
   const made = await session.parts.planner.query(session.invocation, {
     sql,
     purpose: session.purpose,
-    questionsOnly: true,
+    queriesOnly: true,
     ...signal,
   });
   session.note({ result: { row_count: made.rowCount } });

@@ -13,7 +13,7 @@ import type { WorkflowDesk } from '../../governance/desks/workflow-desk.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
-import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
+import type { Answer, PlannerDoor, QuerySeries } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
 import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
@@ -25,7 +25,7 @@ import type { Translator } from '../../planner/languages/question-translator.ts'
 
 /** The services of the store that verbs need beside the gate. */
 export interface VerbDependencies {
-  readonly planner: Pick<PlannerDoor, 'query' | 'session' | 'readSigma' | 'turns'>;
+  readonly planner: Pick<PlannerDoor, 'query' | 'querySeries' | 'readSigma' | 'turns'>;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly embedder: Embedder | null;
@@ -72,9 +72,9 @@ export class VerbSession {
   readonly #startedMs: number;
   #facts: CallDetails = {};
   #snapshot: GovernedSnapshot | null = null;
-  #questions: PlannerSession | null = null;
+  #questions: QuerySeries | null = null;
   /** Full planner sessions, and the one that still takes queries. */
-  readonly #before: PlannerSession[] = [];
+  readonly #before: QuerySeries[] = [];
   #asked = 0;
   /** By planner session: the facts that it described last. */
   readonly #described: InvocationDetails[] = [];
@@ -108,13 +108,13 @@ export class VerbSession {
     }
     this.#asked++;
     this.#questions ??= this.#sessionOn(() => this.snapshot);
-    return this.#questions.ask(this.#request(sql, parameters, time));
+    return this.#questions.query(this.#request(sql, parameters, time));
   }
 
   /** Rows of a query on another snapshot. */
   async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]> {
     const questions = this.#sessionOn(() => snapshot);
-    return rowsOf(await questions.ask(this.#request(sql, parameters, time)));
+    return rowsOf(await questions.query(this.#request(sql, parameters, time)));
   }
 
   /** The invocation for a reader that describes questions of its own: the record names them beside all others of this call. */
@@ -133,9 +133,9 @@ export class VerbSession {
     return readingThrough(this.invocation, { snapshot, describe });
   }
 
-  #sessionOn(snapshot: () => GovernedSnapshot): PlannerSession {
+  #sessionOn(snapshot: () => GovernedSnapshot): QuerySeries {
     const { verb, arguments: given } = this.#call;
-    return this.parts.planner.session(this.reader(snapshot), {
+    return this.parts.planner.querySeries(this.reader(snapshot), {
       template: `${verb} ?`,
       literals: [given === undefined ? '' : exactJson(given)],
     });
@@ -147,7 +147,7 @@ export class VerbSession {
       sql,
       time,
       dialect: 'wide',
-      questionsOnly: true,
+      queriesOnly: true,
       purpose: this.purpose,
       ...(parameters.length > 0 && { parameters }),
       ...signal,

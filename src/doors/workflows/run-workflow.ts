@@ -374,7 +374,7 @@ class WorkflowRun {
     const { gate, planner } = this.#parts;
     const request = { action: 'query', purpose: this.#purpose, correlationId: run.id, gone: signal } as const;
     return gate.invoke(caller, request, async (invocation) => {
-      const asked = { sql, parameters, time: 'current', dialect: 'wide', signal, questionsOnly: true } as const;
+      const asked = { sql, parameters, time: 'current', dialect: 'wide', signal, queriesOnly: true } as const;
       const answer = await planner.query(invocation, basis === null ? asked : { ...asked, basis });
       if (answer.rowCount > rowsMax)
         throw new ServiceError('REL_UNPROCESSABLE', `a step hands on at most ${rowsMax} rows: LIMIT them, or COUNT`);

@@ -62,7 +62,7 @@ export function bindGroups(request: GroupRequest): BoundRows {
 class GroupBinder {
   readonly #request: GroupRequest;
   readonly #rows: ExpressionContext;
-  /** What GROUP BY says, then the bounds of a window; and the same as bound. */
+  /** The expressions of GROUP BY, then the bounds of a window; below, the same bound. */
   readonly #keyExpressions: readonly Expression[];
   readonly #keys: readonly Bound[];
   readonly #hasColumnKeysOnly: boolean;

@@ -18,11 +18,11 @@ export async function eraseSubject({
   statement,
   literals,
   invocation,
-  standing,
+  continuous,
   clock,
   startedMs,
 }: ControlRequest): Promise<Answer> {
-  const desk = standing?.erasures ?? null;
+  const desk = continuous?.erasures ?? null;
   if (desk === null) throw errorAt('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.location);
   const [subject, reason] = statement.arguments.map(({ slot }) => String(literals[slot])) as [string, string];
   const certify = statement.names.includes('CERTIFY');

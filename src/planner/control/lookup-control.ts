@@ -6,13 +6,13 @@ import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": REGISTER LOOKUP name FROM 'path' KEY (column) FIELDS (…) [REFRESH EVERY n MINUTES]. */
 export async function registerLookup(request: ControlRequest): Promise<Answer> {
-  const { standing, statement, literals, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'REGISTER LOOKUP is not served here', statement.location);
+  const { continuous, statement, literals, invocation, clock, startedMs } = request;
+  if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'REGISTER LOOKUP is not served here', statement.location);
   const [name, key, ...fields] = statement.names;
   const minutes = statement.options.find((option) => option.name === 'MINUTES');
   invocation.describe({ action: 'schema' });
   const { instant } = invocation.snapshot();
-  const table = await standing.lookups.register(
+  const table = await continuous.lookups.register(
     {
       name: name!,
       path: String(literals[statement.arguments[0]!.slot]),
@@ -34,12 +34,12 @@ export async function registerLookup(request: ControlRequest): Promise<Answer> {
 }
 
 /** Drops a lookup table of the caller's own path: one of a path above it stays, and is found under the name again. */
-export async function dropLookup({ standing, statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'DROP LOOKUP is not served here', statement.location);
+export async function dropLookup({ continuous, statement, invocation, clock, startedMs }: ControlRequest): Promise<Answer> {
+  if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'DROP LOOKUP is not served here', statement.location);
   const name = statement.names[0]!;
   invocation.describe({ action: 'schema' });
   const { instant } = invocation.snapshot();
-  standing.lookups.drop(name, invocation.caller.path);
+  continuous.lookups.drop(name, invocation.caller.path);
   return smallAnswer(
     [
       { name: 'lookup', type: 'string' },

@@ -32,8 +32,8 @@ async function create(
   request: ControlRequest,
   { refreshSecs, isRefreshed = false, replaces = false }: { refreshSecs: number; isRefreshed?: boolean; replaces?: boolean },
 ): Promise<Answer> {
-  const { standing, statement, literals, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
+  const { continuous, statement, literals, invocation, clock, startedMs } = request;
+  if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
   const { query, names } = statement;
   checkViewQuery(query!);
   invocation.describe({ action: 'schema', objectType: names[0]! });
@@ -46,7 +46,7 @@ async function create(
     catalog: snapshot.catalog,
     views: (name) => viewNamed(snapshot.views, name),
     masksOf: (type) => snapshot.masksOf(type),
-    lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
+    lookups: (name) => continuous.lookups.table(snapshot.caller.path, name),
   });
   const written = querySource(lexStatement(request.text()), isRefreshed);
   const columns = names.slice(1).map(quotedName).join(', ');
@@ -79,8 +79,8 @@ export function dropView(request: ControlRequest): Promise<Answer> {
 
 /** Its cached answers go with it, on the branch where it is dropped. */
 async function drop(request: ControlRequest, { isPlain }: { isPlain: boolean }): Promise<Answer> {
-  const { standing, statement, invocation, clock, startedMs } = request;
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
+  const { continuous, statement, invocation, clock, startedMs } = request;
+  if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'views are not served here', statement.location);
   const name = statement.names[0]!;
   invocation.describe({ action: 'schema', objectType: name });
   const { instant, branchId, caller, views } = invocation.snapshot();
@@ -90,7 +90,7 @@ async function drop(request: ControlRequest, { isPlain }: { isPlain: boolean }):
     throw errorAt('REL_INVALID', `${JSON.stringify(name)} is a view of the other kind: ${right} ends it`, statement.location);
   }
   await invocation.submit({ kind: 'drop-view', name });
-  standing.views.drop({ name, owner: caller.path, branchId });
+  continuous.views.drop({ name, owner: caller.path, branchId });
   return smallAnswer(
     [
       { name: 'view', type: 'string' },

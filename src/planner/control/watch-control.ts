@@ -6,7 +6,7 @@ import type { Answer } from '../planner-contract.ts';
 
 /** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */
 export async function watch({
-  standing,
+  continuous,
   statement,
   invocation,
   request,
@@ -14,9 +14,9 @@ export async function watch({
   clock,
   startedMs,
 }: ControlRequest): Promise<Answer> {
-  if (standing === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.location);
-  const subscription = await standing.watch.register(invocation, text(), request.purpose ?? null);
-  standing.watch.offer(subscription);
+  if (continuous === null) throw errorAt('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.location);
+  const subscription = await continuous.watch.register(invocation, text(), request.purpose ?? null);
+  continuous.watch.offer(subscription);
   const { id, basis, statement: watched } = subscription;
   invocation.describe({ rowCount: 0, costUnits: 1 });
   return smallAnswer(

@@ -9,21 +9,21 @@ import type { AxisBound, LogicalPlan, RowCount } from '../logical-plan.ts';
 import { type Execution, type ExecutionLimits, MemoryMeter } from '../operators/operator.ts';
 import type { PlannerLimits } from '../planner-options.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import type { QuestionOptions, QuestionRequest } from '../planner-contract.ts';
+import type { QueryOptions, QueryRequest } from '../planner-contract.ts';
 import { type Cursor, readCursor } from '../statements/page-cursor.ts';
 import type { StatementSource } from '../statements/statement-source.ts';
 import type { Services } from '../run-services.ts';
 import type { DefaultTime, Location, Query } from '../syntax/statement.ts';
 import type { SeenCatalogue } from '../system-catalogue/seen-catalogue.ts';
 
-export interface ExecutionsParts {
+export interface ExecutionsOptions {
   readonly limits: Required<PlannerLimits>;
   readonly services: Services;
   /** The tolerance of searches that say nothing of typos. */
   readonly searchTypo: TypoTolerance;
 }
 
-type ExecutionOptions = QuestionOptions & Pick<QuestionRequest, 'behindOthers'>;
+type ExecutionOptions = QueryOptions & Pick<QueryRequest, 'inBackground'>;
 
 const segmentRows = 65_536;
 /** Rows at once of a question behind others: a step of it is over before its slice is. */
@@ -31,11 +31,11 @@ const blockRowsBehind = 4_096;
 const kernelRowsBehind = 16_384;
 
 export class Executions {
-  readonly #parts: ExecutionsParts;
+  readonly #parts: ExecutionsOptions;
   readonly #limits: ExecutionLimits;
-  readonly #limitsBehind: ExecutionLimits;
+  readonly #backgroundLimits: ExecutionLimits;
 
-  constructor(parts: ExecutionsParts) {
+  constructor(parts: ExecutionsOptions) {
     const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = parts.limits;
     this.#parts = parts;
     this.#limits = {
@@ -46,7 +46,7 @@ export class Executions {
       vectorExactRows,
       graphRowsMax: resultRowsMax,
     };
-    this.#limitsBehind = {
+    this.#backgroundLimits = {
       ...this.#limits,
       blockRows: Math.min(blockRows, blockRowsBehind),
       kernelRows: kernelRowsBehind,
@@ -57,7 +57,7 @@ export class Executions {
     plan: LogicalPlan,
     query: Query,
     asked: StatementSource,
-    { time = 'all', basis, typo, consistency = 'strong', behindOthers = false }: ExecutionOptions,
+    { time = 'all', basis, typo, consistency = 'strong', inBackground = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
     beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
@@ -93,7 +93,7 @@ export class Executions {
       const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
       throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, location, reason);
     };
-    const limits = behindOthers ? this.#limitsBehind : this.#limits;
+    const limits = inBackground ? this.#backgroundLimits : this.#limits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
     return {
       snapshot,

@@ -8,7 +8,7 @@ import { fewRows } from './row-copies.ts';
 import type { Answer, KeyLookUp, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { DefaultTime } from '../syntax/statement.ts';
 
-export type TimeOf = (time: DefaultTime, now: bigint) => TimeBounds;
+export type BoundsAt = (time: DefaultTime, now: bigint) => TimeBounds;
 
 /** A hundredth of the cost of a query. */
 export const unitsOfKey = 0.01;
@@ -16,7 +16,7 @@ export const unitsOfKey = 0.01;
 /** Keys that are looked up in one turn. */
 const keysInTurn = 1_024;
 
-export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): Answer {
+export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt): Answer {
   const { read, answer } = prepare(invocation, request, boundsOf);
   read(request.keys);
   return answer();
@@ -26,7 +26,7 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
 export async function lookUpInTurns(
   invocation: Invocation,
   request: KeyLookUp,
-  { boundsOf, yieldTurn }: { readonly boundsOf: TimeOf; readonly yieldTurn: () => Promise<void> },
+  { boundsOf, yieldTurn }: { readonly boundsOf: BoundsAt; readonly yieldTurn: () => Promise<void> },
 ): Promise<Answer> {
   const { keys } = request;
   if (keys.length <= keysInTurn) return lookUp(invocation, request, boundsOf);
@@ -43,7 +43,7 @@ interface Prepared {
   answer(): Answer;
 }
 
-function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): Prepared {
+function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: BoundsAt): Prepared {
   const { type, keys, time = 'current' } = request;
   invocation.describe({ objectType: type, literals: keys });
   const snapshot = invocation.snapshot();

@@ -108,7 +108,7 @@ export class KernelCode extends KernelWriter {
         return ok === null ? { isTrue: '0', isFalse: '1' } : { isTrue: `(${ok} ^ 1)`, isFalse: ok };
       }
       case 'in':
-        return this.#in(bound);
+        return this.#inList(bound);
       case 'in-set':
         return this.#inSet(bound);
       case 'same-folded': {
@@ -536,7 +536,7 @@ export class KernelCode extends KernelWriter {
   }
 
   /** Few items, and items that depend on the row, are compared one by one; many constants are a set. */
-  #in(bound: Extract<Bound, { kind: 'in' }>): Rails {
+  #inList(bound: Extract<Bound, { kind: 'in' }>): Rails {
     const operand = this.#operand(bound.operand);
     if (operand.ok === '0') return never;
     if (!isConstantSet(bound)) {

@@ -35,7 +35,7 @@ import { EncodedDictionary } from './encoded-dictionary.ts';
 import { floats, integers, numbers } from './plain-cells.ts';
 
 type Rows = Pick<Answer, 'columns' | 'batches'>;
-type VectorOf<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
+type VectorKind<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
 
 /** Smaller pieces leave in company: a write to a socket costs more than copying them. */
 const aloneBytes = 32 * 1024;
@@ -192,7 +192,7 @@ class ArrowColumn {
     return { valueOffsets, data };
   }
 
-  #entries(vector: VectorOf<'dict'>, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
+  #entries(vector: VectorKind<'dict'>, batch: OutputBatch, holes: boolean): { valueOffsets: Int32Array; data: Uint8Array } {
     const { selection, first, count } = batch;
     const { values, nulls, dictionary } = vector;
     let entries = this.#dictionaries.get(dictionary);

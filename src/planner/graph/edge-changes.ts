@@ -10,7 +10,7 @@ import { floatsOf } from './instant-floats.ts';
 import type { Steps } from './stepped-sort.ts';
 
 /** Identifies a graph: the types and columns that it is read from, under one snapshot. */
-export interface GraphOf {
+export interface GraphSource {
   readonly snapshot: GovernedSnapshot;
   /** All types that it is read from. */
   readonly types: readonly string[];
@@ -55,7 +55,7 @@ const calmNs = 60_000_000_000n;
 /** The later reading, where the rows of its types say the same at another instant and are still there; null where they don't. */
 export function* readAgain(
   read: ReadAt,
-  { snapshot, types, time: asked }: Pick<GraphOf, 'snapshot' | 'types' | 'time'>,
+  { snapshot, types, time: asked }: Pick<GraphSource, 'snapshot' | 'types' | 'time'>,
 ): Steps<ReadAt | null> {
   const { time, instant } = read;
   if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
@@ -125,7 +125,7 @@ function* hasTurned(
 }
 
 /** The graph as it is at a later instant, where only a few edges came or went since; null: it has to be read again. */
-export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphOf): Steps<Graph | null> {
+export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphSource): Steps<Graph | null> {
   const { snapshot, nodes, links, time: asked, isolated } = of;
   if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
   if (time.system > asked.system) return null;

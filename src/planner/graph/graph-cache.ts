@@ -10,7 +10,7 @@
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
 import type { State } from './graph-algorithm.ts';
-import { followChanges, type GraphOf, readAgain, readAt, type ReadGraph } from './edge-changes.ts';
+import { followChanges, type GraphSource, readAgain, readAt, type ReadGraph } from './edge-changes.ts';
 import type { Steps } from './stepped-sort.ts';
 import type { Warm } from './warm-start.ts';
 
@@ -40,7 +40,7 @@ export class GraphCache {
   }
 
   /** Null where there is none, rows of it are gone for good, or the question is about another instant than now. */
-  warm(of: GraphOf, call: string): Warm | null {
+  warm(of: GraphSource, call: string): Warm | null {
     if (of.snapshot.isPrivate) return null;
     const warm = isNow(of) ? this.#warm.get(warmKey(of, call)) : undefined;
     if (warm === undefined || warm.isErased()) return null;
@@ -48,7 +48,7 @@ export class GraphCache {
     return of.types.some((type) => removals.removedAfter(type, warm.instant).length > 0) ? null : warm;
   }
 
-  keepWarm(of: GraphOf, call: string, state: State, { texts, lineage, edges }: Graph, isErased: () => boolean): void {
+  keepWarm(of: GraphSource, call: string, state: State, { texts, lineage, edges }: Graph, isErased: () => boolean): void {
     if (!isNow(of) || isErased() || of.snapshot.isPrivate) return;
     const key = warmKey(of, call);
     this.#warm.delete(key);
@@ -70,7 +70,7 @@ export class GraphCache {
     return bytes;
   }
 
-  *find(asked: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
+  *find(asked: GraphSource, read: () => Steps<Graph>): Steps<Graph> {
     const { snapshot } = asked;
     if (snapshot.isPrivate) return yield* read();
     const time = atMostNow(asked.time, snapshot.instant);
@@ -128,16 +128,16 @@ export class GraphCache {
   }
 }
 
-function keyOf({ snapshot, types, about }: GraphOf): string {
+function keyOf({ snapshot, types, about }: GraphSource): string {
   const { grantKey, branchId, catalog } = snapshot;
   return JSON.stringify([grantKey, branchId, catalog.ontologyVersion, types, about]);
 }
 
-function warmKey(of: GraphOf, call: string): string {
+function warmKey(of: GraphSource, call: string): string {
   return JSON.stringify([keyOf(of), call]);
 }
 
-function isNow({ snapshot: { instant }, time }: GraphOf): boolean {
+function isNow({ snapshot: { instant }, time }: GraphSource): boolean {
   return atMostNow(time, instant).system === instant && time.valid === instant;
 }
 

@@ -10,7 +10,7 @@ import { ScanOperator } from '../operators/scan.ts';
 import { besideLoop } from './worker-task.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
-import type { GraphOf } from './edge-changes.ts';
+import type { GraphSource } from './edge-changes.ts';
 import { makeGraph, type MadeGraph, makingJob, type ReadEdges } from './graph-builder.ts';
 import { isClosed, type NodeType } from './node-and-edge-types.ts';
 import type { Steps } from './stepped-sort.ts';
@@ -42,7 +42,7 @@ export class GraphReader {
   }
 
   /** The identity under which the graph may be shared; null where it serves this statement alone. */
-  get of(): GraphOf | null {
+  get of(): GraphSource | null {
     const { node, execution } = this.#opening;
     const { types, weight, isWhole } = node.graph!;
     if (!isWhole || execution.pinned !== null) return null;

@@ -169,19 +169,19 @@ function cutsOf(coming: readonly Coming[], going: Int32Array, edges: number): re
 }
 
 function* merge<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
-  before: A,
+  isBefore: A,
   after: A,
   cuts: readonly Cut[],
   cell: (edge: EdgeChange) => A[number],
 ): Steps<A> {
-  const [from, to] = [wordsOf(before), wordsOf(after)];
-  const words = before.BYTES_PER_ELEMENT / 4;
+  const [from, to] = [wordsOf(isBefore), wordsOf(after)];
+  const words = isBefore.BYTES_PER_ELEMENT / 4;
   let place = 0;
   let copied = 0;
   for (const { first, end, coming } of cuts) {
     for (let at = first; at < end; ) {
       const last = Math.min(end, at + copiedAtOnce - copied);
-      if (from === null || to === null) after.set(before.subarray(at, last) as never, place);
+      if (from === null || to === null) after.set(isBefore.subarray(at, last) as never, place);
       else copy(from, to, { first: words * at, end: words * last, place: words * place });
       place += last - at;
       copied += last - at;
@@ -231,12 +231,12 @@ function placeOf({ out, systemFrom, linkOf }: Graph, edge: EdgeChange, isThere: 
   let low = out.offsets[edge.source]!;
   let high = out.offsets[edge.source + 1]!;
   const end = high;
-  const before = (place: number): boolean =>
+  const isBefore = (place: number): boolean =>
     (out.neighbours[place]! - edge.target || (linkOf?.[place] ?? 0) - edge.link || Number(systemFrom[place]! - edge.systemFrom)) <
     0;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (before(middle)) low = middle + 1;
+    if (isBefore(middle)) low = middle + 1;
     else high = middle;
   }
   if (!isThere) return low;

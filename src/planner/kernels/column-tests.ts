@@ -181,11 +181,11 @@ function range(layout: 'i32' | 'f64' | 'i64', column: Bound, op: CompareOp, { le
 function doubles(op: CompareOp, value: number): { least: number; most: number } {
   switch (op) {
     case '<':
-      return { least: Number.NEGATIVE_INFINITY, most: below(value) };
+      return { least: Number.NEGATIVE_INFINITY, most: nextBelow(value) };
     case '<=':
       return { least: Number.NEGATIVE_INFINITY, most: value };
     case '>':
-      return { least: -below(-value), most: Number.POSITIVE_INFINITY };
+      return { least: -nextBelow(-value), most: Number.POSITIVE_INFINITY };
     case '>=':
       return { least: value, most: Number.POSITIVE_INFINITY };
     default:
@@ -197,7 +197,7 @@ const bits = new BigInt64Array(1);
 const double = new Float64Array(bits.buffer);
 
 /** The greatest double below another one. */
-function below(value: number): number {
+function nextBelow(value: number): number {
   if (value === 0) return -Number.MIN_VALUE;
   double[0] = value;
   bits[0]! += value > 0 ? -1n : 1n;

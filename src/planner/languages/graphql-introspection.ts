@@ -40,14 +40,14 @@ const anySchema = new GraphQLSchema({
 });
 const rootFields = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field]));
 
-export interface SchemaQuestion {
+export interface SchemaDocument {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
 /** Checks at once, and then gives the JSON text of `data`. Throws REL_PARSE for an invalid document, REL_INVALID for one too large. */
-export function introspect(question: SchemaQuestion): (schema: SchemaView) => Generator<string, void> {
+export function introspect(question: SchemaDocument): (schema: SchemaView) => Generator<string, void> {
   const { document, operation } = question;
   const fragments = new Map(
     document.definitions.flatMap((each) => (each.kind === 'FragmentDefinition' ? [[each.name.value, each] as const] : [])),

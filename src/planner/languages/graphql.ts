@@ -23,7 +23,7 @@ import { separateOperations } from 'graphql/utilities/separateOperations.js';
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { checkText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import type { Expression, Literal, ParsedQuestion, Location, ProjectionItem, Slot } from '../syntax/statement.ts';
+import type { Expression, Literal, ParsedQuery, Location, ProjectionItem, Slot } from '../syntax/statement.ts';
 import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
 export interface GraphqlRequest {
@@ -34,7 +34,7 @@ export interface GraphqlRequest {
 }
 
 export type GraphqlDocument =
-  | { readonly kind: 'rows'; readonly type: string; readonly question: ParsedQuestion }
+  | { readonly kind: 'rows'; readonly type: string; readonly question: ParsedQuery }
   | { readonly kind: 'schema'; readonly document: DocumentNode; readonly operation: OperationDefinitionNode };
 
 /** The parser works in one turn: documents are bounded before it and in it. */
@@ -140,7 +140,7 @@ class StatementMaker {
     this.#rowsMax = rowsMax;
   }
 
-  make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuestion } {
+  make({ selectionSet, directives }: OperationDefinitionNode): { readonly type: string; readonly question: ParsedQuery } {
     refuseDirectives(directives);
     const [root, second] = selectionSet.selections.map(plainField);
     if (second) throw errorAt('REL_INVALID', 'a request has one root field: ask for each type by itself', locationOf(second));
@@ -152,7 +152,7 @@ class StatementMaker {
     const projection = this.#projection(root!, type);
     const from = { kind: 'table', name: type, alias: null, location } as const;
     const body = selectOf({ projection: projection.items, from, where: allOf(condition.all), location });
-    const question: ParsedQuestion = {
+    const question: ParsedQuery = {
       language: 'graphql',
       template: `{ ${type}(${condition.text}limit: ?i) { ${projection.text} } }`,
       statement: { kind: 'query', purpose: null, query: queryOf(body, most), withProvenance: false },

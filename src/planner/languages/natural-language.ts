@@ -11,7 +11,7 @@ export interface Translated {
 }
 
 /** A question without the phrases around its form. */
-interface Question {
+interface PlainQuestion {
   /** Single spaces; each quoted name is a mark. */
   readonly text: string;
   readonly quoted: readonly string[];
@@ -26,9 +26,9 @@ interface Form {
   /** Recognises the intent by the beginning of the text. */
   opens(text: string): boolean;
   /** The names that the question is about; null where there are none. */
-  names(asked: Question): readonly string[] | null;
+  names(asked: PlainQuestion): readonly string[] | null;
   readonly takes: { readonly hops: boolean; readonly asOf: boolean };
-  statement(names: readonly string[], asked: Question): string;
+  statement(names: readonly string[], asked: PlainQuestion): string;
 }
 
 const forms: readonly Form[] = [
@@ -43,7 +43,7 @@ const forms: readonly Form[] = [
   {
     intent: 'ownership',
     opens: (text) => /\bownership chain\b|\bwho owns\b|\bbeneficial owners?\b/i.test(text),
-    names: (asked) => behind(asked, /\bownership chain (?:of|for) |\bwho owns |\bbeneficial owners? of /i),
+    names: (asked) => subjectBehind(asked, /\bownership chain (?:of|for) |\bwho owns |\bbeneficial owners? of /i),
     takes: { hops: true, asOf: false },
     statement: ([company], { hops }) => `BENEFICIAL_OWNERSHIP_CHAIN(${literal(company!)}, MAX_DEPTH => ${hops ?? 5})`,
   },
@@ -52,8 +52,8 @@ const forms: readonly Form[] = [
     opens: (text) =>
       /\bsanctions? screen\b|\bsanctioned\b|\bsanctions? lists?$/i.test(text) || isIn(text, /\bscreen\b/i, /\bsanctions?\b/i),
     names: (asked) =>
-      behind(asked, /\bsanctions? screen (?:of |for )?/i) ??
-      (isSanctioned.test(asked.text) ? behind({ ...asked, text: asked.text.replace(isSanctioned, '') }, /\bis /i) : null),
+      subjectBehind(asked, /\bsanctions? screen (?:of |for )?/i) ??
+      (isSanctioned.test(asked.text) ? subjectBehind({ ...asked, text: asked.text.replace(isSanctioned, '') }, /\bis /i) : null),
     takes: { hops: false, asOf: false },
     statement: ([party]) => `SANCTIONS_SCREEN(${literal(party!)}, THRESHOLD => 0.85)`,
   },
@@ -83,7 +83,7 @@ export function untranslatable(why: string): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `could not translate the question: ${why}`);
 }
 
-function statementOf(form: Form, asked: Question): string {
+function statementOf(form: Form, asked: PlainQuestion): string {
   refuseNarrowed(asked, form.takes);
   const names = form.names(asked);
   const spoken = names?.map((name) => (mark.test(name) ? asked.quoted[Number(name.slice(1, -1))]! : name));
@@ -112,7 +112,7 @@ const bound = '(?:(?:at most|max(?:imum)?(?: of)?|up to|no more than|not more th
 const edges = '(?:hops?|steps?|edges?|links?|levels?|degrees?(?: of separation)?)';
 /** At the end, or in front of the subject. */
 const within = `(?:(?:and )?(?:with(?:in)?|in|of|over|using) )?(?:a )?${bound}${count}[ -]${edges}(?: or (?:fewer|less)| at most| max(?:imum)?)?`;
-const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Question>])[] = [
+const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<PlainQuestion>])[] = [
   [/[ ,;:.!?]+$/, () => ({})],
   [/[ ,]+(?:please|pls|thanks|thank you)$/i, () => ({})],
   [new RegExp(`[ ,]+${within}$`, 'i'), hopsOf],
@@ -123,7 +123,7 @@ const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
 const narrows =
   /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
 
-function askedOf(question: string): Question {
+function askedOf(question: string): PlainQuestion {
   const quoted: string[] = [];
   const text = question
     .replaceAll('\0', ' ')
@@ -133,7 +133,7 @@ function askedOf(question: string): Question {
     )
     .replaceAll(/\s+/g, ' ')
     .trim();
-  let asked: Question = { text, quoted, hops: null, asOf: null };
+  let asked: PlainQuestion = { text, quoted, hops: null, asOf: null };
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const [pattern, read] of ends) {
@@ -151,12 +151,12 @@ function askedOf(question: string): Question {
   return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
-function hopsOf([, fewer, written]: RegExpExecArray): Partial<Question> {
+function hopsOf([, fewer, written]: RegExpExecArray): Partial<PlainQuestion> {
   const number = spellings.indexOf(written!.toLowerCase()) + 1 || Number(written);
   return { hops: fewer === undefined ? number : number - 1 };
 }
 
-function refuseNarrowed({ text, hops, asOf }: Question, takes: Form['takes']): void {
+function refuseNarrowed({ text, hops, asOf }: PlainQuestion, takes: Form['takes']): void {
   const [word] = narrows.exec(text) ?? [];
   if (word !== undefined) {
     const known = "'within 3 hops' and 'as of 2024-01-31' are understood; a name may stand in quotes";
@@ -168,7 +168,7 @@ function refuseNarrowed({ text, hops, asOf }: Question, takes: Form['takes']): v
 }
 
 /** Two names; none where it could be parted in more than one way. */
-function pair({ text }: Question, opens: RegExp, between: string): readonly string[] | null {
+function pair({ text }: PlainQuestion, opens: RegExp, between: string): readonly string[] | null {
   const found = opens.exec(text);
   if (found === null) return null;
   const both = text.slice(found.index + found[0].length);
@@ -180,7 +180,7 @@ function pair({ text }: Question, opens: RegExp, between: string): readonly stri
   return null;
 }
 
-function behind({ text }: Question, opens: RegExp): readonly string[] | null {
+function subjectBehind({ text }: PlainQuestion, opens: RegExp): readonly string[] | null {
   const found = opens.exec(text);
   return found === null ? null : [text.slice(found.index + found[0].length).trim()];
 }

@@ -100,7 +100,7 @@ class PatternCompiler {
       if (clause.kind === 'match') {
         rows = clause.optional ? this.#optional(clause, rows) : this.#match(clause, rows);
       } else if (clause.kind === 'unwind') rows = this.#unwind(clause, rows);
-      else if (clause.kind === 'with') rows = this.#with(clause, rows);
+      else if (clause.kind === 'with') rows = this.#withClause(clause, rows);
       else return this.#returnQuery(clause, rows);
     }
     throw errorAt('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.location);
@@ -279,7 +279,7 @@ class PatternCompiler {
     };
   }
 
-  #with(written: Projection, rows: Rows): Rows {
+  #withClause(written: Projection, rows: Rows): Rows {
     const clause = withAll(written, rows.names);
     const { location } = clause;
     const alias = this.#name('with');

@@ -17,7 +17,7 @@ import type {
   Expression,
   FunctionArgument,
   Literal,
-  ParsedQuestion,
+  ParsedQuery,
   ProjectionItem,
   Query,
   Select,
@@ -33,7 +33,7 @@ const conditionsMax = 256;
 const valuesMax = 1_000;
 
 export interface SearchStatement {
-  readonly question: ParsedQuestion;
+  readonly question: ParsedQuery;
   /** Values of its last column are `system_from`. */
   readonly hasVersion: boolean;
 }
@@ -79,7 +79,7 @@ class StatementMaker {
     this.#columns = new Set(readableColumns(definition).map(({ name }) => name));
   }
 
-  make(offset: number, withVersion: boolean): ParsedQuestion {
+  make(offset: number, withVersion: boolean): ParsedQuery {
     const { ranking, compute, facets, limit } = this.#query;
     if (ranking !== null && ranking.by !== 'words' && (facets.length > 0 || offset > 0)) {
       throw new ServiceError(

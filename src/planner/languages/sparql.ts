@@ -17,7 +17,7 @@ import type {
   ColumnRef,
   Expression,
   Literal,
-  ParsedQuestion,
+  ParsedQuery,
   Location,
   ProjectionItem,
   Query,
@@ -26,8 +26,8 @@ import type {
 } from '../syntax/statement.ts';
 import { allOf, columnOf, equal, queryOf, selectOf } from './tree-builders.ts';
 
-export interface SparqlQuestion {
-  readonly question: ParsedQuestion;
+export interface SparqlQuery {
+  readonly question: ParsedQuery;
   /** The same query in SQL, over current rows. */
   readonly sql: string;
   /** Variables that stand for a subject or a predicate somewhere. */
@@ -48,7 +48,7 @@ const knownPrefixes: Readonly<Record<string, string>> = {
 };
 
 /** Throws REL_PARSE for syntax beyond the language or the supported subset, and REL_READ_ONLY for updates. */
-export function readSparql(text: string): SparqlQuestion {
+export function readSparql(text: string): SparqlQuery {
   return new StatementMaker(text).make(parseQuery(text));
 }
 
@@ -183,7 +183,7 @@ class StatementMaker {
     this.#text = text;
   }
 
-  make(ast: Ast): SparqlQuestion {
+  make(ast: Ast): SparqlQuery {
     const select = this.#select(ast);
     this.#context(select);
     for (const pattern of select.where.patterns) {

@@ -34,7 +34,7 @@ export class NumberedRows implements RowIndex {
   static *build(types: readonly ColumnType[], keys: readonly Vector[], rows: number): Building {
     const columns: KeyColumn[] = [];
     for (const [key, type] of types.entries()) {
-      const numbers = (yield* DenseIntegers.over(keys[key]!, rows)) ?? valueNumbers(type, { exact: true });
+      const numbers = (yield* DenseIntegers.tryFrom(keys[key]!, rows)) ?? valueNumbers(type, { exact: true });
       columns.push({ key, numbers });
     }
     // The key of most values comes first: it tells most rows apart, and pairs find the first one of a left number without a hash.

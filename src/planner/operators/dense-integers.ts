@@ -25,7 +25,7 @@ export class DenseIntegers implements KeyNumbers {
   }
 
   /** Null where the column does not hold integers, or they lie too far apart. */
-  static *over(key: Vector, rows: number): Generator<undefined, DenseIntegers | null, void> {
+  static *tryFrom(key: Vector, rows: number): Generator<undefined, DenseIntegers | null, void> {
     if (!isNumbers(key)) return null;
     const range: Range = { least: Number.POSITIVE_INFINITY, most: Number.NEGATIVE_INFINITY };
     for (let first = 0; first < rows; first += rowsPerStep) {

@@ -41,7 +41,7 @@ export function* sortedRows(vectors: readonly Vector[], keys: readonly SortKey[]
   for (let row = 0; row < count; row++) order[row] = row;
   const inFull = isAll ? words.length : 1;
   for (const own of words.slice(0, inFull).reverse()) order = yield* byDigits(own, order);
-  if (!isAll) yield* within(order, words[0]!, comparator(vectors, keys.slice(1), count));
+  if (!isAll) yield* sortRuns(order, words[0]!, comparator(vectors, keys.slice(1), count));
   return order;
 }
 
@@ -143,7 +143,7 @@ function* byDigits({ high, low }: Words, rows: Int32Array<ArrayBuffer>): Work<In
 }
 
 /** Orders runs of rows that are equal so far. */
-function* within(order: Int32Array, { high, low }: Words, compare: Compare): Work<void> {
+function* sortRuns(order: Int32Array, { high, low }: Words, compare: Compare): Work<void> {
   const count = order.length;
   const room = new Int32Array(count);
   let steps = 0;

@@ -53,7 +53,7 @@ export class LongWork {
   }
 
   /** Ends the job and returns the error that it ended with, if any: for a cancelled job, the cancellation. */
-  async over(error: unknown = null): Promise<unknown> {
+  async finish(error: unknown = null): Promise<unknown> {
     this.#end?.(error);
     try {
       await this.#ended;

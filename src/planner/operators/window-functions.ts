@@ -61,7 +61,7 @@ class Spent {
     this.#cost = overFunctions[name];
   }
 
-  on(cell: Cell): boolean {
+  addCost(cell: Cell): boolean {
     this.#ns += this.#cost.call + (typeof cell === 'string' ? cell.length * this.#cost.character : 0);
     if (this.#ns < turnMost) return false;
     this.#ns = 0;
@@ -215,7 +215,7 @@ function* rank({ order, start, end, peers }: Part, call: OverCall, results: Cell
     if (how === 'row_number' || (how === 'rank' && isNew)) rank = at - start + 1;
     else if (isNew) rank++;
     results[order[at]!] = BigInt(rank);
-    if (spent.on(null)) yield;
+    if (spent.addCost(null)) yield;
   }
 }
 
@@ -224,11 +224,11 @@ function* share({ order, start, end, peers }: Part, call: OverCall, results: Cel
   const isRank = call.function === 'percent_rank';
   const spent = new Spent(call);
   for (let from = start, to = start; from < end; from = to) {
-    for (to = from + 1; to < end && peers(order[from]!, order[to]!) === 0; to++) if (spent.on(null)) yield;
+    for (to = from + 1; to < end && peers(order[from]!, order[to]!) === 0; to++) if (spent.addCost(null)) yield;
     const result = isRank ? (from === start ? 0 : (from - start) / (end - start - 1)) : (to - start) / (end - start);
     for (let at = from; at < to; at++) {
       results[order[at]!] = result;
-      if (spent.on(null)) yield;
+      if (spent.addCost(null)) yield;
     }
   }
 }
@@ -246,7 +246,7 @@ function* tile({ order, start, end, vectors, types }: Part, call: OverCall, resu
     const n = at - start - larger * (size + 1);
     const part = n < 0 ? Math.floor((at - start) / (size + 1)) : larger + Math.floor(n / size);
     results[order[at]!] = BigInt(part + 1);
-    if (spent.on(null)) yield;
+    if (spent.addCost(null)) yield;
   }
 }
 
@@ -265,7 +265,7 @@ function* shift(part: Part, call: OverCall, results: Cell[]): Steps {
         ? null
         : cellOf(vectors[call.otherwise]!, types[call.otherwise]!, order[at]!, call.type);
     results[order[at]!] = result;
-    if (spent.on(result)) yield;
+    if (spent.addCost(result)) yield;
   }
 }
 
@@ -302,12 +302,12 @@ function* aggregateFrames(part: Part, call: OverCall, results: Cell[]): Steps {
     for (; to < frame.to; to++) {
       const next = cell(to);
       if (when === undefined || argument(when, to) === true) running.add(next, argument(second, to));
-      if (spent.on(next)) yield;
+      if (spent.addCost(next)) yield;
     }
     const result = running.result();
     results[order[at]!] = result;
     if (typeof result === 'string') part.grow(2 * result.length);
-    if (spent.on(result)) yield;
+    if (spent.addCost(result)) yield;
   }
 }
 
@@ -325,7 +325,7 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
     const isInside = place >= from && place < to;
     const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[place]!) : null;
     results[order[at]!] = result;
-    if (spent.on(result)) yield;
+    if (spent.addCost(result)) yield;
   }
 }
 

@@ -11,7 +11,7 @@ import type { Cell, ColumnType } from '../../log/values/value.ts';
 import type { RowRange } from '../expressions/text-interner.ts';
 
 /** Sketch of a type's column; null where it has none. */
-export type SketchOf = (type: string, column: string) => ColumnSketch | null;
+export type FindSketch = (type: string, column: string) => ColumnSketch | null;
 
 export type RangeOp = '<' | '<=' | '>' | '>=';
 

@@ -166,7 +166,7 @@ class Pushing {
       case 'aggregate':
         return this.#aggregate(node);
       case 'over':
-        return this.#over(node);
+        return this.#windowNode(node);
       case 'join':
         return this.#join(node);
       case 'set-operation': {
@@ -201,7 +201,7 @@ class Pushing {
   }
 
   /** Windows reach over the rows of one set of cells. */
-  #over(node: OverNode): PlanNode {
+  #windowNode(node: OverNode): PlanNode {
     const input = this.down(node.input);
     const width = node.input.columns.length;
     const cells = range(width, width + this.#cells.length);

@@ -1,12 +1,12 @@
 /** The context of a pass besides the plan. */
-import type { SketchOf } from './column-sketch.ts';
+import type { FindSketch } from './column-sketch.ts';
 import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
 
 export interface PassContext {
   /** Rows that a scan would yield before its filter, counting visible rows only. */
   readonly estimate: (scan: ScanNode) => number;
   /** Sketches of the same rows. */
-  readonly sketch: SketchOf;
+  readonly sketch: FindSketch;
 }
 
 /**

@@ -55,7 +55,7 @@ function push(node: PlanNode, conditions: readonly Bound[]): PlanNode {
     case 'spread': {
       const width = node.kind === 'spread' ? node.width : node.input.columns.length;
       const isSession = node.kind === 'window' && node.type === 'session';
-      const ofRows = (each: Bound): boolean => !isSession && !mayRaise(each) && within(each, 0, width);
+      const ofRows = (each: Bound): boolean => !isSession && !mayRaise(each) && readsOnly(each, 0, width);
       const [below, above] = partition(conditions, ofRows);
       return addFilter(withInput(node, push(node.input, below)), above);
     }
@@ -104,7 +104,7 @@ function sizeWith(bound: Bound, expressions: readonly Bound[] | null): number {
 /** A condition on group keys is asked of rows, before they are grouped. */
 function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): PlanNode {
   const keysOnly = (each: Bound): boolean =>
-    node.groups > 0 && columnsIn(each).size > 0 && !mayRaise(each) && within(each, 0, node.groups);
+    node.groups > 0 && columnsIn(each).size > 0 && !mayRaise(each) && readsOnly(each, 0, node.groups);
   const [below, above] = partition(conditions, keysOnly);
   const input = push(node.input, below);
   return addFilter(withInput(node, input), above);
@@ -162,13 +162,13 @@ function throughFunction(node: FunctionNode, conditions: readonly Bound[]): Plan
   const { carries, input, graph } = node;
   if (carries === undefined || !graph) return stay(node, conditions);
   const width = input === null ? node.columns.length : input.columns.length;
-  const [below, above] = partition(conditions, (each) => !mayRaise(each) && within(each, 0, width));
+  const [below, above] = partition(conditions, (each) => !mayRaise(each) && readsOnly(each, 0, width));
   const edges = graph.edges.map((each) => push(each, carries === 'edges' ? below : []));
   const own = { ...node, input: input && push(input, below), graph: { ...graph, edges } };
   return addFilter(own, above);
 }
 
-function within(bound: Bound, from: number, to: number): boolean {
+function readsOnly(bound: Bound, from: number, to: number): boolean {
   return [...columnsIn(bound)].every((index) => index >= from && index < to);
 }
 

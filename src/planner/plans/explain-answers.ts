@@ -7,15 +7,15 @@ import { typesCalled } from '../table-functions/statement-call.ts';
 import { type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
 import type { Measurements } from '../operators/measurements.ts';
 import type { Execution } from '../operators/operator.ts';
-import type { Answer, QuestionOptions } from '../planner-contract.ts';
-import { type StatementSource, type Question, typesNamed } from '../statements/statement-source.ts';
-import type { Reading } from '../statements/query-series.ts';
+import type { Answer, QueryOptions } from '../planner-contract.ts';
+import { type StatementSource, type QueryStatement, typesNamed } from '../statements/statement-source.ts';
+import type { QueryInvocation } from '../statements/query-series.ts';
 import { smallAnswer } from '../execution/small-answer.ts';
 import type { Scheduler } from '../execution/executor.ts';
 import { type TextsReady, textsReady } from '../search/index-readiness.ts';
 import { tablesOf } from '../continuous/views/view-definition.ts';
 import type { Query } from '../syntax/statement.ts';
-import { explain, planAsJson, policyLines, type TextsOf } from './plan-text.ts';
+import { explain, planAsJson, policyLines, type IndexReadiness } from './plan-text.ts';
 import type { Sketches } from './sketches.ts';
 
 /** Columns of what EXPLAIN answers. */
@@ -39,7 +39,7 @@ export class Explainer {
     {
       question,
       run,
-    }: { readonly question: Question; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
+    }: { readonly question: QueryStatement; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
   ): Promise<Answer> {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
@@ -51,7 +51,7 @@ export class Explainer {
   }
 
   /** By search: whether what it searches is indexed. */
-  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
+  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<IndexReadiness> {
     const texts = new Map<PlanNode, TextsReady>();
     for (const node of nodesOf(plan)) {
       if (node.kind !== 'search') continue;
@@ -67,7 +67,7 @@ export class Explainer {
    * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of now,
    * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
-  policy(reading: Reading, query: Query, asked: StatementSource, { time }: QuestionOptions, startedMs: number): Answer {
+  policy(reading: QueryInvocation, query: Query, asked: StatementSource, { time }: QueryOptions, startedMs: number): Answer {
     const now = this.#clock.now();
     const literals = asked.parameters;
     const kernels = new KernelContext({ literals, locationOf: (slot) => asked.locationOf(slot), instant: now, parameters: [] });

@@ -4,7 +4,7 @@ import { formatInstant } from '../../log/values/timestamp.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { shownColumn, shownOf } from '../../projections/access-paths.ts';
 import { Analysis } from './analyze-figures.ts';
-import type { SketchOf } from '../passes/column-sketch.ts';
+import type { FindSketch } from '../passes/column-sketch.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { Values } from '../calls/arguments.ts';
 import { aggregatesByKernel, filtersByKernel } from '../kernels/kernel-chain.ts';
@@ -35,7 +35,7 @@ import { type Way, wayOf, wayToNearest } from '../vectors/nearest-rows.ts';
 const kernel = '; kernel';
 
 /** By search: whether its columns are indexed. */
-export type TextsOf = ReadonlyMap<PlanNode, TextsReady>;
+export type IndexReadiness = ReadonlyMap<PlanNode, TextsReady>;
 
 export interface Explained {
   readonly lines: readonly string[];
@@ -46,8 +46,8 @@ export interface Explained {
 export function explain(
   plan: LogicalPlan,
   execution: Execution,
-  sketch: SketchOf,
-  texts: TextsOf = new Map(),
+  sketch: FindSketch,
+  texts: IndexReadiness = new Map(),
   measurements: Measurements | null = null,
 ): Explained {
   const statistics = statisticsOf(execution, sketch);
@@ -137,7 +137,7 @@ function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode
 }
 
 /** With the values of this statement, while the plan serves others too. */
-function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
+function statisticsOf(execution: Execution, sketch: FindSketch): Statistics {
   const known = new Map<ScanNode, number>();
   return {
     estimate: (scan) => {
@@ -160,7 +160,7 @@ function estimateText(node: PlanNode, statistics: Statistics): string {
 
 interface Context {
   readonly plan: LogicalPlan;
-  readonly texts: TextsOf;
+  readonly texts: IndexReadiness;
   readonly isAnalyzed: boolean;
 }
 
@@ -287,7 +287,7 @@ function nearest(node: FunctionNode, values: Values, execution: Execution): stri
   return `; approximate, by graphs of full stretches, as ${why}: stretches of which time or branch leave less than a tenth are compared whole`;
 }
 
-function search(node: SearchNode, execution: Execution, texts: TextsOf): string {
+function search(node: SearchNode, execution: Execution, texts: IndexReadiness): string {
   const { input, matches, required, scored, best } = node;
   const each = matches.map(({ columns, slot, mode }, i) => {
     const names = columns.map((column) => input.columns[column]!.name).join(', ');

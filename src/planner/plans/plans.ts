@@ -21,7 +21,7 @@ import { reorderJoins } from '../passes/reorder-joins.ts';
 import { PlanCache } from './plan-cache.ts';
 import { namesRead, PlanNames, type ReadNames } from './plan-names.ts';
 import type { Answer } from '../planner-contract.ts';
-import { type StatementSource, type Question, questionOf, typesNamed } from '../statements/statement-source.ts';
+import { type StatementSource, type QueryStatement, queryStatementOf, typesNamed } from '../statements/statement-source.ts';
 import { type Sketches, withoutSketches } from './sketches.ts';
 import type { LookupTables } from '../continuous/views/lookup-tables.ts';
 import type { ServedView } from '../continuous/views/materialized-views.ts';
@@ -77,7 +77,7 @@ export class Plans {
   readonly #cache: PlanCache<SharedPlan>;
   readonly #names: PlanNames;
   /** The names in a question: each statement is searched for names once. */
-  readonly #read = new WeakMap<Question, ReadNames>();
+  readonly #read = new WeakMap<QueryStatement, ReadNames>();
   readonly #settling: readonly Pass[];
   readonly #arranging: readonly Pass[];
   readonly #finishing: readonly Pass[];
@@ -102,7 +102,12 @@ export class Plans {
   }
 
   /** The cached plan of a run, where no work has to wait for others: null where `make` has to be called. */
-  find(asked: StatementSource, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): ReadyPlan | null {
+  find(
+    asked: StatementSource,
+    question: QueryStatement,
+    snapshot: GovernedSnapshot,
+    served: ServedView | null,
+  ): ReadyPlan | null {
     const shared = this.#findShared(asked, question, snapshot, served);
     if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
     this.counts.found++;
@@ -112,10 +117,10 @@ export class Plans {
   /** Gives others a turn between any two steps, where it is due. `parsed` is the tree of this very text, where there is one. */
   async make(
     asked: StatementSource,
-    question: Question,
+    question: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
-    parsed: Question | null,
+    parsed: QueryStatement | null,
     turn: () => Promise<void>,
   ): Promise<ReadyPlan> {
     let shared = this.#findShared(asked, question, snapshot, served);
@@ -139,7 +144,7 @@ export class Plans {
 
   /** Right and naive: names are bound, and no pass has seen it. */
   bindQuestion(
-    { query, withProvenance }: Pick<Question, 'query' | 'withProvenance'>,
+    { query, withProvenance }: Pick<QueryStatement, 'query' | 'withProvenance'>,
     { dialect }: Pick<StatementSource, 'dialect'>,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
@@ -165,14 +170,14 @@ export class Plans {
   }
 
   /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
-  atOnce(question: Question, asked: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
+  atOnce(question: QueryStatement, asked: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
     const plan = this.bindQuestion(question, asked, snapshot, null, asked.parameters);
     return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
   }
 
   #findShared(
     asked: StatementSource,
-    question: Question,
+    question: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
   ): SharedPlan | null {
@@ -182,7 +187,7 @@ export class Plans {
   }
 
   /** Everything that a shared plan depends on; no literals, except those that its guards compare. */
-  #key(asked: StatementSource, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): string {
+  #key(asked: StatementSource, question: QueryStatement, snapshot: GovernedSnapshot, served: ServedView | null): string {
     let names = this.#read.get(question);
     if (names === undefined) this.#read.set(question, (names = namesRead(question.query)));
     const read = { query: question.query, literals: asked.parameters, names };
@@ -193,11 +198,11 @@ export class Plans {
     asked: StatementSource,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
-    parsed: Question | null,
+    parsed: QueryStatement | null,
     turn: () => Promise<void>,
   ): Promise<SharedPlan> {
     // Parsed again where a tree was cached: errors must have locations in this text, not in that of the cached tree.
-    const question = parsed ?? questionOf(asked.parse());
+    const question = parsed ?? queryStatementOf(asked.parse());
     await turn();
     let plan = this.bindQuestion(question, asked, snapshot, served, asked.parameters);
     const columns = shownColumns(plan, asked.dialect);

@@ -12,11 +12,11 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../clock.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { systemColumns } from '../../log/values/value.ts';
-import { ColumnSketch, isSketched, type SketchOf } from '../passes/column-sketch.ts';
+import { ColumnSketch, isSketched, type FindSketch } from '../passes/column-sketch.ts';
 import type { Scheduler } from '../execution/executor.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 
-export const withoutSketches: SketchOf = () => null;
+export const withoutSketches: FindSketch = () => null;
 
 const sketchesMax = 256;
 const sliceMs = 1.5;
@@ -51,7 +51,7 @@ export class Sketches {
   }
 
   /** Sketches of all columns that the scans of a plan read. */
-  async sketchesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
+  async sketchesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<FindSketch> {
     if (this.#columns.size === 0 || snapshot.isPrivate) return withoutSketches;
     const found = new Map<string, ColumnSketch>();
     for (const { type, column } of this.#read(plan, snapshot)) {

@@ -35,7 +35,7 @@ export interface FusedRow {
 
 /** Throws the errors of SQL; with several queries they name the one at fault. */
 export async function search(
-  planner: Pick<PlannerDoor, 'session'>,
+  planner: Pick<PlannerDoor, 'querySeries'>,
   invocation: Invocation,
   request: SearchRequest,
   signal?: AbortSignal,
@@ -48,7 +48,7 @@ export async function search(
   if (queries.length > 1 && rows > rowsTogether) {
     throw new ServiceError('REL_RESULT_CAP', `several searches yield at most ${rowsTogether} rows together: lower their limits`);
   }
-  const session = planner.session(invocation, { template: name, literals: [] });
+  const session = planner.querySeries(invocation, { template: name, literals: [] });
   const snapshot = session.snapshot();
   const found: { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[] = [];
   for (const [i, query] of queries.entries()) {
@@ -56,12 +56,12 @@ export async function search(
       const cursor = query.cursor === null ? null : readSearchCursor(query.cursor);
       const page = pageOf(request, cursor, snapshot.instant);
       const { question } = searchStatement(query, snapshot, { offset: page.offset, withVersion: fuse !== null });
-      const asked = await session.ask({
+      const asked = await session.query({
         parsed: question,
         time: { system: page.system, valid: page.valid },
         typo: query.typo ?? 'configured',
         ...(query.consistency && { consistency: query.consistency }),
-        questionsOnly: true,
+        queriesOnly: true,
         ...(signal && { signal }),
       });
       const versions = fuse ? versionsOf(asked) : [];

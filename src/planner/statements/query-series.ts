@@ -7,10 +7,10 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation, InvocationDetails, StatementDetails } from '../../governance/gate-contract.ts';
-import type { Answer, PlannerSession, QuestionRequest, SessionVerb } from '../planner-contract.ts';
+import type { Answer, QuerySeries, QueryRequest, SeriesVerb } from '../planner-contract.ts';
 
 /** The part of an invocation that a query needs. */
-export interface Reading {
+export interface QueryInvocation {
   readonly caller: Invocation['caller'];
   describe(facts: InvocationDetails): void;
   snapshot(): GovernedSnapshot;
@@ -21,15 +21,15 @@ export interface Reading {
   control(): Invocation;
 }
 
-export type AskThrough = (reading: Reading, request: QuestionRequest) => Promise<Answer>;
+export type RunQuery = (reading: QueryInvocation, request: QueryRequest) => Promise<Answer>;
 
 /** Each is a line of the record, and records of one turn share an entry of the log. */
 const questionsMax = 256;
 
-export class Session implements PlannerSession {
+export class SnapshotQueries implements QuerySeries {
   readonly #invocation: Invocation;
-  readonly #verb: SessionVerb | null;
-  readonly #ask: AskThrough;
+  readonly #verb: SeriesVerb | null;
+  readonly #run: RunQuery;
   readonly #statements: { -readonly [K in keyof StatementDetails]: StatementDetails[K] }[] = [];
   /** The facts of the first query, until a second one comes: most sessions have one. */
   #alone: InvocationDetails[] | null = [];
@@ -37,13 +37,13 @@ export class Session implements PlannerSession {
   #snapshot: GovernedSnapshot | null = null;
   #isControl = false;
 
-  constructor(invocation: Invocation, verb: SessionVerb | null, ask: AskThrough) {
+  constructor(invocation: Invocation, verb: SeriesVerb | null, ask: RunQuery) {
     this.#invocation = invocation;
     this.#verb = verb;
-    this.#ask = ask;
+    this.#run = ask;
   }
 
-  async ask(request: QuestionRequest): Promise<Answer> {
+  async query(request: QueryRequest): Promise<Answer> {
     const number = this.#statements.length;
     if (this.#isControl)
       throw new ServiceError('REL_INVALID', 'a session with a statement other than a query takes nothing else');
@@ -54,7 +54,7 @@ export class Session implements PlannerSession {
       for (const facts of described) note(first, facts);
       this.#alone = null;
     }
-    const answer = await this.#ask(this.#reading(number), request);
+    const answer = await this.#run(this.#reading(number), request);
     this.#answers.push(answer);
     return answer;
   }
@@ -67,7 +67,7 @@ export class Session implements PlannerSession {
     return this.#answers.some((answer) => answer.overtaken());
   }
 
-  #reading(number: number): Reading {
+  #reading(number: number): QueryInvocation {
     return {
       caller: this.#invocation.caller,
       describe: (facts) => this.#describe(number, facts),

@@ -2,16 +2,23 @@
 import { LRUCache } from 'lru-cache';
 import { type LexedStatement, lexing, lexStatement } from '../languages/sql-lexer.ts';
 import { KnownShapes } from '../languages/sql-shapes.ts';
-import type { QuestionRequest } from '../planner-contract.ts';
+import type { QueryRequest } from '../planner-contract.ts';
 import type { ControlStatement, Dialect } from '../syntax/statement.ts';
 import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
-import { type StatementSource, QuerySource, TextSource, byText, type Question, questionOf } from './statement-source.ts';
+import {
+  type StatementSource,
+  QuerySource,
+  TextSource,
+  byText,
+  type QueryStatement,
+  queryStatementOf,
+} from './statement-source.ts';
 
-export class QuestionReader {
+export class StatementReader {
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
   readonly #marked = new MarkedTexts();
   readonly #shapes = new KnownShapes();
-  readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
+  readonly #queries = new LRUCache<string, QueryStatement>({ max: 1_024, ...byText });
   /** Whether a statement of this key was read as a write. */
   readonly #isWrite: (key: string) => boolean;
 
@@ -23,12 +30,12 @@ export class QuestionReader {
     this.#lexed.clear();
     this.#marked.clear();
     this.#shapes.clear();
-    this.#questions.clear();
+    this.#queries.clear();
   }
 
   /** A question that was parsed before. */
-  find({ key }: StatementSource): Question | undefined {
-    return this.#questions.get(key);
+  find({ key }: StatementSource): QueryStatement | undefined {
+    return this.#queries.get(key);
   }
 
   /** The same text again, or one of other literals, is the common case. */
@@ -38,17 +45,17 @@ export class QuestionReader {
     const lexed = lexStatement(sql);
     this.#lexed.set(sql, lexed);
     const asked = new TextSource(lexed, dialect);
-    if (this.#questions.has(asked.key) || this.#isWrite(asked.key)) this.#shapes.learn(lexed);
+    if (this.#queries.has(asked.key) || this.#isWrite(asked.key)) this.#shapes.learn(lexed);
     return asked;
   }
 
-  read({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): TextSource | QuerySource {
+  read({ sql, parameters, parsed, dialect = 'spec' }: QueryRequest): TextSource | QuerySource {
     if (parsed !== undefined) return new QuerySource(parsed, dialect);
     if (parameters === undefined) return this.lex(sql, dialect);
     return new TextSource(this.#marked.lex(sql, parameters), dialect);
   }
 
-  async readInTurns({ sql, parameters, dialect = 'spec' }: QuestionRequest, yieldTurn: () => Promise<void>): Promise<TextSource> {
+  async readInTurns({ sql, parameters, dialect = 'spec' }: QueryRequest, yieldTurn: () => Promise<void>): Promise<TextSource> {
     const work = lexing(sql!, parameters === undefined ? null : valuesOf(parameters));
     for (;;) {
       const step = work.next();
@@ -57,12 +64,12 @@ export class QuestionReader {
     }
   }
 
-  parse(asked: StatementSource): Question | { readonly control: ControlStatement } {
+  parse(asked: StatementSource): QueryStatement | { readonly control: ControlStatement } {
     const statement = asked.parse();
     // Names of a control statement may have been written as literals: it is never cached by template.
     if (statement.kind === 'control') return { control: statement };
-    const question = questionOf(statement);
-    this.#questions.set(asked.key, question);
+    const question = queryStatementOf(statement);
+    this.#queries.set(asked.key, question);
     return question;
   }
 }

@@ -9,8 +9,8 @@ import { parseLexed } from '../languages/sql-parser.ts';
 import { parseGraphWrite } from '../languages/graph-writes.ts';
 import { parseWrite } from '../languages/sql-writes.ts';
 import { errorAt } from '../syntax/error-location.ts';
-import type { QuestionOptions } from '../planner-contract.ts';
-import type { Dialect, Literal, ParsedQuestion, Location, Query, QueryBody, Source, Statement } from '../syntax/statement.ts';
+import type { QueryOptions } from '../planner-contract.ts';
+import type { Dialect, Literal, ParsedQuery, Location, Query, QueryBody, Source, Statement } from '../syntax/statement.ts';
 import type { GraphWrite, WriteStatement } from '../syntax/write-statement.ts';
 
 /** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
@@ -100,7 +100,7 @@ export class TextSource implements StatementSource {
 }
 
 /** A tree that another language has parsed or built, with its values apart. */
-export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'locationOf'>>
+export abstract class TreeSource<P extends Pick<ParsedQuery, 'template' | 'parameters' | 'locationOf'>>
   implements StatementSource
 {
   abstract readonly key: string;
@@ -135,10 +135,10 @@ export abstract class TreeSource<P extends Pick<ParsedQuestion, 'template' | 'pa
   }
 }
 
-export class QuerySource extends TreeSource<ParsedQuestion> {
+export class QuerySource extends TreeSource<ParsedQuery> {
   readonly key: string;
 
-  constructor(parsed: ParsedQuestion, dialect: Dialect) {
+  constructor(parsed: ParsedQuery, dialect: Dialect) {
     super(parsed, dialect);
     const types = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
     this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${types}`;
@@ -150,7 +150,7 @@ export class QuerySource extends TreeSource<ParsedQuestion> {
 }
 
 /** The part of a statement that runs, and how. */
-export interface Question {
+export interface QueryStatement {
   readonly query: Query;
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
@@ -162,7 +162,7 @@ export interface Question {
 }
 
 /** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for statements that are only recognised. */
-export function questionOf(statement: Statement): Question {
+export function queryStatementOf(statement: Statement): QueryStatement {
   switch (statement.kind) {
     case 'query':
       return {
@@ -174,7 +174,7 @@ export function questionOf(statement: Statement): Question {
       };
     case 'explain': {
       const inner = statement.statement;
-      const question = questionOf(inner);
+      const question = queryStatementOf(inner);
       return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
@@ -188,11 +188,7 @@ export function questionOf(statement: Statement): Question {
 }
 
 /** A PURPOSE clause agrees with the purpose of the request, or stands alone. */
-export function statedPurpose(
-  purposeSlot: number | null,
-  asked: StatementSource,
-  request: QuestionOptions,
-): { purpose?: string } {
+export function statedPurpose(purposeSlot: number | null, asked: StatementSource, request: QueryOptions): { purpose?: string } {
   if (purposeSlot === null) return {};
   const purpose = String(asked.parameters[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {

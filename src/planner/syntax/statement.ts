@@ -47,7 +47,7 @@ export interface ParsedStatement {
 }
 
 /** A statement that a language other than SQL has parsed. Its template names the language's own words, and no value. */
-export interface ParsedQuestion extends ParsedStatement {
+export interface ParsedQuery extends ParsedStatement {
   /** Statements of two languages never share a tree or a plan, even if their templates are equal. */
   readonly language: string;
   /** The location of a parameter in the given text: errors about its value point there. */

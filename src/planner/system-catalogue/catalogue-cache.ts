@@ -9,7 +9,7 @@ import { namedViews } from '../languages/view-source.ts';
 import { CatalogueTables } from './catalogue-contents.ts';
 import { RelationRows } from './relation-rows.ts';
 import { type Relation, shownRelations } from './relations.ts';
-import type { Session } from './client-session.ts';
+import type { ClientSession } from './client-session.ts';
 
 /** Views that are kept at most, however small they are. */
 const viewsMax = 64;
@@ -27,7 +27,7 @@ export class CatalogueCache {
     this.#kept.clear();
   }
 
-  find(snapshot: GovernedSnapshot, { user, database, variables }: Session, lookupEpoch: number): SeenTables {
+  find(snapshot: GovernedSnapshot, { user, database, variables }: ClientSession, lookupEpoch: number): SeenTables {
     const { instants } = variables;
     const types = snapshot.catalog.types();
     const { views } = snapshot;

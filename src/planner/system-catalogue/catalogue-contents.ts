@@ -7,7 +7,7 @@ import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { isNode } from '../graph/node-and-edge-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 import type { OutputColumn } from '../planner-contract.ts';
-import type { InstantStyle, Session } from './client-session.ts';
+import type { InstantStyle, ClientSession } from './client-session.ts';
 import { type WireType, wireTypeOf } from './postgres-column-types.ts';
 
 export interface TableColumn {
@@ -40,7 +40,7 @@ export interface Table {
 }
 
 export interface CatalogueContents {
-  readonly session: Session;
+  readonly session: ClientSession;
   readonly tables: CatalogueTables;
   readonly tableOf: (oid: number) => Table | undefined;
   readonly tableNamed: (name: string) => Table | undefined;
@@ -89,7 +89,7 @@ export function factsOf({
   viewColumns,
   check,
 }: {
-  readonly session: Session;
+  readonly session: ClientSession;
   readonly tables: () => CatalogueTables;
   readonly branches: readonly BranchView[];
   readonly offers: (type: string) => boolean;

@@ -4,7 +4,7 @@ import type { Draws } from './random-draws.ts';
 /** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
 export type InstantStyle = 'timestamptz' | 'int8';
 
-export interface Session {
+export interface ClientSession {
   readonly user: string;
   readonly database: string;
   readonly process: number;

@@ -12,11 +12,11 @@ import { CatalogueNames, owner } from './object-names.ts';
 import { type PiecesRead, readFound } from './relation-rows.ts';
 import { findRows, mayHave, type Relation, relations } from './relations.ts';
 import type { Cells } from './row-maker.ts';
-import type { Session } from './client-session.ts';
+import type { ClientSession } from './client-session.ts';
 import type { Value } from './catalogue-types.ts';
 
 export interface VirtualRequest {
-  readonly session: Session | undefined;
+  readonly session: ClientSession | undefined;
   readonly snapshot: GovernedSnapshot;
   readonly branches: readonly BranchView[];
   readonly columnsOf: ViewColumns;
@@ -34,7 +34,7 @@ export interface SeenCatalogue extends Catalogue, FunctionContext {
 }
 
 /** The session of callers through a door without users and databases. */
-const nobody: Session = {
+const nobody: ClientSession = {
   user: owner.name,
   database: owner.name,
   process: 0,

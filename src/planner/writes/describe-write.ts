@@ -118,7 +118,7 @@ class Types {
     return root.columns.slice(1, visible);
   }
 
-  #returning(...[statement, definition, beside]: ReturningOf): readonly OutputColumn[] {
+  #returning(...[statement, definition, beside]: ReturningArguments): readonly OutputColumn[] {
     if (statement.returning === null) return [];
     const { atOnce } = this.#request;
     return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), beside).check(definition);
@@ -141,7 +141,7 @@ class Types {
   }
 }
 
-type ReturningOf = [
+type ReturningArguments = [
   statement: InsertStatement | UpdateStatement,
   definition: TypeDefinition,
   beside: ConstructorParameters<typeof Returning>[3],

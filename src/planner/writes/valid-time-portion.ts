@@ -6,7 +6,7 @@ import type { DefaultTime, Literal, Slot } from '../syntax/statement.ts';
 import type { Portion } from '../syntax/write-statement.ts';
 import { type FoundRows, vectorOf } from './rows-read.ts';
 
-export interface PortionOf {
+export interface BoundPortion {
   readonly within: { readonly from: bigint; readonly to: bigint | null };
   /** Reads the current versions, of any valid time. */
   readonly read: { readonly time: DefaultTime };
@@ -14,7 +14,7 @@ export interface PortionOf {
   boundsOf(found: FoundRows): readonly NamedColumn[];
 }
 
-export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): PortionOf {
+export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): BoundPortion {
   const instant = (slot: Slot): bigint => {
     const value = literal(slot.slot);
     if (typeof value === 'bigint') return value;

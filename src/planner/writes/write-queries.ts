@@ -103,10 +103,10 @@ function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): 
   if (portion === null) return null;
   const { location } = portion;
   const targetColumn = (name: string): Expression => column(target.name, name, location);
-  const before = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, location });
-  const begins = before({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
-  const ends = portion.to === null ? null : before(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
-  return both(both(ends, begins), before(targetColumn('valid_from'), targetColumn('valid_to')));
+  const lessThan = (left: Expression, right: Expression): Expression => ({ kind: 'binary', op: '<', left, right, location });
+  const begins = lessThan({ kind: 'literal', ...portion.from }, targetColumn('valid_to'));
+  const ends = portion.to === null ? null : lessThan(targetColumn('valid_from'), { kind: 'literal', ...portion.to });
+  return both(both(ends, begins), lessThan(targetColumn('valid_from'), targetColumn('valid_to')));
 }
 
 function changedRows(

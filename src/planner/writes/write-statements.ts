@@ -7,7 +7,7 @@ import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import { runAtOnce } from '../execution/executor.ts';
 import type { LogicalPlan } from '../logical-plan.ts';
 import type { Execution } from '../operators/operator.ts';
-import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QuestionRequest } from '../planner-contract.ts';
+import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QueryRequest } from '../planner-contract.ts';
 import type { Plans } from '../plans/plans.ts';
 import {
   byText,
@@ -15,11 +15,11 @@ import {
   QuerySource,
   TextSource,
   TreeSource,
-  questionOf,
+  queryStatementOf,
   statedPurpose,
 } from '../statements/statement-source.ts';
-import type { Reading } from '../statements/query-series.ts';
-import type { DefaultTime, Literal, ParsedQuestion, Query, Statement } from '../syntax/statement.ts';
+import type { QueryInvocation } from '../statements/query-series.ts';
+import type { DefaultTime, Literal, ParsedQuery, Query, Statement } from '../syntax/statement.ts';
 import type { GraphWrite, WriteStatement } from '../syntax/write-statement.ts';
 import { describeWrite, type DescribeWrite } from './describe-write.ts';
 import { readsPattern, runPatternWrite } from './graph-write.ts';
@@ -28,12 +28,12 @@ import { runScoreWrite } from './score-write.ts';
 import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
 
 /** Options for a query that is part of a write. */
-export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>> & {
+export type InternalQuery = Partial<Pick<ReadRequest, 'given' | 'onPlan'>> & {
   /** It is part of work that is listed: it is not listed by itself. */
   readonly isListed?: boolean;
 };
 
-export interface WriteFrontDependencies {
+export interface WriteDependencies {
   readonly clock: Clock;
   /** Gives other work a turn. */
   readonly turn: () => Promise<void>;
@@ -42,18 +42,18 @@ export interface WriteFrontDependencies {
   readonly newKey: (() => string) | null;
   /** The list that long writes are in, where there is one. */
   readonly jobs: JobRunner | null;
-  ask(reading: Reading, request: QuestionRequest, own: OwnQuestion): Promise<Answer>;
+  ask(reading: QueryInvocation, request: QueryRequest, own: InternalQuery): Promise<Answer>;
   executionOf(plan: LogicalPlan, query: Query, asked: StatementSource, snapshot: GovernedSnapshot): Execution;
 }
 
 /** Longer statements are not kept on record. */
 const keptTextMax = 16_384;
 
-export class WriteFront {
-  readonly #parts: WriteFrontDependencies;
+export class WriteStatements {
+  readonly #parts: WriteDependencies;
   readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
 
-  constructor(parts: WriteFrontDependencies) {
+  constructor(parts: WriteDependencies) {
     this.#parts = parts;
   }
 
@@ -170,7 +170,7 @@ export class WriteFront {
       turn: this.#parts.turn,
       literal: (slot) => asked.parameters[slot] ?? null,
       read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan, signal: own }) => {
-        const reading: Reading = {
+        const reading: QueryInvocation = {
           caller: invocation.caller,
           // The statement is recorded as itself.
           describe: ({ costUnits }) => {
@@ -189,7 +189,7 @@ export class WriteFront {
       },
       atOnce: (query, snapshot) => {
         const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
-        const plan = plans.atOnce(questionOf(own.parse()), own, snapshot);
+        const plan = plans.atOnce(queryStatementOf(own.parse()), own, snapshot);
         return {
           plan,
           run: (working) => runAtOnce(plan, { ...executionOf(plan, query, own, snapshot), working }),
@@ -210,12 +210,7 @@ interface Running {
 }
 
 /** A query of a write, over its literals and the added ones. */
-function partOf(
-  { asked, statement, invocation }: Running,
-  query: Query,
-  part: string,
-  extra: readonly Literal[],
-): ParsedQuestion {
+function partOf({ asked, statement, invocation }: Running, query: Query, part: string, extra: readonly Literal[]): ParsedQuery {
   const own: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
   return {
     language: 'write',

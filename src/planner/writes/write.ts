@@ -39,7 +39,7 @@ import type {
 } from '../syntax/write-statement.ts';
 import { FoundRows, vectorOf } from './rows-read.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
-import { type PortionOf, portionOf } from './valid-time-portion.ts';
+import { type BoundPortion, portionOf } from './valid-time-portion.ts';
 import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { pickedRows, portionsOf } from './command-portions.ts';
 import { clauseRows, metQuery } from './merge-queries.ts';
@@ -287,7 +287,7 @@ class Write {
   }
 
   /** Null where the statement writes rows as of now. */
-  #portionOf(statement: UpdateStatement | DeleteStatement): PortionOf | null {
+  #portionOf(statement: UpdateStatement | DeleteStatement): BoundPortion | null {
     const { portion } = statement;
     if (portion === null) return null;
     const beside = statement.kind === 'update' ? statement.from : statement.using;

@@ -25,7 +25,7 @@ import type {
   TokenView,
 } from '../../../src/governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
-import type { Answer, QuestionRequest } from '../../../src/planner/planner-contract.ts';
+import type { Answer, QueryRequest } from '../../../src/planner/planner-contract.ts';
 import { LookupTables } from '../../../src/planner/continuous/views/lookup-tables.ts';
 import { StandingQueries } from '../../../src/planner/continuous/watch/watch.ts';
 import type { AuditEntry } from '../../../src/projections/access-paths.ts';
@@ -109,13 +109,13 @@ export const openType = (name: string): TypeDefinition => ({
 export class DoorWorld {
   readonly records: Recorded[] = [];
   readonly commands: { readonly command: Command; readonly sync: boolean }[] = [];
-  readonly questions: QuestionRequest[] = [];
+  readonly questions: QueryRequest[] = [];
   readonly lines: LogLine[] = [];
   readonly types = new Map<string, TypeDefinition>();
   tokens: TokenView[] = [];
   branches: BranchView[] = [];
   state: 'starting' | 'ready' | 'draining' | 'failed' = 'ready';
-  answer: (request: QuestionRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
+  answer: (request: QueryRequest, invocation: Invocation) => Promise<Answer> = async () => emptyAnswer;
   submit: (command: Command) => Promise<Partial<Outcome>> = async () => ({});
   authenticator: HttpDoorOptions['authenticator'] = {
     dataCaller,
@@ -232,8 +232,8 @@ export class DoorWorld {
 
   #planner(): HttpDoorOptions['planner'] {
     return {
-      session: (invocation) => ({
-        ask: (request) => {
+      querySeries: (invocation) => ({
+        query: (request) => {
           this.questions.push(request);
           return this.answer(request, invocation);
         },

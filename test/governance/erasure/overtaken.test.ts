@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { rowsOf } from '../../harness.ts';
 import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
 import { RowsText } from '../../../src/planner/formats/json-rows.ts';
-import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
+import type { Answer, QueryOptions } from '../../../src/planner/planner-contract.ts';
 import { acme, ErasureWorld, globex, person } from './erasure-world.ts';
 
 const rowsOfEach = 300;
@@ -34,13 +34,13 @@ beforeEach(async () => {
   await world.store.put('Person', rows, acme);
 });
 
-function ask(sql: string, caller = acme, more: Partial<QuestionOptions> = {}): Promise<Answer> {
+function ask(sql: string, caller = acme, more: Partial<QueryOptions> = {}): Promise<Answer> {
   const { service } = world.store;
   return world.store.invoke(caller, 'query', (invocation) => service.planner.query(invocation, { sql, ...more }));
 }
 
 /** The answer to a question that is overtaken in the turn of that number, and takes more of them. */
-async function overtaken(sql: string, caller = acme, more: Partial<QuestionOptions> = {}, turn = 3): Promise<Answer> {
+async function overtaken(sql: string, caller = acme, more: Partial<QueryOptions> = {}, turn = 3): Promise<Answer> {
   turns = 0;
   await ask(sql, caller);
   expect(turns).toBeGreaterThan(turn);

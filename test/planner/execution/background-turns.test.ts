@@ -13,7 +13,7 @@ test.each([
   'SELECT kind, COUNT(*) AS c, SUM(n) AS s FROM T GROUP BY kind ORDER BY kind',
   'SELECT kind, COUNT(*) AS c FROM T WHERE n < 15000 GROUP BY kind ORDER BY kind',
 ])('%s', async (sql) => {
-  const ask = async (behindOthers: boolean) => {
+  const ask = async (inBackground: boolean) => {
     const largest = { block: 0, unsifted: 0 };
     const snapshot = store.snapshot();
     const scan: typeof snapshot.rows.scan = (request) => {
@@ -22,7 +22,7 @@ test.each([
       return snapshot.rows.scan(request);
     };
     const watched = { ...snapshot, rows: watching(snapshot.rows, scan) };
-    const answer = await planner.query({ ...store.invocation(), snapshot: () => watched }, { sql, behindOthers });
+    const answer = await planner.query({ ...store.invocation(), snapshot: () => watched }, { sql, inBackground });
     return { tuples: tuplesOf(answer), largest };
   };
   const [before, behind] = [await ask(false), await ask(true)];

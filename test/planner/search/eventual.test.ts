@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { inlineWorker, type StartWorker } from '../../../src/log/threads/workers.ts';
-import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
+import type { Answer, QueryOptions } from '../../../src/planner/planner-contract.ts';
 import { analyst, rowsOf, TestClock, TestStore } from '../../harness.ts';
 
 const segmentRows = 64;
@@ -55,7 +55,7 @@ class World {
     await this.store.put('Doc', rows, at(path));
   }
 
-  ask(condition: string, options: QuestionOptions = {}, path = 'acme'): Promise<Answer> {
+  ask(condition: string, options: QueryOptions = {}, path = 'acme'): Promise<Answer> {
     const sql = `SELECT id FROM Doc AS OF CURRENT WHERE ${condition} ORDER BY id`;
     return this.store.invoke(at(path), 'query', (invocation) =>
       this.store.service.planner.query(invocation, { sql, ...options }),

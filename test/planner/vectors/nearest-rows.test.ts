@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
+import type { Answer, QueryOptions } from '../../../src/planner/planner-contract.ts';
 import { analyst, rowsOf, TestRandom, TestStore } from '../../harness.ts';
 import { Draw } from '../document-world.ts';
 
@@ -18,7 +18,7 @@ const other = at('acme/b');
 interface World {
   readonly store: TestStore;
   readonly sought: readonly number[][];
-  ask(vector: readonly number[], more?: string, options?: QuestionOptions): Promise<Answer>;
+  ask(vector: readonly number[], more?: string, options?: QueryOptions): Promise<Answer>;
 }
 
 function openOn(disk: MemoryDisk, settings: Readonly<Record<string, string>> = {}, seed = 1): Promise<TestStore> {

@@ -4,7 +4,7 @@ import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { vectorFunctions } from '../../../src/planner/expressions/functions/vectors.ts';
 import { useVectorIndexes } from '../../../src/planner/passes/use-vector-indexes.ts';
-import type { QuestionOptions } from '../../../src/planner/planner-contract.ts';
+import type { QueryOptions } from '../../../src/planner/planner-contract.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import { analyst, rowsOf, TestStore } from '../../harness.ts';
 import { Draw } from '../document-world.ts';
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const told = async (planner: Pick<Planner, 'query'>, sql: string, options: QuestionOptions = {}): Promise<unknown> => {
+const told = async (planner: Pick<Planner, 'query'>, sql: string, options: QueryOptions = {}): Promise<unknown> => {
   const asked = store.invoke(analyst, 'query', (invocation) => planner.query(invocation, { sql, dialect: 'wide', ...options }));
   return asked.then(
     (answer) => ({ hits: answer.estimatedTotalHits, rows: rowsOf(answer) }),
@@ -124,7 +124,7 @@ test('EXPLAIN names the index; measured, it tells nothing of which rows that rul
 
 test('who asks for eventual answers is told by graphs, and that they said so', async () => {
   const sql = `SELECT id, v <=> ${sought()[0]} AS far FROM Doc ORDER BY far LIMIT 10`;
-  const ask = (options: QuestionOptions) =>
+  const ask = (options: QueryOptions) =>
     store.invoke(analyst, 'query', (invocation) => store.service.planner.query(invocation, { sql, ...options }));
   const { plan } = await store.invoke(analyst, 'query', (invocation) =>
     store.service.planner.query(invocation, { sql: `EXPLAIN ${sql}`, consistency: 'eventual' }),

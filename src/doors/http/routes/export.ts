@@ -71,7 +71,7 @@ export const exportRoutes: readonly Route[] = [
       const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
       const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];
       const question = { sql: (sql ?? other)!, purpose, branch };
-      return send(context, request, reply, question, { action: 'export', questionsOnly: true }, form, {
+      return send(context, request, reply, question, { action: 'export', queriesOnly: true }, form, {
         'content-disposition': `attachment; filename="export.${form.extension}"`,
         'cache-control': 'no-store',
       });

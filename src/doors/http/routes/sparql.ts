@@ -5,7 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import { moreRows } from '../../../planner/formats/json-rows.ts';
 import { sparqlResults, sparqlResultsType } from '../../../planner/formats/sparql-results.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import type { SparqlQuestion } from '../../../planner/languages/sparql.ts';
+import type { SparqlQuery } from '../../../planner/languages/sparql.ts';
 import { sendPieces } from '../streamed-reply.ts';
 import { envelopeHeaders, envelopeMembers } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
@@ -125,7 +125,7 @@ async function answer(
   return sendPieces(context, request, reply, headers, envelope(query, read, found), found);
 }
 
-function* envelope(query: string, { sql }: SparqlQuestion, found: Answer): Generator<Uint8Array, void> {
+function* envelope(query: string, { sql }: SparqlQuery, found: Answer): Generator<Uint8Array, void> {
   const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${found.rowCount}`;
   yield Buffer.from(`${said}${envelopeMembers(found)},"data":`);
   yield* moreRows(found, { after: 0 });

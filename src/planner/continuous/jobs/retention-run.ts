@@ -81,7 +81,7 @@ async function findDue(
       parameters,
       time,
       dialect: 'wide',
-      questionsOnly: true,
+      queriesOnly: true,
       signal: request.gone,
     });
     const rows: DueRow[] = [];

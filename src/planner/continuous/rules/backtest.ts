@@ -8,7 +8,7 @@ import { snapshotInvocation } from '../watch/snapshot-invocation.ts';
 import { type Alert, alertsOf, type Match } from './alerts.ts';
 import { readCondition } from './rule-condition.ts';
 import { matchesAt, matchesOf } from './query-rules.ts';
-import { type SigmaParts, sigmaMatcher } from './sigma-change-matcher.ts';
+import { type SigmaMatcherRequest, sigmaMatcher } from './sigma-change-matcher.ts';
 
 export interface PastAlerts {
   readonly matches: number;
@@ -32,7 +32,7 @@ export async function testPast(
     readonly snapshot: GovernedSnapshot;
     readonly signal?: AbortSignal | undefined;
     /** For rules in Sigma. */
-    readonly sigma: Pick<SigmaParts, 'placeholders' | 'turn'>;
+    readonly sigma: Pick<SigmaMatcherRequest, 'placeholders' | 'turn'>;
   },
   rule: RuleRecord,
   { from, to }: { readonly from: bigint; readonly to: bigint },
@@ -56,7 +56,7 @@ export async function testPast(
   }
   const condition = readCondition(definition);
   if (condition.judged === 'by row') {
-    const asked = { sql: condition.sql, questionsOnly: true, signal } as const;
+    const asked = { sql: condition.sql, queriesOnly: true, signal } as const;
     const all = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), asked), definition);
     add(
       all.filter(({ systemFrom }) => from < systemFrom! && systemFrom! <= to),

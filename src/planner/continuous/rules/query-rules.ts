@@ -28,7 +28,7 @@ export interface FoundMatches {
   overtaken(): boolean;
 }
 
-export interface RuleQuestion {
+export interface RuleQuery {
   readonly planner: PlannerContract;
   readonly caller: Caller;
   readonly snapshot: GovernedSnapshot;
@@ -37,13 +37,13 @@ export interface RuleQuestion {
 
 /** Matches of a rule at an instant in nanoseconds, among the rows that held then. */
 export async function matchesAt(
-  { planner, caller, snapshot, signal }: RuleQuestion,
+  { planner, caller, snapshot, signal }: RuleQuery,
   rule: RuleRecord,
   instant: bigint,
 ): Promise<FoundMatches> {
   const detection = rule.definition as DetectionDefinition;
   const { sql } = readCondition(detection);
-  const asked = { sql, questionsOnly: true, time: 'current', basis: instant, signal } as const;
+  const asked = { sql, queriesOnly: true, time: 'current', basis: instant, signal } as const;
   const answer = await planner.query(snapshotInvocation(caller, snapshot), asked);
   return { rule, matches: matchesOf(answer, detection), overtaken: () => answer.overtaken() };
 }
@@ -83,7 +83,7 @@ const keysAtOnce = 500;
 
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
-  { planner, caller, snapshot, signal }: RuleQuestion,
+  { planner, caller, snapshot, signal }: RuleQuery,
   found: readonly FoundMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */

@@ -82,12 +82,12 @@ export async function checkCondition(
     if (sources.has(type)) throw new ServiceError('REL_INVALID', `a rule that reads ${type} would be fed by its own alerts`);
   const over = snapshotInvocation(snapshot.caller, { ...snapshot, rows: noRows(snapshot.rows, []) });
   try {
-    await planner.query(over, { sql, questionsOnly: true, time: 'current' });
+    await planner.query(over, { sql, queriesOnly: true, time: 'current' });
   } catch (error) {
     throw isBare ? lineAbove(error) : error;
   }
   try {
-    await planner.query(over, { sql: condition.sql, questionsOnly: true, time: 'current' });
+    await planner.query(over, { sql: condition.sql, queriesOnly: true, time: 'current' });
   } catch (error) {
     // The author's own text was found in order.
     if (!(error instanceof ServiceError)) throw error;
@@ -115,7 +115,7 @@ export async function learnScans(
 ): Promise<readonly ScanRequest[]> {
   const scans: ScanRequest[] = [];
   const over = snapshotInvocation(caller, { ...snapshot, rows: noRows(snapshot.rows, scans) });
-  await planner.query(over, { sql, questionsOnly: true });
+  await planner.query(over, { sql, queriesOnly: true });
   return scans;
 }
 

@@ -27,7 +27,7 @@ export interface RowMatcher {
   judge(changes: ChangeSet, type: string, snapshot: GovernedSnapshot): Promise<readonly RuleMatches[]>;
 }
 
-export interface SqlMatcherParts {
+export interface SqlMatcherOptions {
   readonly planner: PlannerContract;
   readonly onError: (rule: RuleVersion, error: unknown) => void;
   /** Lets others have theirs; it is called between any two pieces of some milliseconds. */
@@ -46,7 +46,7 @@ export function isInForce({ record, until }: RuleVersion, systemFrom: bigint): b
 
 /** Rules in SQL: one question of each that some new row can match. One that can't be asked any more is passed over, and `onError` hears why. */
 export async function sqlMatcher(
-  { planner, onError, turn }: SqlMatcherParts,
+  { planner, onError, turn }: SqlMatcherOptions,
   caller: Caller,
   snapshot: GovernedSnapshot,
   rules: readonly RuleVersion[],
@@ -74,7 +74,7 @@ export async function sqlMatcher(
     for (const { rule, sql } of await inTurns(bounds.findPossible(changes), turn)) {
       await turn();
       try {
-        const answer = await planner.query(snapshotInvocation(caller, changes.snapshot), { sql, questionsOnly: true });
+        const answer = await planner.query(snapshotInvocation(caller, changes.snapshot), { sql, queriesOnly: true });
         const matches = [...matchesIn(answer, type)].filter(
           ({ systemFrom }) => systemFrom! > changes.from && isInForce(rule, systemFrom!),
         );

@@ -25,7 +25,7 @@ import { learnColumns, quoteName } from './rule-condition.ts';
 import { inTurns } from '../../expressions/resumable-steps.ts';
 import { isInForce, type RowMatcher, type RuleMatches } from './rule-matcher.ts';
 
-export interface SigmaParts {
+export interface SigmaMatcherRequest {
   readonly planner: PlannerContract;
   readonly placeholders: Placeholders;
   /** One that can't be judged is passed over, and `onError` hears why. */
@@ -47,7 +47,7 @@ interface Found extends MatchEvent {
 const ownColumns = 3;
 
 export async function sigmaMatcher(
-  { planner, placeholders, onError, turn }: SigmaParts,
+  { planner, placeholders, onError, turn }: SigmaMatcherRequest,
   caller: Caller,
   snapshot: GovernedSnapshot,
   type: string,
@@ -80,7 +80,7 @@ export async function sigmaMatcher(
   let observedUpTo: bigint | null = null;
 
   const ask = (over: GovernedSnapshot, sql: string): Promise<Answer> =>
-    planner.query(snapshotInvocation(caller, over), { sql, questionsOnly: true, time: 'all' });
+    planner.query(snapshotInvocation(caller, over), { sql, queriesOnly: true, time: 'all' });
 
   /** Matches of the rows, in the order in which they came. */
   async function findMatches(answer: Answer): Promise<readonly Found[]> {

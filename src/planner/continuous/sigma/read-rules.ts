@@ -5,16 +5,16 @@ import type { Placeholders } from './field-modifiers.ts';
 import { type Parsed, parseInSteps } from './parse-rules.ts';
 import type { SigmaRule } from './sigma-rule.ts';
 
-export interface SigmaReading {
+export interface SigmaReadRequest {
   readonly placeholders: Placeholders;
   /** Texts of the rules that stand already: correlations may refer to them. */
-  readonly standing: readonly string[];
+  readonly registered: readonly string[];
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
 }
 
 /** In the order of `documents`. What is accepted has been compiled. */
-export async function readSigmaRules(documents: readonly string[], reading: SigmaReading): Promise<readonly Parsed[]> {
+export async function readSigmaRules(documents: readonly string[], reading: SigmaReadRequest): Promise<readonly Parsed[]> {
   const parse = async (texts: readonly string[]): Promise<Parsed[]> => {
     const parsed: Parsed[] = [];
     for (const text of texts) {
@@ -31,7 +31,7 @@ export async function readSigmaRules(documents: readonly string[], reading: Sigm
   const steps = SigmaMatcher.compile(rules);
   while (steps.next().done !== true) await reading.yieldTurn();
   if (!given.some(({ document }) => document?.kind === 'correlation')) return given;
-  const standing = await parse(reading.standing);
+  const standing = await parse(reading.registered);
   // New documents come last, and so win where one of the standing rules has the same name.
   const all = [...standing, ...given].map(({ document }) => document);
   const { refused } = linkCorrelations(all);

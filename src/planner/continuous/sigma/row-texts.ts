@@ -61,7 +61,7 @@ export class ColumnTexts {
   }
 
   /** Texts at the keys below a JSON cell; `keys` may be joined again where a key has dots itself. */
-  below(row: number, keys: readonly string[]): Texts {
+  textsBelow(row: number, keys: readonly string[]): Texts {
     const { vector, type } = this.column;
     if (type !== 'json' || vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
     return textsOf(valueAt(this.#json(row), keys, 0));
@@ -128,7 +128,7 @@ export function fieldReader(columns: ReadonlyMap<string, ColumnTexts>, name: str
     const column = columns.get(keys.slice(0, length).join('.'));
     if (column === undefined || column.column.type !== 'json') continue;
     const rest = keys.slice(length);
-    return (row) => column.below(row, rest);
+    return (row) => column.textsBelow(row, rest);
   }
   return null;
 }

@@ -39,7 +39,7 @@ export class Feed {
   }
 
   /** Resolves at the next round after `round`, or when the signal aborts. */
-  async after(round: number, signal: AbortSignal): Promise<void> {
+  async nextRound(round: number, signal: AbortSignal): Promise<void> {
     if (this.round > round || signal.aborted) return;
     await new Promise<void>((resolve) => {
       const wake = (): void => {

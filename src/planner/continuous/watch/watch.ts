@@ -27,7 +27,7 @@ import { Subscription, type WatchClient } from './subscription.ts';
 import { errorEvent, eventsOf, heartbeat, initialEvents, type WatchEvent } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
 
-export interface StandingDependencies {
+export interface WatchDependencies {
   readonly gate: GateContract;
   readonly planner: PlannerContract;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ interface WideStream {
 }
 
 export class StandingQueries {
-  readonly #parts: StandingDependencies;
+  readonly #parts: WatchDependencies;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #streams = new Set<Stream>();
   /** Streams of all that their callers have registered. */
@@ -89,7 +89,7 @@ export class StandingQueries {
   /** Work since a round was last put off. */
   #busyMs = 0;
 
-  constructor(parts: StandingDependencies) {
+  constructor(parts: WatchDependencies) {
     this.#parts = parts;
   }
 
@@ -204,7 +204,7 @@ export class StandingQueries {
         const changes = await this.#deliver(stream, feed);
         if (changes === null) {
           caughtUp = 0;
-          await feed.after(stream.seenRound, stream.ended.signal);
+          await feed.nextRound(stream.seenRound, stream.ended.signal);
         } else if (!changes.complete && (caughtUp += changes.versions.length) > catchUpVersionsMax) {
           throw new ServiceError(
             'REL_SCAN_CAP',

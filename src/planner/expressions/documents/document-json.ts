@@ -196,7 +196,7 @@ function unwrap(object: StoredObject): Stored {
 const isText = (inner: Stored | undefined): inner is string => typeof inner === 'string';
 const wholeOf = (inner: Stored | undefined): bigint | null =>
   isText(inner) && /^-?\d{1,19}$/.test(inner) ? BigInt(inner) : null;
-const within = (value: bigint | null, bits: number): bigint | null =>
+const fitting = (value: bigint | null, bits: number): bigint | null =>
   value !== null && value === BigInt.asIntN(bits, value) ? value : null;
 const countOf = (inner: Stored | undefined): bigint | null => {
   const isWhole = typeof inner === 'bigint' || (typeof inner === 'number' && isInt32(inner));
@@ -208,10 +208,10 @@ const one = <N extends '$minKey' | '$maxKey'>(name: N, inner: Stored): Special |
 /** Readers of wrappers, by name; null: the object only resembles one. */
 const readers: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
   $numberInt: (inner) => {
-    const value = within(wholeOf(inner), 32);
+    const value = fitting(wholeOf(inner), 32);
     return value === null ? null : Number(value);
   },
-  $numberLong: (inner) => within(wholeOf(inner), 64),
+  $numberLong: (inner) => fitting(wholeOf(inner), 64),
   $numberDouble: (inner) =>
     isText(inner) && (inner === 'NaN' || !Number.isNaN(Number(inner))) ? doubleValue(Number(inner)) : null,
   $numberDecimal: (inner) => (isText(inner) ? Decimal.parse(inner) : null),

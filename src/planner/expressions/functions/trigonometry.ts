@@ -3,7 +3,7 @@ import { finite, invalid, number, outOfRange, quick, type ScalarFunction } from 
 
 type Compute = (x: number, y: number) => number;
 
-function within(least: number, most: number, compute: (x: number) => number): (x: number) => number {
+function limitInput(least: number, most: number, compute: (x: number) => number): (x: number) => number {
   return (x) => {
     if (x < least || x > most) throw outOfRange('the input is out of range');
     return compute(x);
@@ -38,8 +38,8 @@ const sind = (x: number): number => byQuarters(x, sineBelow, [1, 1, -1, -1], tru
 const cosd = (x: number): number => byQuarters(x, cosineBelow, [1, -1, -1, 1], false);
 const tangentOf45 = sineBelow(45) / cosineBelow(45);
 
-const asin = within(-1, 1, Math.asin);
-const acos = within(-1, 1, Math.acos);
+const asin = limitInput(-1, 1, Math.asin);
+const acos = limitInput(-1, 1, Math.acos);
 
 /** Name, how many arguments, what it computes, a summary, an example. */
 const rows: readonly (readonly [string, 0 | 1 | 2, Compute, string, readonly [string, string]])[] = [
@@ -58,8 +58,8 @@ const rows: readonly (readonly [string, 0 | 1 | 2, Compute, string, readonly [st
   ['COSH', 1, Math.cosh, 'The hyperbolic cosine.', ['COSH(0)', '1']],
   ['TANH', 1, Math.tanh, 'The hyperbolic tangent.', ['TANH(0)', '0']],
   ['ASINH', 1, Math.asinh, 'The inverse of SINH.', ['ASINH(0)', '0']],
-  ['ACOSH', 1, within(1, Number.POSITIVE_INFINITY, Math.acosh), 'The inverse of COSH; below 1 an error.', ['ACOSH(1)', '0']],
-  ['ATANH', 1, within(-1, 1, Math.atanh), 'The inverse of TANH; beyond -1 to 1 an error.', ['ATANH(0)', '0']],
+  ['ACOSH', 1, limitInput(1, Number.POSITIVE_INFINITY, Math.acosh), 'The inverse of COSH; below 1 an error.', ['ACOSH(1)', '0']],
+  ['ATANH', 1, limitInput(-1, 1, Math.atanh), 'The inverse of TANH; beyond -1 to 1 an error.', ['ATANH(0)', '0']],
   ['SIND', 1, sind, 'The sine of degrees.', ['SIND(30)', '0.5']],
   ['COSD', 1, cosd, 'The cosine of degrees.', ['COSD(60)', '0.5']],
   ['TAND', 1, (x) => sind(x) / cosd(x) / tangentOf45, 'The tangent of degrees.', ['TAND(45)', '1']],

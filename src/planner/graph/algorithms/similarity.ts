@@ -17,7 +17,7 @@ export const similarity: GraphAlgorithm = {
     const pairs = new Pairs(call);
     const sharing = yield* Sharing.create(graph, call);
     for (let node = 0; node < graph.nodes; node++) {
-      const alike = yield* sharing.with(node);
+      const alike = yield* sharing.neighboursSharing(node);
       alike.sort((a, b) => b.score - a.score || a.other - b.other);
       for (const { other, score } of alike.slice(0, most)) pairs.add(node, other, score);
     }
@@ -39,7 +39,8 @@ export const nodeSimilarity: GraphAlgorithm = {
     const sharing = yield* Sharing.create(graph, call);
     const [first, end] = only === null ? [0, graph.nodes] : only < 0 ? [0, 0] : [only, only + 1];
     for (let node = first; node < end; node++) {
-      for (const { other, score } of yield* sharing.with(node)) if (only !== null || other > node) pairs.add(node, other, score);
+      for (const { other, score } of yield* sharing.neighboursSharing(node))
+        if (only !== null || other > node) pairs.add(node, other, score);
     }
     return pairs.rows();
   },
@@ -68,7 +69,7 @@ class Sharing {
     return new Sharing(joined, back, graph.nodes, call);
   }
 
-  *with(node: number): Steps<{ readonly other: number; readonly score: number }[]> {
+  *neighboursSharing(node: number): Steps<{ readonly other: number; readonly score: number }[]> {
     const met: number[] = [];
     const { offsets, neighbours } = this.#joined;
     for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {

@@ -117,7 +117,7 @@ export function* clusterIncidents(
   function* nearOf(i: number): Steps<readonly number[]> {
     const one = incidents[i]!;
     const found: number[] = [];
-    const looked = yield* index.within(one.lat, one.lon, options.metres, (j) => {
+    const looked = yield* index.pointsWithin(one.lat, one.lon, options.metres, (j) => {
       const other = incidents[j]!;
       const apart = one.at < other.at ? other.at - one.at : one.at - other.at;
       if (i === j || (apart <= nearNs && isOneWay(one, other, options.similarity))) found.push(j);

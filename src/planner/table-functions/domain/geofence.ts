@@ -25,7 +25,7 @@ export const geofence: TableFunction = domainFunction({
     { name: 'distance_m', type: 'number' },
   ],
   isOrdered: true,
-  run: within,
+  run: rowsInFence,
 });
 
 /** By place of the index: what lies near is read without jumps. */
@@ -42,13 +42,13 @@ interface Texts {
   readonly nulls: Uint8Array | null;
 }
 
-function* within(call: DomainCall): Steps<DomainColumns> {
+function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
   const placed = yield* call.reuse('places', roles, () => readPlaces(call));
   const { index, nodes } = placed;
   const places: number[] = [];
   const distances: number[] = [];
-  const looked = yield* index.within(lat, lon, radius, (_, distance, place) => {
+  const looked = yield* index.pointsWithin(lat, lon, radius, (_, distance, place) => {
     places.push(place);
     distances.push(distance);
   });

@@ -71,7 +71,7 @@ export class PlaceIndex {
   }
 
   /** Hands every point within so many metres, the rim included, to `take`. Gives how many were looked at. */
-  *within(lat: number, lon: number, metres: number, take: Take): Steps<number> {
+  *pointsWithin(lat: number, lon: number, metres: number, take: Take): Steps<number> {
     // A little more than the radius: the rim must not be lost to rounding.
     const angle = Math.min(Math.PI, (metres / radius) * (1 + 1e-9) + 1e-12);
     const [south, north] = [lat - angle / radians, lat + angle / radians];

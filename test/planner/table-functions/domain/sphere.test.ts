@@ -28,7 +28,7 @@ test('the index finds what comparing with every point finds: poles, antimeridian
     const rim = distances.toSorted((a, b) => a - b)[20]!;
     for (const metres of [0, rim, 50_000, 2_000_000, 9_000_000, 30_000_000]) {
       const found: number[] = [];
-      finishSteps(index.within(lat, lon, metres, (point) => found.push(point)));
+      finishSteps(index.pointsWithin(lat, lon, metres, (point) => found.push(point)));
       const expected = [...lats.keys()].filter((i) => distances[i]! <= metres);
       expect(
         found.sort((a, b) => a - b),

@@ -32,7 +32,7 @@ export class Transfers {
   readonly #leaving: Lists;
   readonly #reaching: Lists;
 
-  private constructor(parts: TransferParts) {
+  private constructor(parts: SortedTransfers) {
     this.#rows = parts.rows;
     this.#order = parts.order;
     this.sources = parts.sources;
@@ -96,7 +96,7 @@ export class Transfers {
   }
 }
 
-interface TransferParts extends Pick<Transfers, 'sources' | 'targets' | 'amounts' | 'accounts'> {
+interface SortedTransfers extends Pick<Transfers, 'sources' | 'targets' | 'amounts' | 'accounts'> {
   readonly rows: readonly TransferRow[];
   readonly order: Int32Array;
   readonly holdings: TextMap<number[]>;
