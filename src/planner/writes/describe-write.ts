@@ -25,7 +25,7 @@ import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } 
 import { insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 
 export interface DescribeWrite {
-  readonly asked: StatementSource;
+  readonly source: StatementSource;
   readonly lexed: LexedStatement;
   readonly stated: readonly (ParameterType | null)[];
   readonly statement: WriteStatement;
