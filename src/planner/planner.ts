@@ -6,7 +6,7 @@ import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { runControl } from './control/control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './statements/infer-types.ts';
 import type { ContinuousServices } from './control/control-request.ts';
-import { queryAnswer, rowTaker } from './execution/query-answer.ts';
+import { queryAnswer, rowTaker } from './query-answer.ts';
 import { RunTurns, sliceMs } from './execution/run-turns.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { Explainer, planColumns } from './plans/explain-answers.ts';
@@ -429,7 +429,7 @@ const refuseCatalogue = (): never => {
   throw new AssertionError('rows that are given are joined with no relation');
 };
 
-/** What a run costs: reads by key less than a query, looks at edges of a graph more. */
+/** The cost of a run: reads by key cost less than a query, looks at edges of a graph more. */
 function unitsOfRun({ query }: QueryStatement, plan: LogicalPlan, { counters }: Execution): number {
   const keys = keysLookedUp(plan);
   const units = keys === null ? unitsOf(query) : Math.min(1, keys * unitsOfKey);

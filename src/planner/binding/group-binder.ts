@@ -108,7 +108,11 @@ class GroupBinder {
       ),
     );
     const context = contexts.withSubselects({ environment, leaf }, scope, level);
-    if (select.having) level.node = filterSource(level.node, bindPredicate(select.having, context));
+    if (select.having) {
+      // Queries in HAVING add columns to the level before its rows are filtered.
+      const predicate = bindPredicate(select.having, context);
+      level.node = filterSource(level.node, predicate);
+    }
     return { level, outputs: projection.bindOutputs(context), context };
   }
 

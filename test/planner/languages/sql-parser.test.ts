@@ -119,7 +119,7 @@ describe('rule 2: AS OF', () => {
 
   test('wherever it is written, the outermost query has it', () => {
     const outer = query("SELECT * FROM (SELECT * FROM T AS OF '2024-01-01') t");
-    expect(outer.asOf).toMatchObject({ axis: 'valid', place: { line: 1, column: 32 } });
+    expect(outer.asOf).toMatchObject({ axis: 'valid', location: { line: 1, column: 32 } });
     const { from } = outer.body as Select;
     expect(from).toMatchObject({ kind: 'subquery', query: { asOf: null } });
   });

@@ -1,11 +1,11 @@
 /** The answer of a query that ran: its rows, and the figures, cursors and notices beside them. */
-import type { Answer, ProvenanceEntry, QueryRequest } from '../planner-contract.ts';
-import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { Execution } from '../operators/operator.ts';
-import type { ReadyPlan } from '../plans/plans.ts';
-import type { QueryStatement } from '../statements/statement-source.ts';
-import { cursors } from './answer-versions.ts';
-import type { Result, RunRequest } from './executor.ts';
+import type { Answer, ProvenanceEntry, QueryRequest } from './planner-contract.ts';
+import type { GovernedSnapshot } from '../governance/gate-contract.ts';
+import type { Execution } from './operators/operator.ts';
+import type { ReadyPlan } from './plans/plans.ts';
+import type { QueryStatement } from './statements/statement-source.ts';
+import { cursors } from './execution/answer-versions.ts';
+import type { Result, RunRequest } from './execution/executor.ts';
 
 export interface AnswerRequest {
   readonly ready: ReadyPlan;
