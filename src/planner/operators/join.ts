@@ -12,7 +12,7 @@ import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';
 import { RowSink } from './column-sink.ts';
-import { JoinMatches, type Partners } from './join-partners.ts';
+import { JoinPairs, type Partners } from './join-pairs.ts';
 import type { JoinNarrowing } from './key-filter.ts';
 import { MarkMatches } from './semi-join.ts';
 import { NumberedRows } from './composite-key-index.ts';
@@ -82,7 +82,7 @@ export class JoinOperator extends PiecesOperator {
     const { following, unique } = index;
     const partners: Partners = { columns, rows: sink.length, following, unique };
     const matches = yieldsRight(node.type)
-      ? new JoinMatches(node, partners, this.#residual)
+      ? new JoinPairs(node, partners, this.#residual)
       : new MarkMatches(node, partners, this.#residual);
     this.#hold(first.bytes + told + sink.bytes + index.bytes + matches.bytes);
     for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
@@ -137,7 +137,7 @@ export class JoinOperator extends PiecesOperator {
     yield* chains.build();
     const { firsts, following, unique } = chains;
     const found: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
-    const matches = new JoinMatches(node, found, this.#residual);
+    const matches = new JoinPairs(node, found, this.#residual);
     this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
     for (const batch of blocksOf(sink)) {
       const { first } = batch;

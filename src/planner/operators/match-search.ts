@@ -19,6 +19,7 @@ import {
   type Scoring,
   type BlockSearch,
 } from '../../governance/text-search/block-search.ts';
+import { ResultColumns } from './match-columns.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -61,13 +62,9 @@ export class SearchOperator implements Operator {
   readonly #boosts: readonly (readonly (number | null)[])[];
   /** The language whose stems are sought, where the indexes have those of another. */
   readonly #language: string | null;
-  /** By match: which rows it holds of, once that is known. */
+  /** By match: how its words combine. Which of them is the rarest is known after the first pass. */
   #shapes: readonly TextQuery['shape'][];
-  #matched: readonly Uint8Array[];
-  #absent: readonly Uint8Array[];
-  #scores = new Float64Array(0);
-  /** The column of a match that holds for every row. */
-  #all = new Uint8Array(0);
+  readonly #results: ResultColumns;
   #scan: ScanOperator | null = null;
   #first: Iterator<GovernedBlock, void> | null = null;
   #held = 0;
@@ -103,8 +100,7 @@ export class SearchOperator implements Operator {
     }));
     this.#boosts = node.matches.map(({ boosts }) => boosts.map((slot) => this.#factor(slot)));
     this.#shapes = this.#queries.map(([query]) => query!.shape);
-    this.#matched = [];
-    this.#absent = [];
+    this.#results = new ResultColumns(node.matches.length, node.scored);
     this.#work = this.#run();
   }
 
@@ -453,21 +449,19 @@ export class SearchOperator implements Operator {
   /** A batch of rows that all matches hold of. */
   *#matching(batch: ScanBatch): Generator<Batch, Batch> {
     const { selection, first, count, placed } = batch;
-    const { matches, scored, unread } = this.#node;
+    const { scored, unread } = this.#node;
     const columns = [...batch.columns];
     for (const column of unread) columns.splice(column, 0, { kind: 'null' });
-    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    yield* this.#results.reach(selection === null ? first + count : selection[count - 1]! + 1);
     if (scored) {
       const stretches = this.#places.get(placed!.place)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
         const [found, at] = this.#foundAt(stretches, numberAt(placed!, row));
-        this.#scores[row] = found ? scoreOf(found, at) : 0;
+        this.#results.scores[row] = found ? scoreOf(found, at) : 0;
       }
     }
-    const own = matches.map((): Vector => ({ kind: 'bool', values: this.#all, nulls: null }));
-    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
-    return { columns: [...columns, ...own, ...score], selection, first, count };
+    return { columns: [...columns, ...this.#results.allMatching()], selection, first, count };
   }
 
   /** Adds the results of the search to the batch, as columns. */
@@ -486,7 +480,8 @@ export class SearchOperator implements Operator {
         );
     for (const stretch of stretches ?? [made!]) yield* this.#findSlowly(stretch);
     const found = made && this.#find(made);
-    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    yield* this.#results.reach(selection === null ? first + count : selection[count - 1]! + 1);
+    const { matched, absent, scores } = this.#results;
     let hasAbsent = false;
     const rowsInTurn = Math.ceil(cellsInTurn / matches.length);
     for (let k = 0; k < count; k++) {
@@ -494,38 +489,14 @@ export class SearchOperator implements Operator {
       const row = selection === null ? first + k : selection[k]!;
       const [of, at] = found ? [found, k] : this.#foundAt(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
-        const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
-        this.#absent[i]![row] = absent;
-        hasAbsent ||= absent === 1;
-        this.#matched[i]![row] = of ? matchOf(of, i, at) : 0;
+        const hasNoText = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
+        absent[i]![row] = hasNoText;
+        hasAbsent ||= hasNoText === 1;
+        matched[i]![row] = of ? matchOf(of, i, at) : 0;
       }
-      if (scored) this.#scores[row] = of ? scoreOf(of, at) : 0;
+      if (scored) scores[row] = of ? scoreOf(of, at) : 0;
     }
-    const own = matches.map(
-      (_, i): Vector => ({ kind: 'bool', values: this.#matched[i]!, nulls: hasAbsent ? this.#absent[i]! : null }),
-    );
-    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
-    return { columns: [...columns, ...own, ...score], selection, first, count };
-  }
-
-  /** Makes room for rows below `least`, at least doubling it. Works in steps, since each match has arrays of its own. */
-  *#reach(least: number): Generator<Batch, void> {
-    if (this.#all.length >= least) return;
-    const { matches, scored } = this.#node;
-    const rows = Math.max(least, 2 * this.#all.length);
-    const [matched, absent]: [Uint8Array[], Uint8Array[]] = [[], []];
-    for (let i = 0, given = 0; i < matches.length; i++, given += 2 * rows) {
-      if (given > bytesInTurn) {
-        given = 0;
-        yield emptyBatch;
-      }
-      matched.push(new Uint8Array(rows));
-      absent.push(new Uint8Array(rows));
-    }
-    this.#matched = matched;
-    this.#absent = absent;
-    this.#scores = new Float64Array(scored ? rows : 0);
-    this.#all = new Uint8Array(rows).fill(1);
+    return { columns: [...columns, ...this.#results.vectors(hasAbsent)], selection, first, count };
   }
 
   /** The search results that hold a row of a place, and the row's number in them. */
@@ -546,8 +517,6 @@ export class SearchOperator implements Operator {
 /** Searches of a stretch, and rows added, within one turn. */
 const searchesInTurn = 16;
 const cellsInTurn = 65_536;
-/** Memory that is asked for within a turn. */
-const bytesInTurn = 1 << 20;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

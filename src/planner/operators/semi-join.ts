@@ -6,7 +6,7 @@ import type { Vector } from '../../log/values/columns.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './column-gatherer.ts';
-import type { Partners } from './join-partners.ts';
+import type { Partners } from './join-pairs.ts';
 import { type Batch, emptyBatch } from './operator.ts';
 import type { Predicate } from './predicate.ts';
 

@@ -24,20 +24,24 @@ export interface Partners {
   readonly unique: boolean;
 }
 
+/** The condition of ON beside the keys, and the columns that it reads. */
+interface Residual {
+  readonly predicate: Predicate;
+  readonly columns: readonly number[];
+  readonly gatherers: readonly Gatherer[];
+}
+
 const unread: Vector = { kind: 'null' };
 
-export class JoinMatches {
+export class JoinPairs {
   readonly #partners: Partners;
-  readonly #residual: Predicate | null;
+  readonly #residual: Residual | null;
   readonly #keepsLeft: boolean;
   /** A second partner is an error. */
   readonly #atMostOne: boolean;
   readonly #leftCount: number;
   /** By output column; null where no operator reads it. */
   readonly #gatherers: readonly (Gatherer | null)[];
-  /** Columns that the residual reads. */
-  readonly #tested: readonly number[];
-  readonly #testers: readonly Gatherer[];
   /** By right row: 1 once it came out. Null where the join does not need it. */
   readonly #met: Uint8Array | null;
   /** Text can't be fetched to given places. */
@@ -53,14 +57,17 @@ export class JoinMatches {
 
   constructor(node: JoinNode, partners: Partners, residual: Predicate | null) {
     this.#partners = partners;
-    this.#residual = residual;
     this.#keepsLeft = node.type === 'left' || node.type === 'full' || node.type === 'single';
     this.#atMostOne = node.type === 'single';
     this.#leftCount = node.left.columns.length;
     const read = node.read && new Set(node.read);
     this.#gatherers = node.columns.map((_, c) => (!read || read.has(c) ? new Gatherer() : null));
-    this.#tested = node.residual ? [...columnsIn(node.residual)] : [];
-    this.#testers = this.#tested.map((c) => this.#gatherers[c] ?? new Gatherer());
+    const tested = node.residual ? [...columnsIn(node.residual)] : [];
+    this.#residual = residual && {
+      predicate: residual,
+      columns: tested,
+      gatherers: tested.map((c) => this.#gatherers[c] ?? new Gatherer()),
+    };
     this.#met = node.type === 'right' || node.type === 'full' ? new Uint8Array(partners.rows) : null;
     const fetchesText = partners.columns.some(({ kind }, c) => kind === 'text' && this.#gatherers[this.#leftCount + c]);
     this.#passesLeft = partners.unique && !residual && !fetchesText;
@@ -169,7 +176,7 @@ export class JoinMatches {
   }
 
   /** Drops the pairs for which the residual is not true; returns how many stay. */
-  *#test(batch: Batch, residual: Predicate, found: number): Generator<Batch, number> {
+  *#test(batch: Batch, { predicate, columns: tested, gatherers }: Residual, found: number): Generator<Batch, number> {
     const { selection, first } = batch;
     const places = this.#places;
     const lefts = this.#lefts;
@@ -177,11 +184,11 @@ export class JoinMatches {
     const left: Fetch = { rows: lefts, count: found, places: null, length: found, absent: false };
     const right: Fetch = { rows: this.#candidates, count: found, places: null, length: found, absent: false };
     const columns: Vector[] = this.#gatherers.map(() => unread);
-    this.#tested.forEach((c, t) => {
-      columns[c] = this.#fetch(this.#testers[t]!, c, batch, left, right);
+    tested.forEach((c, t) => {
+      columns[c] = this.#fetch(gatherers[t]!, c, batch, left, right);
     });
-    const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: found });
-    const { kept } = residual;
+    const stay = yield* predicate.inTurns({ columns, selection: null, first: 0, count: found });
+    const { kept } = predicate;
     for (let n = 0; n < stay; n++) {
       places[n] = places[kept[n]!]!;
       this.#candidates[n] = this.#candidates[kept[n]!]!;
