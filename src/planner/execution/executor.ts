@@ -17,6 +17,8 @@ import { aggregatesByKernel, filtersByKernel } from '../kernels/kernel-chain.ts'
 import { SubquerySet } from '../operators/subquery-set.ts';
 import {
   type FunctionNode,
+  type LimitNode,
+  type RecursiveNode,
   inputsOf,
   type JoinNode,
   type LogicalPlan,
@@ -462,16 +464,7 @@ function operatorOf(
     case 'sort':
       return new SortOperator(build(node.input), node, execution);
     case 'limit':
-      return new LimitOperator({
-        input: build(node.input),
-        node,
-        execution,
-        countAfter: (after, rowsMax) => {
-          const limits = { ...execution.limits, blockRows: countingBlockRows };
-          const counting = { after, rowsMax, limits, watch: null };
-          return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
-        },
-      });
+      return limitOperator(node, build(node.input), kernels, execution);
     case 'skip':
       return new SkipOperator(build(node.input), node, execution);
     case 'number':
@@ -482,39 +475,72 @@ function operatorOf(
       throw new AssertionError('queries that name others are joins by now');
     case 'window':
       return windowOperator(build(node.input), node, execution);
-    case 'join': {
-      const residual = kernelsOf(kernels, node, () => joinKernels(node));
-      const leftKeys = keyFilters(node, 'left');
-      const rightKeys = keyFilters(node, 'right');
-      const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
-      return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
-    }
+    case 'join':
+      return joinOperator(node, build, kernels, execution);
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
-    case 'function': {
-      const input = node.input && build(node.input);
-      // A function is about one instant, wherever it stands.
-      const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
-      const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
-        const told = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
-        return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, told);
-      });
-      const { prepared: waited } = execution;
-      return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared: waited });
-    }
-    case 'recursive': {
-      const own: Rounds = { table: node.table, kept: new Map() };
-      return new RecursiveOperator({
-        base: build(node.base),
-        step: (rows) => {
-          const working = new Map([...execution.working, [node.table, rows]]);
-          return buildOperator(node.step, kernels, { ...execution, working }, own);
-        },
-        node,
-        execution,
-      });
-    }
+    case 'function':
+      return functionOperator(node, node.input && build(node.input), kernels, execution, narrowings);
+    case 'recursive':
+      return recursiveOperator(node, build(node.base), kernels, execution);
   }
+}
+
+/** Counts matches behind the limit on the node's input, opened once more. */
+function limitOperator(node: LimitNode, input: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  return new LimitOperator({
+    input,
+    node,
+    execution,
+    countAfter: (after, rowsMax) => {
+      const limits = { ...execution.limits, blockRows: countingBlockRows };
+      const counting = { after, rowsMax, limits, watch: null };
+      return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
+    },
+  });
+}
+
+function joinOperator(
+  node: JoinNode,
+  build: (input: PlanNode, rows: number, more: readonly Narrowing[]) => Operator,
+  kernels: PlanKernels,
+  execution: Execution,
+): Operator {
+  const residual = kernelsOf(kernels, node, () => joinKernels(node));
+  const leftKeys = keyFilters(node, 'left');
+  const rightKeys = keyFilters(node, 'right');
+  const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
+  return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
+}
+
+function functionOperator(
+  node: FunctionNode,
+  input: Operator | null,
+  kernels: PlanKernels,
+  execution: Execution,
+  narrowings: readonly Narrowing[],
+): Operator {
+  // A function is about one instant, wherever it stands.
+  const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
+  const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
+    const all = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
+    return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, all);
+  });
+  const { prepared } = execution;
+  return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared });
+}
+
+function recursiveOperator(node: RecursiveNode, base: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  const own: Rounds = { table: node.table, kept: new Map() };
+  return new RecursiveOperator({
+    base,
+    step: (rows) => {
+      const working = new Map([...execution.working, [node.table, rows]]);
+      return buildOperator(node.step, kernels, { ...execution, working }, own);
+    },
+    node,
+    execution,
+  });
 }
 
 /** As `binder.ts` has it for statements about a function: now, on each axis that is not named. */

@@ -132,17 +132,8 @@ class ExpressionBinder {
         return this.#binary(expression);
       case 'not':
         return { kind: 'not', operand: this.#condition(expression.operand), type: 'boolean' };
-      case 'negate': {
-        const operand = this.bind(expression.operand);
-        if (isUnknown(operand))
-          throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
-        if (operand.type === 'null') return operand;
-        const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
-        if (negated) return ofCatalogue('-', negated, [operand], location);
-        if (operand.type !== 'integer' && operand.type !== 'number')
-          throw mismatch(`- needs a number, not ${operand.type}`, location);
-        return { kind: 'negate', operand, type: operand.type };
-      }
+      case 'negate':
+        return this.#negate(expression);
       case 'is-null': {
         const test: Bound = { kind: 'is-null', operand: this.bind(expression.operand), type: 'boolean' };
         return expression.negated ? { kind: 'not', operand: test, type: 'boolean' } : test;
@@ -161,31 +152,7 @@ class ExpressionBinder {
       case 'case':
         return this.#case(expression);
       case 'call':
-        if (expression.name === 'LOOKUP') return this.#lookup(expression);
-        if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
-        if (expression.name === 'DEGREE') return this.#degree(expression);
-        if (expression.name === '#PLUS') return this.#plus(expression);
-        if (expression.name === '#LIST' || expression.name === '#IN' || expression.name === '#MAP')
-          return this.#ofJson(expression);
-        if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
-        if (phoneticFunctions.has(expression.name))
-          throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, location);
-        if (rankPrimitives.has(expression.name))
-          throw errorAt(
-            'REL_INVALID',
-            `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`,
-            location,
-          );
-        if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
-          throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", location);
-        if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
-          return this.#context.spread(expression, (argument) => this.bind(argument));
-        return bindCall(
-          expression,
-          (argument) => this.bind(argument),
-          this.#context.environment.wide === true,
-          this.#context.environment.catalogue,
-        );
+        return this.#call(expression);
       case 'in-query':
       case 'scalar-query':
       case 'exists':
@@ -193,11 +160,8 @@ class ExpressionBinder {
         return this.#context.subselect(expression, (operand) => this.bind(operand));
       case 'over':
         return this.#context.over(expression, (operand) => this.bind(operand));
-      case 'row': {
-        const { catalogue } = this.#context.environment;
-        if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
-        throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', location);
-      }
+      case 'row':
+        return this.#row(expression);
       case 'aggregate':
         throw errorAt(
           'REL_INVALID',
@@ -206,6 +170,52 @@ class ExpressionBinder {
           'not-grouped',
         );
     }
+  }
+
+  #negate({ operand: written, location }: Extract<Expression, { kind: 'negate' }>): Bound {
+    const operand = this.bind(written);
+    if (isUnknown(operand))
+      throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
+    if (operand.type === 'null') return operand;
+    const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
+    if (negated) return ofCatalogue('-', negated, [operand], location);
+    if (operand.type !== 'integer' && operand.type !== 'number')
+      throw mismatch(`- needs a number, not ${operand.type}`, location);
+    return { kind: 'negate', operand, type: operand.type };
+  }
+
+  #call(expression: Extract<Expression, { kind: 'call' }>): Bound {
+    const { location } = expression;
+    if (expression.name === 'LOOKUP') return this.#lookup(expression);
+    if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
+    if (expression.name === 'DEGREE') return this.#degree(expression);
+    if (expression.name === '#PLUS') return this.#plus(expression);
+    if (expression.name === '#LIST' || expression.name === '#IN' || expression.name === '#MAP') return this.#ofJson(expression);
+    if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
+    if (phoneticFunctions.has(expression.name))
+      throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, location);
+    if (rankPrimitives.has(expression.name))
+      throw errorAt('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, location);
+    if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
+      throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", location);
+    if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
+      return this.#context.spread(expression, (argument) => this.bind(argument));
+    return bindCall(
+      expression,
+      (argument) => this.bind(argument),
+      this.#context.environment.wide === true,
+      this.#context.environment.catalogue,
+    );
+  }
+
+  #row(expression: Extract<Expression, { kind: 'row' }>): Bound {
+    const { catalogue } = this.#context.environment;
+    if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
+    throw errorAt(
+      'REL_INVALID',
+      'a row of values stands beside another one, with a comparison or IN between them',
+      expression.location,
+    );
   }
 
   /** USER, which Postgres reserves, may be a column here; where no table has one, it is the caller. */
