@@ -21,36 +21,72 @@ export async function main(args: readonly string[]): Promise<void> {
       process.exit(error.exitCode === 0 ? 0 : 2);
     });
 
+  const flags = new VerbFlags(program);
+  // A table of every setting, which no other verb shows.
+  addServing(program, flags, args.includes('serve') ? (await import('./cli/settings-help.ts')).settingsHelp : '');
+  addRows(program, flags);
+  addChecks(program, flags);
+  addKeys(program, flags);
+  addBackups(program, flags);
+  addProofs(program, flags);
+  addTokens(program, flags);
+  await program.parseAsync([...args], { from: 'user' });
+}
+
+/** Flags that several verbs share. */
+class VerbFlags {
+  readonly #program: Command;
+
+  constructor(program: Command) {
+    this.#program = program;
+  }
+
   /** Flags of the program and of the verb, as commander parsed them. */
-  const mergeFlags = <T extends object>(options: object): T => ({ ...program.opts<object>(), ...options }) as T;
-  const withDataDir = (command: Command): Command => command.option('--data-dir <path>', 'data directory (SERVICE_DATA_DIR)');
-  const remote = (command: Command): Command =>
-    withDataDir(command)
+  merge<T extends object>(options: object): T {
+    return { ...this.#program.opts<object>(), ...options } as T;
+  }
+
+  withDataDir(command: Command): Command {
+    return command.option('--data-dir <path>', 'data directory (SERVICE_DATA_DIR)');
+  }
+
+  withServer(command: Command): Command {
+    return this.withDataDir(command)
       .option('--url <url>', 'a running server instead of a data directory, such as http://127.0.0.1:9090 (ANNALS_URL)')
       .option('--token <token>', 'bearer token for --url (ANNALS_TOKEN)')
       .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
       .option('--purpose <purpose>', 'purpose, recorded with the access');
+  }
 
-  const onBranch = (command: Command): Command => remote(command).option('--branch <name>', 'the branch to read or write');
+  withBranch(command: Command): Command {
+    return this.withServer(command).option('--branch <name>', 'the branch to read or write');
+  }
+}
 
-  // A table of every setting, which no other verb shows.
-  const settingsHelp = args.includes('serve') ? (await import('./cli/settings-help.ts')).settingsHelp : '';
-  withDataDir(program.command('serve'))
+function addServing(program: Command, flags: VerbFlags, settingsHelp: string): void {
+  flags
+    .withDataDir(program.command('serve'))
     .description('open the store and serve its doors until SIGINT or SIGTERM')
     .addHelpText('after', settingsHelp)
-    .action((options: object) => finish(async () => (await import('./cli/serve.ts')).serveCommand(mergeFlags(options), version)));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/serve.ts')).serveCommand(flags.merge(options), version)),
+    );
 
-  withDataDir(program.command('demo'))
+  flags
+    .withDataDir(program.command('demo'))
     .description('serve a store to look around in: an empty one is filled, and the link to its console is printed')
-    .action((options: object) => finish(async () => (await import('./cli/demo.ts')).demoCommand(mergeFlags(options), version)));
+    .action((options: object) => finish(async () => (await import('./cli/demo.ts')).demoCommand(flags.merge(options), version)));
 
   program
     .command('console')
     .description('a link that opens the console of a running server once, within a minute')
     .option('--url <url>', 'its admin listener; the admin credential is SERVICE_ADMIN_TOKEN', 'http://127.0.0.1:9091')
-    .action((options: object) => finish(async () => (await import('./cli/console.ts')).consoleCommand(mergeFlags(options))));
+    .action((options: object) => finish(async () => (await import('./cli/console.ts')).consoleCommand(flags.merge(options))));
+}
 
-  onBranch(program.command('ingest'))
+function addRows(program: Command, flags: VerbFlags): void {
+  flags
+    .withBranch(program.command('ingest'))
     .description('load NDJSON, JSON or CSV files; - is standard input')
     .argument('<files...>')
     .requiredOption('--type <name>', 'type of the rows')
@@ -60,19 +96,21 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--null <text>', 'CSV: unquoted text that means NULL, such as \\N')
     .option('--atomic', 'all rows or none')
     .action((files: string[], options: object) =>
-      finish(async () => (await import('./cli/ingest.ts')).ingestCommand(files, mergeFlags(options), version)),
+      finish(async () => (await import('./cli/ingest.ts')).ingestCommand(files, flags.merge(options), version)),
     );
 
-  onBranch(program.command('query'))
+  flags
+    .withBranch(program.command('query'))
     .description('run one statement and print its rows')
     .argument('<sql>')
     .option('--format <format>', 'table, csv, json, ndjson, arrow or parquet', 'table')
     .option('--output <file>', 'write the rows to this file')
     .action((sql: string, options: object) =>
-      finish(async () => (await import('./cli/query.ts')).queryCommand(sql, mergeFlags(options), version)),
+      finish(async () => (await import('./cli/query.ts')).queryCommand(sql, flags.merge(options), version)),
     );
 
-  remote(program.command('branch'))
+  flags
+    .withServer(program.command('branch'))
     .description('fork a branch, list branches or delete one')
     .argument('[name]', '1 to 128 characters')
     .option('--from <source>', 'fork it from this branch')
@@ -80,17 +118,18 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--list', 'list branches')
     .option('--delete', 'delete it, and free what only it holds')
     .action((name: string | undefined, options: object) =>
-      finish(async () => (await import('./cli/branch.ts')).branchCommand(name, mergeFlags(options), version)),
+      finish(async () => (await import('./cli/branch.ts')).branchCommand(name, flags.merge(options), version)),
     );
 
-  remote(program.command('jobs'))
+  flags
+    .withServer(program.command('jobs'))
     .description('long work of a running server: list it, follow one until it ends (exit 1 unless it is done), or cancel it')
     .argument('[id]', 'follow this one')
     .option('--cancel', 'cancel it instead')
     .option('--admin', '--url names the admin listener; the admin credential is SERVICE_ADMIN_TOKEN')
     .option('--json', 'print JSON')
     .action((id: string | undefined, options: object) =>
-      finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, mergeFlags(options))),
+      finish(async () => (await import('./cli/jobs.ts')).jobsCommand(id, flags.merge(options))),
     );
 
   program
@@ -101,9 +140,12 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--organization <path>', 'organisation path: what is written belongs to it, what is read lies in or below it')
     .option('--purpose <purpose>', 'purpose of every call; without it each call states its own')
     .option('--branch <name>', 'the branch to read or write')
-    .action((options: object) => finish(async () => (await import('./cli/mcp.ts')).mcpCommand(mergeFlags(options))));
+    .action((options: object) => finish(async () => (await import('./cli/mcp.ts')).mcpCommand(flags.merge(options))));
+}
 
-  withDataDir(program.command('replay'))
+function addChecks(program: Command, flags: VerbFlags): void {
+  flags
+    .withDataDir(program.command('replay'))
     .description('rebuild projections from the log and print their digests')
     .option(
       '--projection <name>',
@@ -113,55 +155,66 @@ export async function main(args: readonly string[]): Promise<void> {
     )
     .option('--check', 'compare with the derived files on disk; exit 1 if a digest differs')
     .action((options: object) =>
-      finish(async () => (await import('./cli/replay.ts')).replayCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/replay.ts')).replayCommand(flags.merge(options), version)),
     );
 
-  withDataDir(program.command('verify'))
+  flags
+    .withDataDir(program.command('verify'))
     .description('check chain, tree, signed heads, blobs and manifest of a data directory, trusting no server')
     .option('--projections', 'compare derived files with a rebuild as well')
     .option('--sealed', 'leave bodies shut: chain, tree, signed heads and payload digests only')
     .option('--json', 'print the report as JSON')
     .action((options: object) =>
-      finish(async () => (await import('./cli/verify.ts')).verifyCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/verify.ts')).verifyCommand(flags.merge(options), version)),
     );
+}
 
-  withDataDir(program.command('escrow'))
+function addKeys(program: Command, flags: VerbFlags): void {
+  flags
+    .withDataDir(program.command('escrow'))
     .description('write the keys of a data directory into one file, under a secret of its own, or look into one')
     .option('--out <file>', 'write it there, in place of an earlier one')
     .option('--check <file>', 'open this one instead, and say what is in it')
     .option('--escrow-key-file <file>', 'the secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
     .option('--json', 'print its label as JSON')
-    .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(mergeFlags(options))));
+    .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(flags.merge(options))));
 
   program
     .command('object-key')
     .description('print the access key and the secret key of a registry token on the object door')
     .option('--token <token>', 'the token (ANNALS_TOKEN); without one, the key id of SERVICE_BEARER_TOKEN for signed URLs')
-    .action((options: object) => finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(mergeFlags(options))));
+    .action((options: object) =>
+      finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(flags.merge(options))),
+    );
 
-  withDataDir(program.command('rekey'))
+  flags
+    .withDataDir(program.command('rekey'))
     .description('put the keys of a stopped store under another key-encryption key')
     .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')
-    .action((options: object) => finish(async () => (await import('./cli/rekey.ts')).rekeyCommand(mergeFlags(options))));
+    .action((options: object) => finish(async () => (await import('./cli/rekey.ts')).rekeyCommand(flags.merge(options))));
+}
 
+function addBackups(program: Command, flags: VerbFlags): void {
   const withKeys = (command: Command): Command =>
-    withDataDir(command)
+    flags
+      .withDataDir(command)
       .option('--escrow <file>', 'keys from their escrow, where the data directory is gone')
       .option('--escrow-key-file <file>', 'its secret: 32 bytes as hex or base64 (SERVICE_ESCROW_KEY, SERVICE_ESCROW_KEY_FILE)')
       .option('--json', 'print JSON');
 
-  withDataDir(program.command('backup'))
+  flags
+    .withDataDir(program.command('backup'))
     .description('back up a stopped store; a running one is by POST /admin/backup')
     .option('--to <dir>', 'where backups lie (SERVICE_BACKUP_DIR)')
     .option('--json', 'print JSON')
     .action((options: object) =>
-      finish(async () => (await import('./cli/backup.ts')).backupCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/backup.ts')).backupCommand(flags.merge(options), version)),
     );
 
   withKeys(program.command('backups'))
     .description('list backups; exit 1 if one of them is damaged')
     .option('--from <dir>', 'where they lie (SERVICE_BACKUP_DIR)')
-    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupsCommand(mergeFlags(options))));
+    .action((options: object) => finish(async () => (await import('./cli/backup.ts')).backupsCommand(flags.merge(options))));
 
   withKeys(program.command('restore'))
     .description('make a data directory of a backup and prove that nothing is missing; exit 1 if something differs')
@@ -169,13 +222,16 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--target <dir>', 'the data directory to be: empty, or not there yet')
     .option('--drill', 'into a temporary directory, which is deleted again')
     .action((backup: string, options: object) =>
-      finish(async () => (await import('./cli/backup.ts')).restoreCommand(backup, mergeFlags(options), version)),
+      finish(async () => (await import('./cli/backup.ts')).restoreCommand(backup, flags.merge(options), version)),
     );
+}
 
+function addProofs(program: Command, flags: VerbFlags): void {
   const proof = program
     .command('proof')
     .description('prove rows, entries and branches offline, to somebody who trusts nobody here');
-  const out = (command: Command): Command => remote(command).option('--out <file>', 'write there instead of standard output');
+  const out = (command: Command): Command =>
+    flags.withServer(command).option('--out <file>', 'write there instead of standard output');
   out(proof.command('make', { isDefault: true }))
     .description('a proof file of an entry, a row or a branch (what `annals proof` does)')
     .option('--position <n>', 'the entry that covers this position')
@@ -188,17 +244,17 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--from <n>', 'prove too that the tree of so many entries is its beginning')
     .option('--head <file>', 'the same for a checkpoint kept from earlier')
     .action((options: object) =>
-      finish(async () => (await import('./cli/proof.ts')).makeProofCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/proof.ts')).makeProofCommand(flags.merge(options), version)),
     );
   out(proof.command('key'))
     .description('print the key that signs the heads of this log, as verifiers take it')
     .action((options: object) =>
-      finish(async () => (await import('./cli/proof.ts')).proofKeyCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/proof.ts')).proofKeyCommand(flags.merge(options), version)),
     );
   out(proof.command('head'))
     .description('print the newest signed head: keep it, and later proofs can be held against it')
     .action((options: object) =>
-      finish(async () => (await import('./cli/proof.ts')).proofHeadCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/proof.ts')).proofHeadCommand(flags.merge(options), version)),
     );
   proof
     .command('verify')
@@ -209,9 +265,12 @@ export async function main(args: readonly string[]): Promise<void> {
     .action((file: string, options: VerifyProofOptions) =>
       finish(async () => (await import('./cli/proof.ts')).verifyProofCommand(file, options)),
     );
+}
 
+function addTokens(program: Command, flags: VerbFlags): void {
   const token = program.command('token').description('credentials of the data doors');
-  withDataDir(token.command('mint'))
+  flags
+    .withDataDir(token.command('mint'))
     .description('make a token: through --url with the admin credential, else in the data directory of a stopped server')
     .option('--url <url>', 'admin listener of a running server, such as http://127.0.0.1:9091')
     .option('--tenant <id>', 'bind the token to a tenant')
@@ -229,8 +288,6 @@ export async function main(args: readonly string[]): Promise<void> {
     )
     .option('--expires-in <seconds>', 'life time; without it the token does not expire')
     .action((options: object) =>
-      finish(async () => (await import('./cli/token.ts')).mintTokenCommand(mergeFlags(options), version)),
+      finish(async () => (await import('./cli/token.ts')).mintTokenCommand(flags.merge(options), version)),
     );
-
-  await program.parseAsync([...args], { from: 'user' });
 }

@@ -229,119 +229,177 @@ const SEGMENT_LULL_MS = 1000;
 
 /** From the newest checkpoint where it is any good, otherwise from the log alone. */
 async function openDerived(parts: StoreDependencies, derived: DerivedOptions, ground: Ground): Promise<Opened> {
-  const { settings, disk, clock, random, say } = parts;
-  const { keyring } = ground;
+  const { settings, disk, say } = parts;
   const directory = derivedDirectory(settings);
-  const yieldTurn = ground.turns.yieldFor('files');
-  // Giving memory back is short work that others wait for.
-  const soon = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
-  const defer = (task: () => void): void => void soon().then(task);
   await disk.makeDirectory(directory);
-  const reader: DerivedReader = { disk, keyring, directory, logId: null };
-  const homeOf = (logId: string): DerivedHome => ({ disk, random, keyring, directory, logId, yieldTurn });
-  const open = async (checkpoint: Checkpoint | null): Promise<Opened> => {
-    const columns = new ColumnStore({
+  const reader: DerivedReader = { disk, keyring: ground.keyring, directory, logId: null };
+  const open = (checkpoint: Checkpoint | null): Promise<Opened> =>
+    new DerivedOpening(parts, derived, ground, reader).open(checkpoint);
+  const checkpoint = settings.SERVICE_VERIFY_ON_START ? null : await findCheckpoint(reader, say);
+  if (!checkpoint) return await open(null);
+  try {
+    return await open(checkpoint);
+  } catch (error) {
+    if (!isDerivedFault(error)) throw error;
+    say(uselessState(messageOf(error)));
+    await checkpoint.closeState().catch(() => undefined);
+    await checkpoint.closeBlobs();
+    return await open(null);
+  }
+}
+
+/** Log and projections of an attempt, and the checkpoint that it went on from. */
+interface Resumed extends Rooms {
+  readonly log: LocalLog;
+  readonly resumed: Checkpoint | null;
+}
+
+/** One attempt to open a store that saves derived files. */
+class DerivedOpening {
+  readonly #parts: StoreDependencies;
+  readonly #derived: DerivedOptions;
+  readonly #ground: Ground;
+  readonly #reader: DerivedReader;
+  readonly #columns: ColumnStore;
+  /** Puts short work that others wait for, such as giving memory back, into a turn of its own. */
+  readonly #defer: (task: () => void) => void;
+  #schedule: CheckpointSchedule | null = null;
+  /** A hard delete came after the checkpoint that the start goes on from. */
+  #removedBefore = false;
+
+  constructor(parts: StoreDependencies, derived: DerivedOptions, ground: Ground, reader: DerivedReader) {
+    const { settings, clock, say } = parts;
+    const soon = parts.yieldTurn ?? (() => new Promise<void>((resolve) => setImmediate(resolve)));
+    this.#parts = parts;
+    this.#derived = derived;
+    this.#ground = ground;
+    this.#reader = reader;
+    this.#defer = (task) => void soon().then(task);
+    this.#columns = new ColumnStore({
       budgetBytes: rowBudget(settings, derived),
       hydrateMax: settings.SERVICE_HYDRATE_MAX_PARALLEL,
       compactMax: settings.SERVICE_COMPACT_MAX_PARALLEL,
       say,
-      defer,
+      defer: this.#defer,
       lull: (signal) => clock.sleep(SEGMENT_LULL_MS, signal),
       onDamaged: () => void dropCheckpoint(reader).catch(() => undefined),
     });
-    columns.readFrom(reader);
-    let keeper: CheckpointSchedule | null = null;
-    /** A hard delete came after the checkpoint that the start goes on from. */
-    let removedBefore = false;
-    const rooms = newRooms(parts, ground, {
-      onRemoval: () => {
-        if (keeper) keeper.onRemoved();
-        else removedBefore = true;
-      },
-      rows: {
-        store: columns,
-        defer,
-        ...(derived.memory && { memory: derived.memory }),
-        ...(derived.segmentRows && { settings: { segmentRows: derived.segmentRows } }),
-      },
-    });
-    const { projector } = rooms.projections;
-    let from = checkpoint;
+    this.#columns.readFrom(reader);
+  }
+
+  async open(checkpoint: Checkpoint | null): Promise<Opened> {
+    const rooms = this.#newRooms();
     try {
-      // Before anything new is written beside them.
-      const isKept = (name: string): boolean => checkpoint?.files.has(name) || name.startsWith(INDEX_PREFIX);
-      await removeStrays(reader, (name) => checkpoint !== null && isKept(name), say);
-      if (from) {
-        columns.begin(homeOf(from.place.logId));
-        await from.restore(projector);
-      }
-      const opened = await openLog(parts, ground, rooms, {
-        ...(from && {
-          resume: {
-            ...from.log,
-            onRefused: (reason) => {
-              say(`the saved state is of no use (${reason}); everything is rebuilt from the log`);
-              projector.reset();
-              from = null;
-            },
-          },
-        }),
-        onEntry: ({ body }) => {
-          if (body.kind === 'genesis') columns.begin(homeOf(body.logId));
-        },
-        breathe: () => columns.room(),
-      });
-      const { logId, bytes } = opened.log.status();
-      const { behind } = projector;
-      if (behind.length > 0) {
-        say(`the saved state does not hold ${behind.join(', ')} as this version does: rebuilding that from the log`);
-        await projector.catchUp(opened.log, () => columns.room());
-        // Files of the former state are strays now.
-        const kept = from?.files ?? new Set();
-        await removeStrays(reader, (name) => kept.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
-      }
-      const indexFiles = rooms.projections.rows.indexes.files!;
-      await indexFiles.begin();
-      keeper = new CheckpointSchedule({
-        kinds: [indexFiles],
-        home: homeOf(logId),
-        projector,
-        store: columns,
-        log: opened.log,
-        clock,
-        bytesBetween: derived.checkpointBytes ?? settings.SERVICE_CHECKPOINT_LOG_MB * 2 ** 20,
-        say,
-        last: from && { leaves: from.place.leaves, bytes },
-      });
-      if (removedBefore) keeper.onRemoved();
-      opened.log.onVisible(() => keeper?.look());
+      const opened = await this.#resume(checkpoint, rooms);
+      const { bytes } = opened.log.status();
+      await this.#catchUp(opened);
+      const checkpoints = await this.#scheduleCheckpoints(opened, bytes);
       await checkpoint?.closeState();
-      if (!from) await checkpoint?.closeBlobs();
-      return { ...opened, checkpoints: keeper, columns, resumed: from };
+      if (!opened.resumed) await checkpoint?.closeBlobs();
+      return { ...opened, checkpoints, columns: this.#columns };
     } catch (error) {
-      await columns.close();
+      await this.#columns.close();
       throw error;
     }
-  };
+  }
 
-  const found = settings.SERVICE_VERIFY_ON_START ? null : await findCheckpoint(reader, say);
-  if (!found) return open(null);
-  try {
-    return await open(found);
-  } catch (error) {
-    if (!isDerivedFault(error)) throw error;
-    say(`the saved state is of no use (${messageOf(error)}); everything is rebuilt from the log`);
-    await found.closeState().catch(() => undefined);
-    await found.closeBlobs();
-    return open(null);
+  #newRooms(): Rooms {
+    const { memory, segmentRows } = this.#derived;
+    return newRooms(this.#parts, this.#ground, {
+      onRemoval: () => {
+        if (this.#schedule) this.#schedule.onRemoved();
+        else this.#removedBefore = true;
+      },
+      rows: {
+        store: this.#columns,
+        defer: this.#defer,
+        ...(memory && { memory }),
+        ...(segmentRows && { settings: { segmentRows } }),
+      },
+    });
+  }
+
+  /** Restores the saved state and replays what follows it; without one, or with one that the log refuses, replays everything. */
+  async #resume(checkpoint: Checkpoint | null, rooms: Rooms): Promise<Resumed> {
+    const { say } = this.#parts;
+    const { projector } = rooms.projections;
+    let resumed = checkpoint;
+    // Before anything new is written beside them.
+    const isInUse = (name: string): boolean => checkpoint?.files.has(name) || name.startsWith(INDEX_PREFIX);
+    await removeStrays(this.#reader, (name) => checkpoint !== null && isInUse(name), say);
+    if (resumed) {
+      this.#columns.begin(this.#homeOf(resumed.place.logId));
+      await resumed.restore(projector);
+    }
+    const { log } = await openLog(this.#parts, this.#ground, rooms, {
+      ...(resumed && {
+        resume: {
+          ...resumed.log,
+          onRefused: (reason) => {
+            say(uselessState(reason));
+            projector.reset();
+            resumed = null;
+          },
+        },
+      }),
+      onEntry: ({ body }) => {
+        if (body.kind === 'genesis') this.#columns.begin(this.#homeOf(body.logId));
+      },
+      breathe: () => this.#columns.room(),
+    });
+    return { ...rooms, log, resumed };
+  }
+
+  /** Rebuilds projections that the saved state does not hold, or holds as another version does. */
+  async #catchUp({ projections, log, resumed }: Resumed): Promise<void> {
+    const { say } = this.#parts;
+    const columns = this.#columns;
+    const { behind } = projections.projector;
+    if (behind.length === 0) return;
+    say(`the saved state does not hold ${behind.join(', ')} as this version does: rebuilding that from the log`);
+    await projections.projector.catchUp(log, () => columns.room());
+    // Files of the former state are strays now.
+    const saved = resumed?.files ?? new Set();
+    await removeStrays(this.#reader, (name) => saved.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
+  }
+
+  /** `bytes` of the log were there when the state was resumed. */
+  async #scheduleCheckpoints({ projections, log, resumed }: Resumed, bytes: number): Promise<CheckpointSchedule> {
+    const { settings, clock, say } = this.#parts;
+    const indexFiles = projections.rows.indexes.files!;
+    await indexFiles.begin();
+    const schedule = new CheckpointSchedule({
+      kinds: [indexFiles],
+      home: this.#homeOf(log.status().logId),
+      projector: projections.projector,
+      store: this.#columns,
+      log,
+      clock,
+      bytesBetween: this.#derived.checkpointBytes ?? settings.SERVICE_CHECKPOINT_LOG_MB * 2 ** 20,
+      say,
+      last: resumed && { leaves: resumed.place.leaves, bytes },
+    });
+    this.#schedule = schedule;
+    if (this.#removedBefore) schedule.onRemoved();
+    log.onVisible(() => schedule.look());
+    return schedule;
+  }
+
+  #homeOf(logId: string): DerivedHome {
+    const { disk, random } = this.#parts;
+    const { keyring, turns } = this.#ground;
+    const { directory } = this.#reader;
+    return { disk, random, keyring, directory, logId, yieldTurn: turns.yieldFor('files') };
   }
 }
+
+const uselessState = (reason: string): string => `the saved state is of no use (${reason}); everything is rebuilt from the log`;
 
 async function findCheckpoint(reader: DerivedReader, say: (line: string) => void): Promise<Checkpoint | null> {
   try {
     return (await Checkpoint.open(reader)) ?? null;
   } catch (error) {
-    say(`the saved state is of no use (${messageOf(error)}); everything is rebuilt from the log`);
+    say(uselessState(messageOf(error)));
     return null;
   }
 }

@@ -5,7 +5,7 @@ import { loadSettings, readSettingFile, redactedSettings, type Settings } from '
 import { richTextReader } from '../rich-text-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
-import { strangersPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
+import { refusalRecordsPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
 import { checkFree } from '../doors/shared/listening-ports.ts';
 import type { SystemDesk } from '../doors/http/system-contract.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
@@ -219,7 +219,7 @@ export async function openSocketDoors(
     ids: service.ids,
     random: service.random,
     yieldTurn: service.turns.yieldFor('bodies'),
-    strangers: new RateLimiter(strangersPerSecond),
+    refusalRecordLimit: new RateLimiter(refusalRecordsPerSecond),
     wire: wireBounds(settings, service.clock),
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
     reportFailure: (error: unknown) =>

@@ -19,7 +19,8 @@ export interface ProtocolCodes {
   readonly columnar: number;
 }
 
-const codes = (
+/** Codes in the order of `ProtocolCodes`. */
+type CodeRow = readonly [
   http: number,
   sqlstate: string,
   grpc: number,
@@ -28,7 +29,18 @@ const codes = (
   bolt: string,
   object: string,
   columnar: number,
-): ProtocolCodes => ({ http, sqlstate, grpc, document, resp, bolt, object, columnar });
+];
+
+const codes = (...[http, sqlstate, grpc, document, resp, bolt, object, columnar]: CodeRow): ProtocolCodes => ({
+  http,
+  sqlstate,
+  grpc,
+  document,
+  resp,
+  bolt,
+  object,
+  columnar,
+});
 
 export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
   invalid: codes(400, '42000', 3, 2, 'ERR', 'Neo.ClientError.Statement.SyntaxError', 'InvalidArgument', 36),

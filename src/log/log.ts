@@ -266,7 +266,7 @@ export class LocalLog implements LogStore {
     if (last === undefined) return counts;
     if (!this.#state.isOpen) throw this.#state.refusal();
     assert(last < this.#placement.position, 'what is dropped was placed');
-    if (last >= this.#writer.files.at(-1)!.firstPosition) await this.#commits.between(() => this.#writer.roll());
+    if (last >= this.#writer.files.at(-1)!.firstPosition) await this.#commits.runExclusively(() => this.#writer.roll());
     const { disk, random, keyring } = this.#options;
     const options = { disk, random, keyring, logDirectory: this.#logDirectory, logId: this.#writer.manifest.logId, yieldTurn };
     for (const { number } of this.#writer.files.slice(0, -1)) {
@@ -276,7 +276,7 @@ export class LocalLog implements LogStore {
       if (own.length === 0) continue;
       const replaced = await redactFile(options, record, own, counts, positions);
       if (!replaced) continue;
-      await this.#commits.between(() => this.#writer.replaceFile(replaced));
+      await this.#commits.runExclusively(() => this.#writer.replaceFile(replaced));
       // A reader that was about to open this file takes its listed replacement.
       await disk.unlink(`${this.#logDirectory}/${logFileName(record)}`);
       await disk.syncDirectory(this.#logDirectory);

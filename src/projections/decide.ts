@@ -101,7 +101,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'remove-rows': (command, state, context, next) => {
     const [catalog, rows] = onBranch(state, context);
     const sealing = sourceSealing({ catalog, rows, path: context.entry.path, removed: state.removedKeys }, context);
-    return decideRemove(command, catalog, rows, holds(state), sealing, context, next);
+    return decideRemove(command, catalog, rows, { holds: holds(state), sealing }, context, next);
   },
   'register-type': (command, state, context, next) => {
     refuseNameOfView(command.name, ...viewsOf(state, context));

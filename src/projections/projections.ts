@@ -11,24 +11,16 @@ import type { Command, DeleteRows, PutRows } from './command.ts';
 import { decide, decideInSteps } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
 import { unknownBranch } from './branches/commands.ts';
-import { Tokens } from './tokens/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
-import { Erasures } from './erasures/projection.ts';
-import { Exhibits } from './exhibits/projection.ts';
 import { Judgements } from './entity-resolution/judgements.ts';
 import { Jobs } from './jobs/projection.ts';
-import { OpenEntries } from './open-entries/projection.ts';
-import { Policies } from './policies/projection.ts';
 import { TransactionBranch } from './transaction-branch.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
-import { RecallCounts } from './recalls/projection.ts';
-import { Receipts } from './receipts/projection.ts';
 import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
 import { type HeldRow, heldRows } from './retention/holds.ts';
 import { type RetentionRule, Retention } from './retention/projection.ts';
-import type { Timeline } from '../log/values/timeline.ts';
 import { type ColumnType, tenantOf } from '../log/values/value.ts';
 import { Rows, rowsOf } from './rows/projection.ts';
 import { Rules } from './rules/projection.ts';
@@ -36,8 +28,7 @@ import { textOpener } from './sealed-definitions.ts';
 import type { RowStorageOptions } from './rows/tables/row-storage.ts';
 import { EarlierTypeRows } from './rows/scan/earlier-type-rows.ts';
 import { takeSnapshot } from './snapshot.ts';
-import { Tenants } from './tenants/projection.ts';
-import { Temporal } from './temporal/projection.ts';
+import { StoreWideProjections } from './store-wide.ts';
 import { Views } from './views/projection.ts';
 
 export interface ProjectionsOptions {
@@ -54,28 +45,18 @@ export interface ProjectionsOptions {
   readonly more?: readonly Projection[];
 }
 
-export class Projections {
-  readonly #temporal = new Temporal();
-  readonly timeline: Timeline = this.#temporal.timeline;
+export class Projections extends StoreWideProjections {
   readonly branches = new Branches();
   readonly catalog = new Catalog();
   readonly catalogHistory = new CatalogHistory();
-  readonly directory = new Tokens();
   readonly embeddings = new Embeddings(this.timeline);
-  readonly erasures = new Erasures();
-  readonly exhibits = new Exhibits();
   readonly judgements = new Judgements();
-  readonly openEntries = new OpenEntries();
-  readonly policies = new Policies();
-  readonly recalls = new RecallCounts();
-  readonly receipts = new Receipts();
   readonly retention = new Retention();
   readonly rows: Rows;
   readonly redactions = new Redactions(this.embeddings);
   readonly removedKeys = new RemovedKeys();
   readonly rules: Rules;
   readonly jobs: Jobs;
-  readonly tenants = new Tenants();
   readonly views: Views;
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
@@ -83,6 +64,7 @@ export class Projections {
   readonly #removals = new Map<string | null, number>();
 
   constructor(options: ProjectionsOptions) {
+    super();
     this.#options = options;
     const open = textOpener(options.textKeys);
     this.rules = new Rules(open);
@@ -91,7 +73,7 @@ export class Projections {
     this.rows = new Rows(this.timeline, { ...options.rows, bytesBeside: () => this.embeddings.bytes });
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([
-      this.#temporal,
+      this.temporal,
       this.branches,
       this.catalog,
       this.catalogHistory,

@@ -8,7 +8,7 @@ import { boltCodec } from '../../src/doors/graph/bolt-codec.ts';
 import { wireCodec } from '../../src/doors/document/codec.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { type CommandCost, messageBytesMax } from '../../src/doors/shared/codec.ts';
-import { pause, Inbox } from '../../src/doors/shared/received-bytes.ts';
+import { pause, ReceivedBytes } from '../../src/doors/shared/received-bytes.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
 import { rows as kvCommands } from '../../src/doors/kv/session.ts';
 import { relationalCodec } from '../../src/doors/relational/codec.ts';
@@ -70,19 +70,19 @@ test.each([
 
 test('a command of many words is read in turns of so many', () => {
   const words = 100_000;
-  const inbox = new Inbox(respCodec);
-  inbox.push(Buffer.from(`*${words}\r\n${'$1\r\nk\r\n'.repeat(words)}`));
+  const received = new ReceivedBytes(respCodec);
+  received.push(Buffer.from(`*${words}\r\n${'$1\r\nk\r\n'.repeat(words)}`));
   let pauses = 0;
-  let message = inbox.next();
-  for (; message === pause; message = inbox.next()) pauses++;
+  let message = received.next();
+  for (; message === pause; message = received.next()) pauses++;
   expect(message).toHaveLength(words);
   expect(pauses).toBeGreaterThanOrEqual(2 * Math.floor(words / respCodec.partsInTurn) - 1);
 });
 
 test('a command of more words than any takes is refused by its head, before a word of it is kept', () => {
-  const inbox = new Inbox(respCodec);
-  inbox.push(Buffer.from('*131073\r\n'));
-  expect(() => inbox.next()).toThrow('invalid multibulk length');
+  const received = new ReceivedBytes(respCodec);
+  received.push(Buffer.from('*131073\r\n'));
+  expect(() => received.next()).toThrow('invalid multibulk length');
 });
 
 test('an operator of a filter counts each value that it is asked of', () => {

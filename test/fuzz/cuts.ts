@@ -1,6 +1,6 @@
 /** Bytes of a connection, whole and in pieces: the same messages come out of both, or the same refusal at the same place. */
 import type { Codec } from '../../src/doors/shared/codec.ts';
-import { Inbox, pause } from '../../src/doors/shared/received-bytes.ts';
+import { ReceivedBytes, pause } from '../../src/doors/shared/received-bytes.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 
 /** The messages that the bytes begin with. */
@@ -20,12 +20,13 @@ const text = (read: unknown): string =>
   );
 
 function read<S, M>(codec: Codec<S, M>, pieces: readonly Buffer[]): { readonly messages: M[]; readonly refusal: string | null } {
-  const inbox = new Inbox(codec);
+  const received = new ReceivedBytes(codec);
   const messages: M[] = [];
   try {
     for (const piece of pieces) {
-      inbox.push(piece);
-      for (let message = inbox.next(); message !== null; message = inbox.next()) if (message !== pause) messages.push(message);
+      received.push(piece);
+      for (let message = received.next(); message !== null; message = received.next())
+        if (message !== pause) messages.push(message);
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

@@ -28,7 +28,7 @@ export function partsOf({ lab: { service } }: Stage): DoorDependencies {
   const { gate, planner, authenticator, clock, ids, random } = service;
   const yieldTurn = service.turns.yieldFor('bodies');
   const limit = new RateLimiter(1e9);
-  const limits = { readLimit: limit, writeLimit: limit, strangers: limit };
+  const limits = { readLimit: limit, writeLimit: limit, refusalRecordLimit: limit };
   const failed = (error: unknown): never => {
     throw error;
   };

@@ -2,7 +2,8 @@
 import * as crypto from 'node:crypto';
 import type { Random } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
-import type { SubjectKey, SubjectKeys } from '../../src/log/keys/subject-keys.ts';
+import type { SubjectKey } from '../../src/log/keys/recent-subject-keys.ts';
+import type { SubjectKeys } from '../../src/log/keys/subject-keys.ts';
 import type { Tombstone } from '../../src/log/keys/subject-shard.ts';
 import { SeededRandom } from './world.ts';
 

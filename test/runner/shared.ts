@@ -16,7 +16,7 @@ export const aloneFiles = [
   'simulation/stored-rounds',
   'doors/http/query',
   'doors/http/erasure',
-  'log/group-commit',
+  'log/append/group-commit',
   'cli',
   'chunks',
   // Compare two servers to the byte, or measure memory or turns of the event loop.

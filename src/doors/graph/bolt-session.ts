@@ -18,49 +18,22 @@ import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/do
 import { inTime } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
-import { type BoltFrame, chunk, type Version } from './bolt-codec.ts';
-import { isMap, type Packed, Packer, type PackedMap, Structure, unpackSteps } from './packstream.ts';
-import { boltCodeOf } from './errors.ts';
+import type { BoltFrame, Version } from './bolt-codec.ts';
+import { BoltReplies } from './bolt-replies.ts';
+import { isGoodbye, isReset, RequestQueue, requests } from './bolt-requests.ts';
+import { type OpenAnswer, OpenAnswers, skipRows } from './open-answers.ts';
+import { isMap, type Packed, type PackedMap, Structure, unpackSteps } from './packstream.ts';
 import { cellOf, parametersOf } from './values.ts';
 
 export const doorName = 'graph-binary';
 
 /** Drivers check that it begins so. 5.13 came with Bolt 5.4. */
 const agent = `Neo4j/${graphVersion}`;
-const requests = {
-  hello: 0x01,
-  goodbye: 0x02,
-  reset: 0x0f,
-  run: 0x10,
-  begin: 0x11,
-  commit: 0x12,
-  rollback: 0x13,
-  discard: 0x2f,
-  pull: 0x3f,
-  telemetry: 0x54,
-  route: 0x66,
-  logon: 0x6a,
-  logoff: 0x6b,
-} as const;
-const replies = { success: 0x70, record: 0x71, ignored: 0x7e, failure: 0x7f } as const;
-
-/** Requests that may wait while another runs, and their bytes: more are not read. */
-const waiting = { requests: 64, bytes: 1 << 20 } as const;
-/** Answers of one transaction that are not taken yet. */
-const openMax = 64;
-const companyBytes = 64 * 1024;
 const sliceMs = 2;
 const routeSeconds = 300n;
 /** Tools say by these who they are. */
 const ofTools: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
 const noMap: PackedMap = new Map();
-
-interface OpenAnswer {
-  readonly executed: Executed;
-  readonly terms: Terms;
-  batch: number;
-  row: number;
-}
 
 interface OpenTransaction {
   readonly transaction: Transaction;
@@ -71,9 +44,7 @@ interface OpenTransaction {
 export class BoltSession implements Session<BoltFrame> {
   readonly #parts: DoorDependencies;
   readonly #connection: Connection;
-  readonly #packer = new Packer();
-  #outgoing: Buffer[] = [];
-  #outgoingBytes = 0;
+  readonly #replies = new BoltReplies();
   #version: Version | null = null;
   #greeted = false;
   #utc = false;
@@ -81,16 +52,12 @@ export class BoltSession implements Session<BoltFrame> {
   #asker: Asker | null = null;
   #open: OpenTransaction | null = null;
   #last: Transaction | null = null;
-  readonly #answers = new Map<bigint, OpenAnswer>();
-  #nextAnswer = 0n;
+  readonly #answers = new OpenAnswers();
   #failed = false;
   #ended = false;
-  #queue: Buffer[] = [];
-  #queuedBytes = 0;
+  readonly #queue = new RequestQueue();
   #running: Promise<void> | null = null;
   #cancel = new AbortController();
-  /** Resets read but not answered yet: messages before them are skipped. */
-  #resets = 0;
 
   constructor(parts: DoorDependencies, connection: Connection) {
     this.#parts = parts;
@@ -107,7 +74,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   get atRest(): boolean {
-    return this.#running === null && this.#open === null && this.#answers.size === 0;
+    return this.#running === null && this.#open === null && this.#answers.count === 0;
   }
 
   handle(frame: BoltFrame): Promise<void> | void {
@@ -115,22 +82,17 @@ export class BoltSession implements Session<BoltFrame> {
     if (frame.kind === 'noop' || this.#ended) return;
     const { body } = frame;
     this.#queue.push(body);
-    this.#queuedBytes += body.length;
-    if (isReset(body)) {
-      this.#resets++;
-      if (this.#running !== null) this.#cancel.abort();
-    }
+    if (isReset(body) && this.#running !== null) this.#cancel.abort();
     this.#running ??= this.#runAll();
     // Nothing is read ahead of a login, and no more than a little of what waits.
-    if (this.#asker === null || this.#queue.length >= waiting.requests || this.#queuedBytes >= waiting.bytes)
-      return this.#running;
+    if (this.#asker === null || this.#queue.isFull) return this.#running;
   }
 
   farewell(error: ServiceError): Uint8Array {
     // A client at rest would take it for the answer to its next request, and one without a handshake reads no messages.
     if (this.#version === null || (error.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
-    this.#failure(error);
-    return this.#take();
+    this.#replies.putFailure(error);
+    return this.#replies.take();
   }
 
   close(): void {
@@ -149,10 +111,9 @@ export class BoltSession implements Session<BoltFrame> {
   /** Never throws. */
   async #runAll(): Promise<void> {
     for (let body = this.#queue.shift(); body !== undefined && !this.#ended; body = this.#queue.shift()) {
-      this.#queuedBytes -= body.length;
       await this.#one(body);
       // The answer of a RUN leaves with the rows that its PULL, which is there already, asks for.
-      if (!takes(this.#queue[0])) this.#flush();
+      if (!this.#queue.pullIsNext) this.#flush();
     }
     this.#running = null;
     if (this.#connection.isDraining && this.atRest) this.#connection.end();
@@ -160,7 +121,7 @@ export class BoltSession implements Session<BoltFrame> {
 
   async #one(body: Buffer): Promise<void> {
     if (isReset(body)) return this.#reset();
-    if (this.#resets > 0 || (this.#failed && !isGoodbye(body))) return this.#plain(replies.ignored);
+    if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.putIgnored();
     const asker = this.#asker;
     asker?.begins();
     try {
@@ -175,9 +136,9 @@ export class BoltSession implements Session<BoltFrame> {
   async #fail(asker: Asker | null, error: unknown): Promise<void> {
     this.#forget();
     this.#failed = true;
-    if (asker !== null) return this.#failure(await asker.refusalOf(error));
+    if (asker !== null) return this.#replies.putFailure(await asker.refusalOf(error));
     if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
-    this.#failure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
+    this.#replies.putFailure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
     if (this.#asker === null && !this.#logsOn) this.#end();
   }
@@ -269,16 +230,14 @@ export class BoltSession implements Session<BoltFrame> {
   async #run(asker: Asker, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
     const open = this.#open;
     if (open === null) this.#checkIdle();
-    if (this.#answers.size >= openMax)
-      throw new ServiceError('REL_INVALID', `${openMax} answers are open: take or discard one of them first`);
+    this.#answers.checkRoom();
     const terms = open?.terms ?? termsOf(extra);
     const readOnly = open?.readOnly ?? extra.get('mode') === 'r';
     const asked = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
     const executed = await this.#ask(asker, asked, extra, (asking, signal) =>
       this.#execute(asking, { text, given, terms, readOnly, signal }),
     );
-    const id = this.#nextAnswer++;
-    this.#answers.set(id, { executed, terms, batch: 0, row: 0 });
+    const id = this.#answers.add(executed, terms);
     this.#success([
       ['fields', executed.answer.columns.map(({ name }) => name)],
       ['t_first', BigInt(Math.round(executed.answer.processingTimeMs))],
@@ -319,21 +278,21 @@ export class BoltSession implements Session<BoltFrame> {
     const limit = extra.get('tx_timeout');
     const isGiven = typeof limit === 'bigint' && limit > 0n;
     const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
-    const told = 'the query ran longer than the timeout that the client set';
-    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told }, (signal) =>
+    const errorText = 'the query ran longer than the timeout that the client set';
+    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told: errorText }, (signal) =>
       asker.ask(asked, (asking) => run(asking, signal)),
     );
   }
 
   async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
-    const [id, open] = this.#answerOf(stated);
+    const [id, open] = this.#answers.findNamed(stated);
     const wanted = stated.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
       throw new ServiceError('REL_INVALID', 'n is a number of rows, or -1');
     const { answer, written } = open.executed;
     const most = wanted === -1n ? Infinity : Number(wanted);
     if (sends) await this.#send(asker, open, most);
-    else skip(open, most);
+    else skipRows(open, most);
     if (open.batch < answer.batches.length) return this.#success([['has_more', true]]);
     this.#answers.delete(id);
     const notices = answer.notices ?? [];
@@ -344,14 +303,6 @@ export class BoltSession implements Session<BoltFrame> {
       ...(changes(written) ? ([['stats', statsOf(written!)]] as const) : []),
       ...(notices.length > 0 ? ([['notifications', notices.map(notification)]] as const) : []),
     ]);
-  }
-
-  #answerOf(stated: PackedMap): [bigint, OpenAnswer] {
-    const named = stated.get('qid');
-    const id = typeof named === 'bigint' && named >= 0n ? named : this.#nextAnswer - 1n;
-    const open = this.#answers.get(id);
-    if (open === undefined) throw new ServiceError('REL_INVALID', 'no answer is open: RUN something first');
-    return [id, open];
   }
 
   async #send(asker: Asker, open: OpenAnswer, most: number): Promise<void> {
@@ -371,12 +322,11 @@ export class BoltSession implements Session<BoltFrame> {
       }
       const i = open.row++;
       const row = selection === null ? first + i : selection[i]!;
-      this.#packer.structure(replies.record, 1);
-      this.#packer.list(columns.length);
-      for (let i = 0; i < columns.length; i++) this.#packer.value(cellOf(vectors[i]!, columns[i]!, row, forms));
-      this.#put();
+      const packer = this.#replies.beginRecord(columns.length);
+      for (let i = 0; i < columns.length; i++) packer.value(cellOf(vectors[i]!, columns[i]!, row, forms));
+      this.#replies.endRecord();
       left--;
-      if (this.#outgoingBytes < companyBytes && clock.monotonicMs() - sliceStart <= sliceMs) continue;
+      if (!this.#replies.isMuch && clock.monotonicMs() - sliceStart <= sliceMs) continue;
       this.#flush();
       await this.#connection.caughtUp();
       await yieldTurn();
@@ -385,7 +335,7 @@ export class BoltSession implements Session<BoltFrame> {
       checkErased(answer);
       sliceStart = clock.monotonicMs();
     }
-    skip(open, 0);
+    skipRows(open, 0);
   }
 
   async #begin(asker: Asker, extra: PackedMap): Promise<void> {
@@ -401,7 +351,7 @@ export class BoltSession implements Session<BoltFrame> {
 
   async #commit(asker: Asker): Promise<void> {
     const { transaction, terms } = this.#inTransaction();
-    if (this.#answers.size > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
+    if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
     const asked = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;
     await asker.ask(asked, ({ invocation }) => invocation.commit({ sync: terms.durability === 'sync' }));
     this.#forget();
@@ -415,7 +365,7 @@ export class BoltSession implements Session<BoltFrame> {
 
   #checkIdle(): void {
     if (this.#open !== null) throw new ServiceError('REL_INVALID', 'a transaction is open');
-    if (this.#answers.size > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
+    if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
   }
 
   /** A single server has all roles, under the address by which the client reached it. */
@@ -443,8 +393,8 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   #reset(): void {
-    this.#resets--;
-    if (this.#resets === 0 && this.#cancel.signal.aborted) {
+    this.#queue.countReset();
+    if (!this.#queue.hasReset && this.#cancel.signal.aborted) {
       this.#cancel = new AbortController();
       this.#asker &&= this.#askerOf(this.#asker.caller);
     }
@@ -468,45 +418,12 @@ export class BoltSession implements Session<BoltFrame> {
     this.#connection.end();
   }
 
-  #success(entries: readonly (readonly [string, Packed])[] = []): void {
-    this.#packer.structure(replies.success, 1);
-    this.#packer.value(new Map(entries));
-    this.#put();
-  }
-
-  #failure(error: ServiceError): void {
-    this.#packer.clear();
-    this.#packer.structure(replies.failure, 1);
-    this.#packer.value(
-      mapOf([
-        ['code', boltCodeOf(error)],
-        ['message', error.message],
-      ]),
-    );
-    this.#put();
-  }
-
-  #plain(tag: number): void {
-    this.#packer.structure(tag, 0);
-    this.#put();
-  }
-
-  #put(): void {
-    const message = chunk(this.#packer.bytes);
-    this.#packer.clear();
-    this.#outgoing.push(message);
-    this.#outgoingBytes += message.length;
-  }
-
-  #take(): Buffer {
-    const pieces = this.#outgoing;
-    this.#outgoing = [];
-    this.#outgoingBytes = 0;
-    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  #success(entries?: readonly (readonly [string, Packed])[]): void {
+    this.#replies.putSuccess(entries);
   }
 
   #flush(): void {
-    if (this.#outgoing.length > 0) this.#connection.write(this.#take());
+    this.#replies.flush(this.#connection);
   }
 }
 
@@ -516,12 +433,6 @@ interface Statement {
   readonly terms: Terms;
   readonly readOnly: boolean;
 }
-
-/** RESET and GOODBYE have no fields, or none that matter: their second byte tells them. */
-const isReset = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.reset;
-const takes = (body: Buffer | undefined): boolean =>
-  body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
-const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
 
 const malformedError = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
 const mapOf = (entries: readonly (readonly [string, Packed])[]): PackedMap => new Map(entries);
@@ -552,21 +463,6 @@ function termsOf(extra: PackedMap): Terms {
     terms = withTerm(terms, name, String(value));
   }
   return terms;
-}
-
-/** Passes over so many rows, and over batches without any. */
-function skip(open: OpenAnswer, most: number): void {
-  const { batches } = open.executed.answer;
-  for (let left = most; open.batch < batches.length; ) {
-    const rest = batches[open.batch]!.count - open.row;
-    if (rest > left) {
-      open.row += left;
-      return;
-    }
-    left -= rest;
-    open.batch++;
-    open.row = 0;
-  }
 }
 
 const changes = (written: Written | null): boolean =>

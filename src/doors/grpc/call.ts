@@ -9,19 +9,17 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { Asker, type AskerRequest, type Asking } from '../shared/connection-caller.ts';
 import { basicCredential } from '../shared/credentials.ts';
-import { recordRefusal, type DoorDependencies } from '../shared/door-dependencies.ts';
+import { recordRefusal } from '../shared/door-dependencies.ts';
 import { shuttingDown } from '../shared/drain.ts';
-import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../shared/stream-lease.ts';
-import type { BeginTurns } from '../shared/unauthenticated-connections.ts';
-import type { Outboxes } from './unsent-messages.ts';
+import type { Overtaken } from '../shared/stream-lease.ts';
+import type { RequestTurns } from '../shared/request-turns.ts';
+import { clientGone, MessageSender, type SenderDependencies } from './message-sender.ts';
 import type { SentMessage } from './values.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 
-export interface RpcDependencies extends DoorDependencies {
+export interface RpcDependencies extends SenderDependencies {
   readonly isDraining: () => boolean;
-  readonly outboxes: Outboxes;
-  readonly endings: BeginTurns;
-  readonly sending: BeginTurns;
+  readonly endings: RequestTurns;
 }
 
 /** Members that calls of every kind have. */
@@ -30,18 +28,6 @@ interface AnyCall {
   getPeer(): string;
   on(event: 'cancelled', listener: () => void): unknown;
 }
-
-/** One for all: an error made for each of a thousand calls that end at once would take longer than their ends. */
-const gone = new ServiceError('REL_CANCELLED', 'the client has gone, or its deadline has passed');
-
-const sliceMs = 2;
-
-/** Bytes that a call may leave to its stream when it ends: a small answer goes out together with its status. */
-const lastUnsentMax = 64 << 10;
-
-/** Its columns, a message of rows, its totals, and that nothing is behind them. */
-const togetherMax = 4;
-const togetherMs = 1;
 
 export class RpcCall {
   readonly parts: RpcDependencies;
@@ -65,7 +51,7 @@ export class RpcCall {
 
   /** Ends what still runs for a client that has gone. */
   work(): number {
-    this.#gone.abort(gone);
+    this.#gone.abort(clientGone);
     return 0;
   }
 
@@ -133,100 +119,9 @@ export class RpcCall {
    * Sends messages at the pace of the client. Throws the error with which a new call would be refused, or that rows were erased
    * meanwhile.
    */
-  async sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
-    const call = this.#call as unknown as ServerWritableStream<unknown, unknown>;
-    const { clock, yieldTurn, outboxes, sending } = this.parts;
-    const peer = this.#call.getPeer();
-    let refused: { readonly error: unknown } | null = null;
-    let over: AbortController | null = null;
-    /** Infinity while the answer does not wait for its client. */
-    let waitingSinceMs = Infinity;
-    let wake = (): void => undefined;
-    const goOn = (): void => wake();
-    // From the first pause on: what leaves at once is over before anything can change.
-    const watch = (): void => {
-      if (over !== null) return;
-      over = new AbortController();
-      this.signal.addEventListener('abort', goOn, { signal: over.signal });
-      const check = (): void => {
-        checkCaller(this.parts, this.caller);
-        checkErased(answer);
-        if (clock.monotonicMs() - waitingSinceMs >= stalledMs)
-          throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');
-      };
-      void watchStream(this.parts, check, over.signal, (error) => {
-        refused = { error };
-        wake();
-      });
-    };
-    const source = messages[Symbol.iterator]();
-    // The stream counts messages, whatever their size, and calls back for none of a call that was taken back.
-    let unsent = 0;
-    let isOver = false;
-    const onTaken = (bytes: number): void => {
-      if (isOver) return;
-      unsent -= bytes;
-      outboxes.remove(peer, bytes);
-      wake();
-    };
-    try {
-      let sliceStart = clock.monotonicMs();
-      const patiently = async (ready: Promise<unknown> | null): Promise<void> => {
-        watch();
-        waitingSinceMs = clock.monotonicMs();
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-          void ready?.then(() => resolve());
-        });
-        waitingSinceMs = Infinity;
-        wake = () => undefined;
-        if (refused !== null) throw (refused as { readonly error: unknown }).error;
-      };
-      for (;;) {
-        if (refused !== null) throw (refused as { readonly error: unknown }).error;
-        for (let room = outboxes.room(peer); room !== null; room = outboxes.room(peer)) {
-          await patiently(room);
-          this.#checkGone();
-        }
-        this.#checkGone();
-        // Made once there is room, since what waits would be held, and in turn: each of a thousand calls may make its first at once.
-        const isDone = await sending.run(() => {
-          checkErased(answer);
-          const sinceMs = clock.monotonicMs();
-          let left = lastUnsentMax;
-          // The parts of a small answer leave in one turn.
-          for (let i = 0; i < togetherMax && left > 0 && clock.monotonicMs() - sinceMs < togetherMs; i++) {
-            const next = source.next();
-            if (next.done === true) return true;
-            const { message, bytes } = next.value;
-            left -= bytes;
-            unsent += bytes;
-            outboxes.add(peer, bytes);
-            call.write(message, () => onTaken(bytes));
-          }
-          return false;
-        });
-        if (isDone) break;
-        if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
-        watch();
-        await yieldTurn();
-        sliceStart = clock.monotonicMs();
-      }
-      while (unsent > lastUnsentMax) {
-        await patiently(null);
-        this.#checkGone();
-      }
-      if (refused !== null) throw (refused as { readonly error: unknown }).error;
-    } finally {
-      source.return?.();
-      (over as AbortController | null)?.abort(null);
-      isOver = true;
-      if (unsent > 0) outboxes.remove(peer, unsent);
-    }
-  }
-
-  #checkGone(): void {
-    if (this.signal.aborted) throw gone;
+  sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
+    const stream = this.#call as unknown as ServerWritableStream<unknown, unknown>;
+    return new MessageSender(this.parts, { stream, caller: this.caller, signal: this.signal, answer }).sendAll(messages);
   }
 }
 

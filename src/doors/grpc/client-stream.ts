@@ -5,11 +5,11 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { pace } from '../shared/http-request-bodies.ts';
-import type { BeginTurns } from '../shared/unauthenticated-connections.ts';
+import type { RequestTurns } from '../shared/request-turns.ts';
 
 interface ArrivalDependencies {
   readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
-  readonly endings: Pick<BeginTurns, 'run'>;
+  readonly endings: Pick<RequestTurns, 'run'>;
 }
 
 /** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: the bytes that a message counts. */

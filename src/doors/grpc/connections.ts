@@ -9,7 +9,8 @@ import type { Caller } from '../../governance/caller.ts';
 import { checkOrganization } from '../shared/credentials.ts';
 import { recordRefusal } from '../shared/door-dependencies.ts';
 import type { Clock } from '../../clock.ts';
-import { BeginTurns, Strangers } from '../shared/unauthenticated-connections.ts';
+import { RequestTurns } from '../shared/request-turns.ts';
+import { UnauthenticatedConnections } from '../shared/unauthenticated-connections.ts';
 import { addressOf, admitCaller, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { statusOf } from './errors.ts';
 
@@ -41,28 +42,28 @@ export const endingsAtOnce = 16;
 
 /** Connections by the call's name of its peer. */
 export class RpcConnections {
-  readonly #strangers = new Strangers();
+  readonly #unauthenticated = new UnauthenticatedConnections();
   readonly #byPeer = new Map<string, Connection>();
   /** Calls begin in portions, even if many come in one read. */
-  readonly turns: BeginTurns;
+  readonly turns: RequestTurns;
   /** Calls are cancelled and refused in portions: those of a connection that ends, or whose records were written at once, are many. */
-  readonly endings: BeginTurns;
+  readonly endings: RequestTurns;
   /** Messages of answers are made in portions, over all calls. */
-  readonly sending: BeginTurns;
+  readonly sending: RequestTurns;
 
   constructor(clock: Clock) {
     const nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-    this.turns = new BeginTurns(clock, nextRound);
-    this.endings = new BeginTurns(clock, nextRound, endingsAtOnce);
-    this.sending = new BeginTurns(clock, nextRound);
+    this.turns = new RequestTurns(clock, nextRound);
+    this.endings = new RequestTurns(clock, nextRound, endingsAtOnce);
+    this.sending = new RequestTurns(clock, nextRound);
   }
 
   admit(socket: Socket): void {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    this.#strangers.admit(socket);
+    this.#unauthenticated.admit(socket);
     this.#byPeer.set(peer, { socket, clientIp: addressOf(peer), refusals: 0, abandoned: 0, known: null });
     socket.once('close', () => {
-      this.#strangers.leave(socket);
+      this.#unauthenticated.leave(socket);
       if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
     });
   }
@@ -83,7 +84,7 @@ export class RpcConnections {
     checkOrganization(parts, caller, 'send x-organization-id');
     if (connection !== undefined) {
       connection.known = { authorization, organization, caller };
-      this.#strangers.leave(connection.socket);
+      this.#unauthenticated.leave(connection.socket);
     }
     return caller;
   }
@@ -91,7 +92,7 @@ export class RpcConnections {
   /** A call came that needs no credential. */
   noteCall(peer: string): void {
     const known = this.#byPeer.get(peer);
-    if (known) this.#strangers.noteMessage(known.socket);
+    if (known) this.#unauthenticated.noteMessage(known.socket);
   }
 
   /** A call was taken back before it began: where those are many, the connection is over. */

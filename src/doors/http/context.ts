@@ -27,7 +27,7 @@ import type { StandingQueries } from '../../planner/continuous/watch/watch.ts';
 import type { Translator } from '../../planner/languages/question-translator.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../shared/drain.ts';
-import type { HttpStrangers } from '../shared/unauthenticated-connections.ts';
+import type { HttpConnections } from '../shared/http-connections.ts';
 import type { IngestTasks } from '../ingest/ingest-tasks.ts';
 import type { WorkflowDependencies } from '../workflows/run-workflow.ts';
 import type { Bodies } from '../shared/http-request-bodies.ts';
@@ -57,15 +57,10 @@ export interface LogLine {
   readonly error: unknown;
 }
 
-export interface HttpDoorOptions {
-  readonly settings: HttpSettings;
+/** The rooms below that routes call. */
+export interface HttpRooms {
   readonly gate: GateContract;
   readonly planner: Pick<PlannerDoor, 'query' | 'querySeries' | 'readSigma' | 'turns'>;
-  /** The model that makes vectors of texts; null: vectors are hashed. */
-  readonly embedder: Embedder | null;
-  /** Turns questions into statements; null: by their forms alone. */
-  readonly translator: Translator | null;
-  readonly readDocuments: ReadDocuments;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
@@ -73,13 +68,30 @@ export interface HttpDoorOptions {
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;
-  /** Takes the way in which steps of workflows call tools; absent: nothing runs them here. */
-  readonly serveTools?: (call: WorkflowDependencies['callTool']) => void;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller' | 'absentCaller'>;
   readonly system: SystemDesk;
+}
+
+/** Models, and readers of rich text, that routes and tools ask. */
+export interface HttpModels {
+  /** The model that makes vectors of texts; null: vectors are hashed. */
+  readonly embedder: Embedder | null;
+  /** Turns questions into statements; null: by their forms alone. */
+  readonly translator: Translator | null;
+  readonly readDocuments: ReadDocuments;
+}
+
+/** Requests that one address may send in a second. */
+export interface HttpRateLimits {
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;
   readonly memoryLimit: RateLimiter;
+}
+
+export interface HttpDoorOptions extends HttpRooms, HttpModels, HttpRateLimits {
+  readonly settings: HttpSettings;
+  /** Takes the way in which steps of workflows call tools; absent: nothing runs them here. */
+  readonly serveTools?: (call: WorkflowDependencies['callTool']) => void;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
@@ -102,12 +114,12 @@ export interface HttpContext extends HttpDoorOptions {
   readonly tasks: IngestTasks;
   readonly startedMs: number;
   /** Bounds how many refused strangers are recorded. */
-  readonly strangers: RateLimiter;
+  readonly refusalRecordLimit: RateLimiter;
   readonly bodyLimitBytes: number;
   readonly draining: Drain;
   readonly console: ConsoleDesk;
   /** Connections that brought no good credential yet. */
-  readonly unknown: HttpStrangers;
+  readonly connections: HttpConnections;
 }
 
 /** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */

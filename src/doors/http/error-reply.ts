@@ -68,7 +68,7 @@ async function recordFailure(
   if (request.recorded || access === undefined || access === 'probe') return error;
   request.recorded = true;
   // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
-  if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
+  if (request.caller === null && !context.refusalRecordLimit.take('', context.clock.monotonicMs()).allowed) return error;
   const invocation = {
     action: action ?? 'inspect',
     purpose: null,
@@ -77,10 +77,10 @@ async function recordFailure(
     template: `${request.method} ${route}`,
   } as const;
   try {
-    return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
+    return await context.gate.invoke(request.caller ?? unauthenticated, invocation, () => Promise.reject(error));
   } catch (thrown) {
     return toServiceError(thrown);
   }
 }
 
-const stranger = tenantlessCaller('unauthenticated', 'none', 'http');
+const unauthenticated = tenantlessCaller('unauthenticated', 'none', 'http');

@@ -15,11 +15,11 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from '../shared/http-answer-body.ts';
 import type { HttpContext, GateRequest } from './context.ts';
-import { refuseForeign } from './foreign-origin.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../shared/stream-lease.ts';
-import type { InLine } from '../shared/unauthenticated-connections.ts';
-import { type PlainHead, readPlainHead } from './fast-path-head.ts';
+import type { PendingWork } from '../shared/request-turns.ts';
+import { FastPathClient } from './fast-path-client.ts';
+import type { PlainHead } from './fast-path-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './error-reply.ts';
 import type { ReplyBytes } from './fast-path-reply.ts';
@@ -113,7 +113,7 @@ export class PlainLane {
     socket.pause();
     if (read !== null && read.length > 0) socket.unshift(read);
     this.#framework.call(this.#server, socket);
-    this.context.unknown.ration(socket);
+    this.context.connections.ration(socket);
     // Listeners first, bytes after them.
     process.nextTick(() => socket.resume());
   }
@@ -151,10 +151,10 @@ class PlainRequest implements GateRequest {
   }
 }
 
-class PlainConnection implements InLine {
+class PlainConnection implements PendingWork {
   readonly socket: Socket;
   readonly #lane: PlainLane;
-  readonly #address: string;
+  readonly #client: FastPathClient;
   #read: Buffer | null = null;
   /** A request is worked on, or its answer waits for the client. */
   #busy = false;
@@ -163,18 +163,10 @@ class PlainConnection implements InLine {
   #left = false;
   /** Since when the client has the word. */
   #waitingSinceMs: number;
-  /** Clients send the same head again and again. */
-  #headText = '';
-  #head: PlainHead | null = null;
-  /** The caller of these credentials, kept because bodies of different lengths have different heads. */
-  #caller: Caller | null = null;
-  #authorization: string | undefined = undefined;
-  #organization: string | undefined = undefined;
-
   constructor(lane: PlainLane, socket: Socket) {
     this.#lane = lane;
     this.socket = socket;
-    this.#address = socket.remoteAddress ?? '';
+    this.#client = new FastPathClient(socket);
     this.#waitingSinceMs = lane.context.clock.monotonicMs();
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError).on('close', this.#onClose);
   }
@@ -216,7 +208,7 @@ class PlainConnection implements InLine {
 
   #wait(): void {
     this.#isInLine = true;
-    this.#lane.context.unknown.known.next(this);
+    this.#lane.context.connections.known.next(this);
   }
 
   /** Requests that are here already, until one is being worked on. */
@@ -241,50 +233,19 @@ class PlainConnection implements InLine {
     // How long a head may be is the framework's to say.
     if (headEnd > headBytesMax) return 'not plain';
     if (headEnd < 0) return read.length < headBytesMax && isPost(read) ? 'incomplete' : 'not plain';
-    const head = this.#headOf(read.toString('latin1', 0, headEnd));
+    const head = this.#client.readHead(read.toString('latin1', 0, headEnd));
     const size = headEnd + emptyLine.length + (head?.contentLength ?? 0);
     const route = head === null || size > requestBytesMax ? undefined : this.#lane.routes.find(({ takes }) => takes(head.target));
     if (head === null || route === undefined) return 'not plain';
     if (read.length < size) return 'incomplete';
     const body = route.bodyOf(read.subarray(headEnd + emptyLine.length, size));
-    const caller = body === undefined ? null : this.#admit(head, route);
+    const caller = body === undefined ? null : this.#client.admit(head, route.bucket, this.socket, this.#lane.context);
     if (caller === null) return 'not plain';
     this.#read = read.length === size ? null : read.subarray(size);
     const request = new PlainRequest(this.#lane.context.ids.next(), route, head, body, this.socket, caller);
     this.#busy = true;
     void this.#answer(route, request);
     return 'taken';
-  }
-
-  #headOf(text: string): PlainHead | null {
-    if (text !== this.#headText) {
-      this.#head = readPlainHead(text);
-      this.#headText = text;
-    }
-    return this.#head;
-  }
-
-  /** Null: the framework reads the request again, and refuses it. */
-  #admit({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
-    const { authenticator, clock, readLimit, writeLimit } = this.#lane.context;
-    const { authorization, 'x-organization-id': organization } = headers;
-    const known = authorization === this.#authorization && organization === this.#organization ? this.#caller : null;
-    let caller: Caller;
-    try {
-      caller =
-        known === null
-          ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
-          : authenticator.renew(known);
-      if (caller.credential === 'none') refuseForeign(headers, 'loopback');
-    } catch {
-      return null;
-    }
-    if (known === null) this.#lane.context.unknown.know(this.socket);
-    this.#caller = caller;
-    this.#authorization = authorization;
-    this.#organization = organization;
-    const limiter = bucket === 'write' ? writeLimit : readLimit;
-    return limiter.take(this.#address, clock.monotonicMs()).allowed ? caller : null;
   }
 
   async #answer(route: PlainRoute, request: PlainRequest): Promise<void> {

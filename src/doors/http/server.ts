@@ -29,7 +29,7 @@ import { readBodies } from './body-parsing.ts';
 import { jsonBytesMax } from './json-body.ts';
 import { Drain, shuttingDown } from '../shared/drain.ts';
 import { listenersOf, listenOn } from '../shared/listening-ports.ts';
-import { HttpStrangers } from '../shared/unauthenticated-connections.ts';
+import { HttpConnections } from '../shared/http-connections.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './fast-path.ts';
@@ -63,9 +63,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     tasks: new IngestTasks(options.gate, options.jobs),
     startedMs: options.clock.monotonicMs(),
-    strangers: new RateLimiter(strangersPerSecond),
+    refusalRecordLimit: new RateLimiter(refusalRecordsPerSecond),
     bodyLimitBytes,
-    unknown: new HttpStrangers(options.clock),
+    connections: new HttpConnections(options.clock),
     console: new ConsoleDesk(options.clock, options.random, options.consoleFiles ?? (() => null)),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
@@ -84,7 +84,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   context.console.data = data.routing;
   context.console.admin = admin.routing;
 
-  for (const app of [data, admin]) context.unknown.watch(app.server as Server);
+  for (const app of [data, admin]) context.connections.watch(app.server as Server);
   const listeners = listenersOf(settings);
   let stopped: Promise<void> | null = null;
   const door: HttpDoor = {
@@ -191,12 +191,12 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.addHook('onRequest', (request, reply, done) => {
     try {
       admit(context, request, reply);
-      if (request.caller === null) context.unknown.noteRequest(request.raw.socket);
-      else context.unknown.know(request.raw.socket);
+      if (request.caller === null) context.connections.noteRequest(request.raw.socket);
+      else context.connections.know(request.raw.socket);
       done();
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'REL_UNAUTHENTICATED')
-        context.unknown.refuse(request.raw.socket, reply.raw);
+        context.connections.refuse(request.raw.socket, reply.raw);
       done(error as Error);
     }
   });
@@ -232,7 +232,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
  * Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. A response
  * gets the socket when the one before it has left.
  */
-function inTurn({ unknown }: HttpContext): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
+function inTurn({ connections: unknown }: HttpContext): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
   return (_, { raw }, done) => {
     if (raw.socket !== null) return done();
     const work = (): number => {
@@ -333,7 +333,7 @@ function refuseConnection(context: HttpContext, error: Error & { code?: string }
   );
 }
 
-const strangersPerSecond = 50;
+const refusalRecordsPerSecond = 50;
 
 const asIs = (payload: unknown): string => payload as string;
 

@@ -8,10 +8,8 @@ import { refuseInEnvelope, textContent, toolEnvelope, toolProblem } from '../htt
 import { route, type Route } from '../http/route.ts';
 import { sessionsVerb } from '../verbs/agent-sessions.ts';
 import { callVerb } from '../verbs/call-verb.ts';
+import { httpProtocolVersion } from './protocol-versions.ts';
 import { callTool, toolList } from './tools.ts';
-
-/** Source: specification, "Versioning" 2. */
-export const protocolVersion = '2024-11-05';
 
 const callBody = z.object({
   name: z.string().describe('a tool of /mcp/tools'),
@@ -49,7 +47,7 @@ export const flatToolRoutes: readonly Route[] = [
     tags: ['tools'],
     replies: { 200: handshake },
     run: async (_, { request, context: { system } }) => ({
-      protocol_version: protocolVersion,
+      protocol_version: httpProtocolVersion,
       server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
       capabilities: { tools: { list_changed: false } },
       tools: listTools(request),

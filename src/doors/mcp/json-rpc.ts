@@ -4,8 +4,9 @@
  *
  * Types are resources (`annals://types/<name>`), and one prompt says how to ask.
  */
+import type { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { z } from 'zod';
-import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
+import { assert, type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { FastifyRequest, HttpContext } from '../http/context.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
@@ -16,7 +17,10 @@ import { toServiceError } from '../http/problem.ts';
 import { textContent } from '../http/tool-envelope.ts';
 import { route, type Route } from '../http/route.ts';
 import { howToAsk } from './instructions.ts';
+import { jsonRpcProtocolVersion } from './protocol-versions.ts';
 import { callTool, toolList } from './tools.ts';
+
+type SdkTypes = typeof import('@modelcontextprotocol/sdk/types.js');
 
 const scheme = 'annals://types/';
 
@@ -128,88 +132,17 @@ async function load() {
     import('@modelcontextprotocol/sdk/server/streamableHttp.js'),
     import('@modelcontextprotocol/sdk/types.js'),
   ]);
-  const { McpError, ErrorCode: Rpc } = types;
-
-  const refusal = (context: HttpContext, request: FastifyRequest, raw: unknown): ServiceError => {
-    const error = toServiceError(raw);
-    if (error.code !== 'REL_INTERNAL') return error;
-    context.log({ event: 'internal error', correlationId: request.id, route: '/mcp', error: error.facts.cause ?? error });
-    return new ServiceError('REL_INTERNAL', 'internal error; the correlation id finds it in the log');
-  };
-  const asRpc = (error: ServiceError) =>
-    new McpError(error.kind === 'internal' ? Rpc.InternalError : Rpc.InvalidParams, error.message, { code: error.code });
-
-  const serverFor = (context: HttpContext, request: FastifyRequest) => {
+  assert(types.LATEST_PROTOCOL_VERSION === jsonRpcProtocolVersion, 'the SDK speaks another version of MCP');
+  const serverFor = (context: HttpContext, request: FastifyRequest): InstanceType<typeof Server> => {
     const server = new Server(
       { name: 'annals', version: context.system.version },
       { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions: howToAsk },
     );
-    const purposeKnown = headerText(request, 'x-service-purpose') !== null;
-    server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: [...toolList(purposeKnown)] }));
-    server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) => {
-      try {
-        const { output } = await callTool(context, request, params.name, params.arguments);
-        return { content: [textContent(output)] };
-      } catch (raw) {
-        const error = refusal(context, request, raw);
-        if (error.code === 'REL_NOT_FOUND' && error.message.startsWith('no such tool')) throw asRpc(error);
-        const told = {
-          type: 'text' as const,
-          text: `${error.code}: ${error.message} (${statusOf(error.code)}, correlation ${request.id})`,
-        };
-        return { content: [told], isError: true };
-      }
-    });
-    server.setRequestHandler(types.ListResourcesRequestSchema, async () =>
-      guard(context, request, async (invocation) => ({
-        resources: invocation
-          .snapshot()
-          .catalog.types()
-          .map(({ name }) => ({
-            uri: scheme + encodeURIComponent(name),
-            name,
-            description: `columns of the type ${name}`,
-            mimeType: 'application/json',
-          })),
-      })),
-    );
-    server.setRequestHandler(types.ReadResourceRequestSchema, async ({ params: { uri } }) =>
-      guard(context, request, async (invocation) => {
-        const name = uri.startsWith(scheme) ? decode(uri.slice(scheme.length)) : undefined;
-        const type = name === undefined ? undefined : invocation.snapshot().catalog.type(name);
-        if (type === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
-        const columns = Object.fromEntries(Object.entries(type.properties).map(([column, property]) => [column, property.type]));
-        return {
-          contents: [
-            { uri, mimeType: 'application/json', text: exactJson({ name: type.name, columns, primary_key: type.primaryKey }) },
-          ],
-        };
-      }),
-    );
-    server.setRequestHandler(types.ListPromptsRequestSchema, () => ({
-      prompts: [
-        { name: 'how-to-query', title: 'How to ask', description: 'What this store is, and how to ask it in SQL and by tools' },
-      ],
-    }));
-    server.setRequestHandler(types.GetPromptRequestSchema, ({ params: { name } }) => {
-      if (name !== 'how-to-query') throw new McpError(Rpc.InvalidParams, 'no such prompt');
-      return { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: howToAsk } }] };
-    });
+    serveTools(server, types, context, request);
+    serveResources(server, types, context, request);
+    servePrompts(server, types);
     return server;
   };
-
-  async function guard<T>(
-    context: HttpContext,
-    request: FastifyRequest,
-    run: (invocation: Invocation) => Promise<T>,
-  ): Promise<T> {
-    try {
-      return await recordInspect(context, request, run);
-    } catch (raw) {
-      throw asRpc(refusal(context, request, raw));
-    }
-  }
-
   // Answers come whole: nothing is left open for a client that went away.
   const transport = () => new StreamableHTTPServerTransport({ enableJsonResponse: true });
   return { serverFor, transport };
@@ -217,6 +150,82 @@ async function load() {
 
 let loading: ReturnType<typeof load> | null = null;
 const loadSdk = (): ReturnType<typeof load> => (loading ??= load());
+
+function serveTools(server: Server, types: SdkTypes, context: HttpContext, request: FastifyRequest): void {
+  const purposeKnown = headerText(request, 'x-service-purpose') !== null;
+  server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: [...toolList(purposeKnown)] }));
+  server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) => {
+    try {
+      const { output } = await callTool(context, request, params.name, params.arguments);
+      return { content: [textContent(output)] };
+    } catch (raw) {
+      const error = refusalOf(context, request, raw);
+      if (error.code === 'REL_NOT_FOUND' && error.message.startsWith('no such tool')) throw rpcError(types, error);
+      const text = `${error.code}: ${error.message} (${statusOf(error.code)}, correlation ${request.id})`;
+      return { content: [{ type: 'text' as const, text }], isError: true };
+    }
+  });
+}
+
+function serveResources(server: Server, types: SdkTypes, context: HttpContext, request: FastifyRequest): void {
+  const inspect = async <T>(run: (invocation: Invocation) => Promise<T>): Promise<T> => {
+    try {
+      return await recordInspect(context, request, run);
+    } catch (raw) {
+      throw rpcError(types, refusalOf(context, request, raw));
+    }
+  };
+  server.setRequestHandler(types.ListResourcesRequestSchema, () =>
+    inspect(async (invocation) => ({
+      resources: invocation
+        .snapshot()
+        .catalog.types()
+        .map(({ name }) => ({
+          uri: scheme + encodeURIComponent(name),
+          name,
+          description: `columns of the type ${name}`,
+          mimeType: 'application/json',
+        })),
+    })),
+  );
+  server.setRequestHandler(types.ReadResourceRequestSchema, ({ params: { uri } }) =>
+    inspect(async (invocation) => {
+      const name = uri.startsWith(scheme) ? decode(uri.slice(scheme.length)) : undefined;
+      const type = name === undefined ? undefined : invocation.snapshot().catalog.type(name);
+      if (type === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', 'no such resource');
+      const columns = Object.fromEntries(Object.entries(type.properties).map(([column, property]) => [column, property.type]));
+      return {
+        contents: [
+          { uri, mimeType: 'application/json', text: exactJson({ name: type.name, columns, primary_key: type.primaryKey }) },
+        ],
+      };
+    }),
+  );
+}
+
+function servePrompts(server: Server, types: SdkTypes): void {
+  server.setRequestHandler(types.ListPromptsRequestSchema, () => ({
+    prompts: [
+      { name: 'how-to-query', title: 'How to ask', description: 'What this store is, and how to ask it in SQL and by tools' },
+    ],
+  }));
+  server.setRequestHandler(types.GetPromptRequestSchema, ({ params: { name } }) => {
+    if (name !== 'how-to-query') throw new types.McpError(types.ErrorCode.InvalidParams, 'no such prompt');
+    return { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: howToAsk } }] };
+  });
+}
+
+/** The error as callers see it; one of ours is logged under the request's correlation id. */
+function refusalOf(context: HttpContext, request: FastifyRequest, raw: unknown): ServiceError {
+  const error = toServiceError(raw);
+  if (error.code !== 'REL_INTERNAL') return error;
+  context.log({ event: 'internal error', correlationId: request.id, route: '/mcp', error: error.facts.cause ?? error });
+  return new ServiceError('REL_INTERNAL', 'internal error; the correlation id finds it in the log');
+}
+
+function rpcError({ McpError, ErrorCode: Rpc }: SdkTypes, error: ServiceError): Error {
+  return new McpError(error.kind === 'internal' ? Rpc.InternalError : Rpc.InvalidParams, error.message, { code: error.code });
+}
 
 const statusOf = (code: ErrorCode): number => errorTable[code].status;
 

@@ -10,7 +10,8 @@ import type { RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
 import { lease } from '../shared/stream-lease.ts';
-import { type CopyColumn, CopyReader } from './copy-reader.ts';
+import type { CopyColumn } from './copy-batch.ts';
+import { CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 

@@ -1,44 +1,23 @@
-/** Rows of COPY FROM STDIN: takes bytes, cut anywhere, and makes batches of columns. */
+/** Splits the bytes of COPY FROM STDIN, cut anywhere, into rows and fields of text, CSV or binary. */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
-import { type ColumnType, limits } from '../../log/values/value.ts';
-import { VectorBuilder } from '../../log/values/vector-builder.ts';
-import { parameterOid, parameterValue } from './parameters.ts';
+import { CopyBatch, type CopyColumn } from './copy-batch.ts';
 import type { CopyFormat } from './copy-statement.ts';
 
-export interface CopyColumn {
-  readonly name: string;
-  readonly type: ColumnType;
-  /** Dimensions of a vector; 0: as the first one has. */
-  readonly dims: number;
-}
-
-/** Rows of a batch, which is decided and applied in one turn of the event loop. */
-const batchRows = 3_072;
-const batchBytes = 3 << 18;
 const rowBytesMax = 16 << 20;
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 
 export class CopyReader {
   readonly #format: CopyFormat;
-  readonly #columns: readonly CopyColumn[];
-  readonly #nullText: Buffer;
-  readonly #delimiter: number;
-  readonly #quote: number;
-  readonly #escape: number;
+  readonly #marks: Marks;
   /** The first `#length` bytes of it are data; the row that is being read begins at `#at`. */
   #window: Buffer = Buffer.alloc(0);
   #length = 0;
   #at = 0;
   #isEnded = false;
   #header: boolean;
-  #builders: VectorBuilder[] = [];
-  #dims: number[];
-  #rows = 0;
-  #bytes = 0;
-  /** Rows of batches before. */
-  #before = 0;
+  readonly #batch: CopyBatch;
   /** Start of each field of the current row; fields that need decoding have a form. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
@@ -48,13 +27,9 @@ export class CopyReader {
 
   constructor(format: CopyFormat, columns: readonly CopyColumn[]) {
     this.#format = format;
-    this.#columns = columns;
-    this.#nullText = Buffer.from(format.nullText);
-    this.#delimiter = format.delimiter.charCodeAt(0);
-    this.#quote = format.format === 'csv' ? format.quote.charCodeAt(0) : -1;
-    this.#escape = format.format === 'csv' ? format.escape.charCodeAt(0) : -1;
+    this.#batch = new CopyBatch(columns);
+    this.#marks = marksOf(format);
     this.#header = format.header || format.format === 'binary';
-    this.#dims = columns.map(({ dims }) => dims);
   }
 
   /** The bytes are the caller's again once `batch` was null. */
@@ -83,7 +58,7 @@ export class CopyReader {
     if (isLast && !this.#isEnded && this.#format.format !== 'binary' && this.#at < this.#length) {
       if (this.#window[this.#length - 1] !== 0x0a) this.push(Buffer.from('\n'));
     }
-    while (!this.#isEnded && this.#row()) if (this.#rows >= batchRows || this.#bytes >= batchBytes) return this.#take();
+    while (!this.#isEnded && this.#row()) if (this.#batch.isFull) return this.#batch.take();
     if (!isLast) {
       this.#checkSize(this.#length - this.#at);
       if (this.#at === 0 && this.#window.length > this.#length) return null;
@@ -96,21 +71,8 @@ export class CopyReader {
     if (this.#format.format === 'binary' && !this.#isEnded)
       throw new ServiceError('REL_INVALID', 'the binary data ends before its trailer', { reason: 'copy-form' });
     if (!this.#isEnded && this.#at < this.#length)
-      throw new ServiceError('REL_INVALID', `${this.#place}: the data ends within quotes`, { reason: 'copy-form' });
-    return this.#rows > 0 ? this.#take() : null;
-  }
-
-  get #place(): string {
-    return `COPY, row ${this.#before + this.#rows + 1}`;
-  }
-
-  #take(): RowBatch {
-    const columns = this.#columns.map(({ name, type }, i) => ({ name, type, vector: this.#builders[i]!.build() }));
-    const batch = { length: this.#rows, columns };
-    this.#before += this.#rows;
-    this.#rows = this.#bytes = 0;
-    this.#builders = [];
-    return batch;
+      throw new ServiceError('REL_INVALID', `${this.#batch.rowName}: the data ends within quotes`, { reason: 'copy-form' });
+    return this.#batch.isEmpty ? null : this.#batch.take();
   }
 
   /** False: more bytes are needed. */
@@ -132,11 +94,10 @@ export class CopyReader {
     else {
       this.#checkSize(end - from);
       if (high > 0x7f && !isUtf8(window.subarray(from, end)))
-        throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
+        throw new ServiceError('REL_INVALID', `${this.#batch.rowName} is not UTF-8`, { reason: 'not-utf8' });
       this.#checkCount(this.#fields);
-      for (let i = 0; i < this.#columns.length; i++) this.#appendText(i);
-      this.#rows++;
-      this.#bytes += end - from;
+      for (let i = 0; i < this.#batch.columnCount; i++) this.#appendText(i);
+      this.#batch.endRow(end - from);
     }
     this.#at = end;
     this.#fields = this.#starts.length = this.#ends.length = this.#forms.length = 0;
@@ -144,26 +105,27 @@ export class CopyReader {
   }
 
   #checkSize(bytes: number): void {
-    if (bytes > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `${this.#place}: a row is over ${rowBytesMax} bytes`);
+    if (bytes > rowBytesMax)
+      throw new ServiceError('REL_TOO_LARGE', `${this.#batch.rowName}: a row is over ${rowBytesMax} bytes`);
   }
 
   #checkCount(fields: number): void {
-    if (fields === this.#columns.length) return;
-    throw new ServiceError('REL_INVALID', `${this.#place} has ${fields} fields for ${this.#columns.length} columns`, {
+    if (fields === this.#batch.columnCount) return;
+    throw new ServiceError('REL_INVALID', `${this.#batch.rowName} has ${fields} fields for ${this.#batch.columnCount} columns`, {
       reason: 'copy-form',
     });
   }
 
   /** Fields without a column are counted only. */
   #field(start: number, end: number, form: Form): void {
-    if (this.#fields++ >= this.#columns.length) return;
+    if (this.#fields++ >= this.#batch.columnCount) return;
     this.#starts.push(start);
     this.#ends.push(end);
     this.#forms.push(form);
   }
 
   #isNull(start: number, end: number): boolean {
-    const text = this.#nullText;
+    const { nullText: text } = this.#marks;
     return end - start === text.length && this.#window.compare(text, 0, text.length, start, end) === 0;
   }
 
@@ -171,7 +133,7 @@ export class CopyReader {
   #textFields(): number {
     const window = this.#window;
     const length = this.#length;
-    const delimiter = this.#delimiter;
+    const { delimiter } = this.#marks;
     const row = this.#at;
     let { form, high } = this.#scan;
     let start = row + this.#scan.start;
@@ -204,9 +166,7 @@ export class CopyReader {
   #csvFields(): number {
     const window = this.#window;
     const length = this.#length;
-    const delimiter = this.#delimiter;
-    const quote = this.#quote;
-    const escape = this.#escape;
+    const { delimiter, quote, escape } = this.#marks;
     const row = this.#at;
     let { form, isWithin, high } = this.#scan;
     let start = row + this.#scan.start;
@@ -271,14 +231,13 @@ export class CopyReader {
       }
     }
     const text = out.subarray(0, to);
-    if (!isUtf8(text)) throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
+    if (!isUtf8(text)) throw new ServiceError('REL_INVALID', `${this.#batch.rowName} is not UTF-8`, { reason: 'not-utf8' });
     return text;
   }
 
   #unquote(raw: Buffer): Buffer {
     const out = Buffer.allocUnsafe(raw.length);
-    const quote = this.#quote;
-    const escape = this.#escape;
+    const { quote, escape } = this.#marks;
     let to = 0;
     let isWithin = false;
     for (let i = 0; i < raw.length; i++) {
@@ -322,7 +281,7 @@ export class CopyReader {
       if (at + 4 > length) return false;
       const size = window.readInt32BE(at);
       if (size < -1 || size > rowBytesMax)
-        throw new ServiceError('REL_INVALID', `${this.#place} has a field of ${size} bytes`, { reason: 'copy-form' });
+        throw new ServiceError('REL_INVALID', `${this.#batch.rowName} has a field of ${size} bytes`, { reason: 'copy-form' });
       starts.push(at);
       at += 4 + Math.max(0, size);
     }
@@ -331,77 +290,43 @@ export class CopyReader {
       const start = starts[i]!;
       const size = window.readInt32BE(start);
       const bytes = size < 0 ? null : window.subarray(start + 4, start + 4 + size);
-      this.#appendValue(i, bytes, 1);
+      this.#batch.appendValue(i, bytes, 1);
     }
-    this.#rows++;
-    this.#bytes += at - this.#at;
+    this.#batch.endRow(at - this.#at);
     this.#at = at;
     return true;
   }
 
-  #builder(i: number): VectorBuilder {
-    return (this.#builders[i] ??= new VectorBuilder(this.#columns[i]!.type, 256));
-  }
-
   #appendText(i: number): void {
     const form = this.#forms[i]!;
-    let source = this.#window;
-    let start = this.#at + this.#starts[i]!;
-    let end = this.#at + this.#ends[i]!;
-    if ((form === forms.plain || this.#quote < 0) && this.#isNull(start, end)) return this.#builder(i).appendNull();
+    const start = this.#at + this.#starts[i]!;
+    const end = this.#at + this.#ends[i]!;
+    if ((form === forms.plain || this.#marks.quote < 0) && this.#isNull(start, end)) return this.#batch.appendNull(i);
     if (form === forms.marked) {
-      const raw = source.subarray(start, end);
-      source = this.#quote < 0 ? this.#unescape(raw) : this.#unquote(raw);
-      start = 0;
-      end = source.length;
-    } else if (form === forms.quoted) {
-      start++;
-      end--;
-    }
-    const { type } = this.#columns[i]!;
-    if (type === 'string') return this.#builder(i).appendText(source, start, end);
-    if (type === 'integer') {
-      const value = shortInteger(source, start, end);
-      if (value !== null) return this.#builder(i).appendInteger(value);
-    } else if (type === 'number') {
-      const value = shortDecimal(source, start, end);
-      if (value !== null) return this.#builder(i).appendNumber(value);
-    } else if (type === 'boolean') {
-      const value = plainBoolean(source, start, end);
-      if (value !== null) return this.#builder(i).appendBoolean(value);
-    }
-    this.#appendValue(i, source.subarray(start, end), 0);
+      const raw = this.#window.subarray(start, end);
+      const text = this.#marks.quote < 0 ? this.#unescape(raw) : this.#unquote(raw);
+      this.#batch.appendText(i, text, 0, text.length);
+    } else if (form === forms.quoted) this.#batch.appendText(i, this.#window, start + 1, end - 1);
+    else this.#batch.appendText(i, this.#window, start, end);
   }
+}
 
-  #appendValue(i: number, bytes: Buffer | null, format: number): void {
-    const { type, name } = this.#columns[i]!;
-    const builder = this.#builder(i);
-    try {
-      const oid = format === 1 && bytes !== null ? parameterOid(type, bytes.length) : 0;
-      const value = parameterValue(bytes, format, oid, type, i + 1);
-      if (value === null) return builder.appendNull();
-      if (type === 'vector') return builder.appendVector(this.#vector(i, String(value)));
-      if (type === 'json') JSON.parse(String(value));
-      builder.append(type === 'number' ? Number(value) : value);
-    } catch (error) {
-      if (error instanceof SyntaxError)
-        throw new ServiceError('REL_TYPE_MISMATCH', `${this.#place}, column ${JSON.stringify(name)}: the text is not JSON`);
-      if (!(error instanceof ServiceError)) throw error;
-      const detail = error.message.replace(/^\$\d+ /, '');
-      throw new ServiceError(error.code, `${this.#place}, column ${JSON.stringify(name)}: ${detail}`, error.facts);
-    }
-  }
+/** The bytes that a format gives a meaning. */
+interface Marks {
+  readonly nullText: Buffer;
+  readonly delimiter: number;
+  /** Below 0: the format has no quotes. */
+  readonly quote: number;
+  readonly escape: number;
+}
 
-  #vector(i: number, text: string): Float32Array {
-    const items: unknown = JSON.parse(text);
-    const values = Array.isArray(items) ? Float32Array.from(items as number[]) : new Float32Array(0);
-    if (values.length === 0 || values.length > limits.vectorDims || !values.every(Number.isFinite))
-      throw new ServiceError('REL_TYPE_MISMATCH', 'is no vector');
-    this.#dims[i] ||= values.length;
-    if (this.#dims[i] !== values.length)
-      throw new ServiceError('REL_TYPE_MISMATCH', `has ${values.length} dimensions instead of ${this.#dims[i]}`);
-    return values;
-  }
+function marksOf({ format, nullText, delimiter, quote, escape }: CopyFormat): Marks {
+  return {
+    nullText: Buffer.from(nullText),
+    delimiter: delimiter.charCodeAt(0),
+    quote: format === 'csv' ? quote.charCodeAt(0) : -1,
+    escape: format === 'csv' ? escape.charCodeAt(0) : -1,
+  };
 }
 
 /** A field as it is written: as it is, within quotes, or with marks that stand for something else. */
@@ -428,47 +353,3 @@ for (const [i, letter] of Buffer.from('btnvfr').entries()) letters[letter] = 8 +
 const digits = new Uint8Array(256).fill(255);
 for (const text of ['0123456789abcdef', '0123456789ABCDEF'])
   for (const [i, digit] of Buffer.from(text).entries()) digits[digit] = i;
-
-/** Parses a short integer; null where it is written otherwise, or longer. */
-function shortInteger(bytes: Buffer, start: number, end: number): number | null {
-  const isNegative = bytes[start] === 0x2d;
-  const from = isNegative ? start + 1 : start;
-  if (end === from || end - from > 15) return null;
-  let value = 0;
-  for (let i = from; i < end; i++) {
-    const digit = bytes[i]! - 0x30;
-    if (digit < 0 || digit > 9) return null;
-    value = value * 10 + digit;
-  }
-  return isNegative ? -value : value;
-}
-
-/** Digits and a point: a whole number below 2^53 over a power of ten is rounded once, as the text is. Null where it is written otherwise. */
-function shortDecimal(bytes: Buffer, start: number, end: number): number | null {
-  const isNegative = bytes[start] === 0x2d;
-  const from = isNegative ? start + 1 : start;
-  if (end === from || end - from > 16) return null;
-  let value = 0;
-  let point = -1;
-  for (let i = from; i < end; i++) {
-    const byte = bytes[i]!;
-    const digit = byte - 0x30;
-    if (digit >= 0 && digit <= 9) value = value * 10 + digit;
-    else if (byte === 0x2e && point < 0) point = i;
-    else return null;
-  }
-  const digits = end - from - (point < 0 ? 0 : 1);
-  if (digits === 0 || digits > 15) return null;
-  const whole = point < 0 ? value : value / powersOfTen[end - point - 1]!;
-  return isNegative ? -whole : whole;
-}
-
-const powersOfTen = Float64Array.from({ length: 16 }, (_, i) => Number(`1e${i}`));
-
-function plainBoolean(bytes: Buffer, start: number, end: number): boolean | null {
-  const size = end - start;
-  const first = bytes[start];
-  if (first === 0x74 && (size === 1 || (size === 4 && bytes.toString('latin1', start, end) === 'true'))) return true;
-  if (first === 0x66 && (size === 1 || (size === 5 && bytes.toString('latin1', start, end) === 'false'))) return false;
-  return null;
-}

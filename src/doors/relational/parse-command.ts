@@ -157,13 +157,17 @@ export function* commandOf(statement: string): Steps<Command> {
   const said = stripComments(text);
   // Nearly all texts are of these, and no further word of one matters.
   const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
-  const [first = '', second = ''] = words;
+  const ownCommand = transactionCommand(words) ?? settingCommand(words, said) ?? (yield* tableCommand(words, said, text));
+  return ownCommand ?? (yield* plannerCommand(words, said, text));
+}
+
+function transactionCommand(words: readonly string[]): Command | null {
+  const [first, second] = words;
   switch (first) {
     case 'BEGIN':
       return begin(words.slice(1), 'BEGIN');
     case 'START':
-      if (second !== 'TRANSACTION') break;
-      return begin(words.slice(2), 'START TRANSACTION');
+      return second === 'TRANSACTION' ? begin(words.slice(2), 'START TRANSACTION') : null;
     case 'COMMIT':
     case 'END':
       if (second === 'PREPARED') throw notImplemented('two-phase commit is not implemented');
@@ -177,8 +181,14 @@ export function* commandOf(statement: string): Steps<Command> {
       return { kind: 'savepoint', name: savepointName(words.slice(1)) };
     case 'RELEASE':
       return { kind: 'release', name: savepointName(words.slice(1)) };
-    case 'TRUNCATE':
-      return yield* truncate(text);
+  }
+  return null;
+}
+
+/** Settings of the session, and what it keeps under a name: prepared statements, cursors, channels. */
+function settingCommand(words: readonly string[], said: string): Command | null {
+  const [first = '', second = ''] = words;
+  switch (first) {
     case 'SET':
       return set(said);
     case 'RESET':
@@ -195,16 +205,6 @@ export function* commandOf(statement: string): Steps<Command> {
       return { kind: 'nothing', tag: 'UNLISTEN', notice: null };
     case 'DEALLOCATE':
       return { kind: 'deallocate', name: unquote(words[second === 'PREPARE' ? 2 : 1] ?? '') };
-    case 'CREATE':
-      if (second === 'EXTENSION') return extension(words);
-      if (second === 'INDEX') return yield* createIndex(said);
-      if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
-      if (second === 'SCHEMA') return yield* createSchema(said);
-      if (tables.has(second)) return { kind: 'create-table', ...(yield* createTableOf(said)) };
-      break;
-    case 'DROP':
-      if (second !== 'LOOKUP') return { kind: 'drop', ...(yield* dropOf(said)) };
-      break;
     case 'FETCH':
     case 'MOVE':
       throw noCursor(words.at(-1) ?? '');
@@ -214,9 +214,32 @@ export function* commandOf(statement: string): Steps<Command> {
         'REL_NOT_FOUND',
         `no statement ${JSON.stringify(unquote(second))} is prepared by PREPARE, which is not implemented`,
       );
+  }
+  return null;
+}
+
+/** Statements about types as tables, and COPY. */
+function* tableCommand(words: readonly string[], said: string, text: string): Steps<Command | null> {
+  const [first, second = ''] = words;
+  switch (first) {
+    case 'TRUNCATE':
+      return yield* truncate(text);
+    case 'CREATE':
+      if (second === 'EXTENSION') return extension(words);
+      if (second === 'INDEX') return yield* createIndex(said);
+      if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
+      if (second === 'SCHEMA') return yield* createSchema(said);
+      return tables.has(second) ? { kind: 'create-table', ...(yield* createTableOf(said)) } : null;
+    case 'DROP':
+      return second === 'LOOKUP' ? null : { kind: 'drop', ...(yield* dropOf(said)) };
     case 'COPY':
       return { kind: 'copy', copy: yield* copyOf(said), text: said };
   }
+  return null;
+}
+
+function* plannerCommand(words: readonly string[], said: string, text: string): Steps<Command> {
+  const [first = ''] = words;
   const refusal = refusals[first];
   if (refusal !== undefined) throw notImplemented(refusal);
   const callsWrite = first === 'CALL' && callWrites.test(said);

@@ -7,12 +7,12 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import { type Caller, tenantlessCaller } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
-import { Strangers } from './unauthenticated-connections.ts';
+import { UnauthenticatedConnections } from './unauthenticated-connections.ts';
 import { WireMemory } from './wire-memory.ts';
 
 /** Bounds that all doors over plain sockets share. */
 export interface WireBounds {
-  readonly strangers: Strangers;
+  readonly unauthenticated: UnauthenticatedConnections;
   readonly memory: WireMemory;
   /** A message is at most so long. */
   readonly messageBytesMax: number;
@@ -23,7 +23,7 @@ export function wireBounds(
   clock: Clock,
 ): WireBounds {
   const memory = new WireMemory(settings.SERVICE_WIRE_MEMORY_MB << 20, clock);
-  return { strangers: new Strangers(), memory, messageBytesMax: settings.SERVICE_WIRE_MESSAGE_MB << 20 };
+  return { unauthenticated: new UnauthenticatedConnections(), memory, messageBytesMax: settings.SERVICE_WIRE_MESSAGE_MB << 20 };
 }
 
 export interface DoorDependencies {
@@ -39,7 +39,7 @@ export interface DoorDependencies {
   readonly writeLimit: RateLimiter;
   readonly wire: WireBounds;
   /** Bounds how many refused strangers are recorded. */
-  readonly strangers: RateLimiter;
+  readonly refusalRecordLimit: RateLimiter;
   /** Whether a caller has to say for which organisation it comes. */
   readonly organizationRequired: boolean;
   /** Reports an internal failure to the operator. */
@@ -47,7 +47,7 @@ export interface DoorDependencies {
 }
 
 /** Strangers are recorded too, but can't fill the log: beyond so many in a second they are only counted. */
-export const strangersPerSecond = 50;
+export const refusalRecordsPerSecond = 50;
 
 /** Throws REL_RATE_LIMITED where the address has asked for too much in this second. */
 export function admitAddress(
@@ -62,14 +62,14 @@ export function admitAddress(
 
 /** Leaves the access record of a refusal before the gate; the gate's own verdict wins. */
 export async function recordRefusal(
-  parts: Pick<DoorDependencies, 'gate' | 'ids' | 'strangers' | 'clock'>,
+  parts: Pick<DoorDependencies, 'gate' | 'ids' | 'refusalRecordLimit' | 'clock'>,
   caller: Caller | { readonly door: string; readonly clientIp: string | null },
   action: Action,
   error: ServiceError,
   correlationId: string | null = null,
 ): Promise<ServiceError> {
   const known = 'principal' in caller;
-  if (!known && !parts.strangers.take('', parts.clock.monotonicMs()).allowed) return error;
+  if (!known && !parts.refusalRecordLimit.take('', parts.clock.monotonicMs()).allowed) return error;
   const asked = { action, purpose: null, correlationId: correlationId ?? parts.ids.next(), recordOnly: true } as const;
   const who = known ? caller : { ...tenantlessCaller('unauthenticated', 'none', caller.door), clientIp: caller.clientIp };
   try {

@@ -14,7 +14,7 @@ import type { Terms } from './session-terms.ts';
 import type { HttpRoom } from './http-listener.ts';
 
 export type HttpCallDependencies = HttpRoom &
-  Pick<DoorDependencies, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'reportFailure'> & {
+  Pick<DoorDependencies, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'refusalRecordLimit' | 'reportFailure'> & {
     readonly authenticator: Pick<DoorDependencies['authenticator'], 'renew'>;
   };
 
@@ -68,7 +68,7 @@ export class HttpCall {
 
   know(caller: Caller): void {
     this.#caller = caller;
-    this.#parts.unknown.know(this.raw.socket);
+    this.#parts.connections.know(this.raw.socket);
   }
 
   /** The only way into the gate. `action` is recorded and judged; `act` is the write that it is, even if it reads first. */
@@ -98,7 +98,7 @@ export class HttpCall {
     if (this.signal.aborted && !(error instanceof ServiceError)) return null;
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     if (this.#caller === null && (known.kind === 'unauthenticated' || known.kind === 'forbidden'))
-      this.#parts.unknown.refuse(this.raw.socket, this.response);
+      this.#parts.connections.refuse(this.raw.socket, this.response);
     const who = this.#caller ?? { door: this.#door, clientIp: this.clientIp };
     const refusal = this.#recorded ? known : await recordRefusal(this.#parts, who, this.#action, known);
     if (refusal.code !== 'REL_INTERNAL') return refusal;

@@ -10,7 +10,7 @@ import type { SettingName } from '../../config.ts';
 import type { Door } from '../door.ts';
 import { Drain } from './drain.ts';
 import { listenOn } from './listening-ports.ts';
-import { HttpStrangers } from './unauthenticated-connections.ts';
+import { HttpConnections } from './http-connections.ts';
 import { Bodies, isShort } from './http-request-bodies.ts';
 
 /** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
@@ -41,7 +41,7 @@ export interface HttpListenerOptions {
 export interface HttpRoom {
   readonly bodies: Bodies;
   readonly draining: Drain;
-  readonly unknown: HttpStrangers;
+  readonly connections: HttpConnections;
 }
 
 export interface HttpProtocol {
@@ -53,23 +53,94 @@ export interface HttpProtocol {
 }
 
 export function createHttpListener(options: HttpListenerOptions, open: (room: HttpRoom) => HttpProtocol): Door {
-  const { name, setting, tls, clock, yieldTurn } = options;
-  const bodies = new Bodies(clock, options.bodyBytesMax, yieldTurn);
-  const draining = new Drain(clock, options.drainMs);
-  const unknown = new HttpStrangers(clock);
-  const protocol = open({ bodies, draining, unknown });
-  const turns = new Turns();
-  const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
+  return new HttpListener(options, open);
+}
+
+class HttpListener implements Door {
+  readonly name: string;
+  readonly #options: HttpListenerOptions;
+  readonly #bodies: Bodies;
+  readonly #draining: Drain;
+  readonly #protocol: HttpProtocol;
+  readonly #turns = new Turns();
+  readonly #server: Server;
+  readonly #stopping = new AbortController();
+  #stopped: Promise<void> | null = null;
+
+  constructor(options: HttpListenerOptions, open: (room: HttpRoom) => HttpProtocol) {
+    const { name, clock, yieldTurn, tls } = options;
+    this.name = name;
+    this.#options = options;
+    this.#bodies = new Bodies(clock, options.bodyBytesMax, yieldTurn);
+    this.#draining = new Drain(clock, options.drainMs);
+    const connections = new HttpConnections(clock);
+    this.#protocol = open({ bodies: this.#bodies, draining: this.#draining, connections });
+    this.#server = createHttpServer(tls, (raw, response) => void this.#answer(raw, response, false));
+    this.#server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => void this.#answer(raw, response, true));
+    connections.watch(this.#server);
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : this.#options.port;
+  }
+
+  async start(): Promise<void> {
+    const { setting, port } = this.#options;
+    void this.#bodies.sweep();
+    this.#protocol.start?.(this.#stopping.signal);
+    await listenOn({ setting, host, port }, () => this.#listen(port));
+  }
+
+  #listen(port: number): Promise<void> {
+    const server = this.#server;
+    return new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port }, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  async #answer(raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> {
     try {
-      await turns.next(raw.socket, response);
+      await this.#turns.next(raw.socket, response);
       if (raw.socket.destroyed) return;
-      if (draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
-      await protocol.answer(raw, response, waits);
+      if (this.#draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
+      await this.#protocol.answer(raw, response, waits);
     } catch (error) {
-      options.reportFailure(error);
+      this.#options.reportFailure(error);
       response.destroy();
     }
-  };
+  }
+
+  /** Running requests are answered; those that exceed the drain time are cut off. */
+  drain(): void {
+    this.#draining.begin();
+    this.#server.closeIdleConnections();
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#close();
+    return this.#stopped;
+  }
+
+  async #close(): Promise<void> {
+    this.drain();
+    const closed = new AbortController();
+    this.#bodies.stopDiscarding();
+    const closing = new Promise<void>((resolve) => void this.#server.close(() => resolve())).finally(() => closed.abort());
+    await this.#draining.end(closed.signal);
+    if (!closed.signal.aborted) this.#server.closeAllConnections();
+    await closing;
+    this.#bodies.close();
+    this.#stopping.abort();
+    await this.#protocol.stop?.();
+  }
+}
+
+function createHttpServer(tls: HttpListenerOptions['tls'], listener: RequestListener): Server {
   const http = {
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -78,63 +149,12 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
     requestTimeout: 0,
     maxHeaderSize: headersBytesMax,
   };
-  const listener: RequestListener = (raw, response) => void answer(raw, response, false);
   const server: Server = tls
     ? createSecureServer({ ...http, ...tls, minVersion: 'TLSv1.2' }, listener)
     : createServer(http, listener);
-  server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => void answer(raw, response, true));
-  unknown.watch(server);
   server.maxConnections = connectionsMax;
   server.maxHeadersCount = 0;
-  let stopped: Promise<void> | null = null;
-  const stopping = new AbortController();
-  const port = (): number => {
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : options.port;
-  };
-  /** Running requests are answered; those that exceed the drain time are cut off. */
-  const drain = (): void => {
-    draining.begin();
-    server.closeIdleConnections();
-  };
-  const stop = async (): Promise<void> => {
-    drain();
-    const closed = new AbortController();
-    bodies.stopDiscarding();
-    const closing = new Promise<void>((resolve) => void server.close(() => resolve())).finally(() => closed.abort());
-    await draining.end(closed.signal);
-    if (!closed.signal.aborted) server.closeAllConnections();
-    await closing;
-    bodies.close();
-    stopping.abort();
-    await protocol.stop?.();
-  };
-  return {
-    name,
-    get port() {
-      return port();
-    },
-    async start() {
-      void bodies.sweep();
-      protocol.start?.(stopping.signal);
-      await listenOn(
-        { setting, host, port: options.port },
-        () =>
-          new Promise<void>((resolve, reject) => {
-            server.once('error', reject);
-            server.listen({ host, port: options.port }, () => {
-              server.off('error', reject);
-              resolve();
-            });
-          }),
-      );
-    },
-    drain,
-    stop() {
-      stopped ??= stop();
-      return stopped;
-    },
-  };
+  return server;
 }
 
 /** Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. */

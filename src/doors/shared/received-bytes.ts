@@ -8,13 +8,13 @@ export const pause = Symbol('pause');
 /** Remainders up to this size are copied out of a larger buffer, so that it can be freed. */
 const leftBytesMax = 64 * 1024;
 
-export class Inbox<S, M> {
+export class ReceivedBytes<S, M> {
   readonly #codec: Codec<S, M>;
   #state: S;
   /** The first `#length` bytes are pending. */
   #bytes: Buffer = nothing;
   #length = 0;
-  /** The buffer belongs to this inbox alone: new bytes are appended in place. */
+  /** The buffer belongs to this object alone: new bytes are appended in place. */
   #isOwn = false;
   /** Bytes of the buffer that `#bytes` is a part of. */
   #capacity = 0;

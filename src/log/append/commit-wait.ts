@@ -53,3 +53,25 @@ export class CommitWait {
     return nowMs - this.#quietSinceMs < PATIENCE_MS && nowMs - this.#sinceMs < GATHER_MS_MAX;
   }
 }
+
+/** Readers are expected to come again within this time. */
+const READING_MS = 50;
+
+/** Whether somebody reads while commits wait: then an fsync must not hold the event loop. */
+export class ReadActivity {
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  /** When an access record came last while commits waited: their callers leave one only once they are acknowledged. */
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock;
+  }
+
+  note(): void {
+    this.#lastMs = this.#clock.monotonicMs();
+  }
+
+  isRecent(): boolean {
+    return this.#clock.monotonicMs() - this.#lastMs < READING_MS;
+  }
+}

@@ -26,10 +26,10 @@ import { noRoomIn } from '../disk/disk.ts';
 import { type FullDisk, sendAgain } from './full-disk.ts';
 import type { EncodedEntry, PlacedEntry } from '../entries/entry-codec.ts';
 import { LogFsync } from './log-fsync.ts';
-import { CommitWait } from './commit-wait.ts';
+import { CommitWait, ReadActivity } from './commit-wait.ts';
 import type { Appended, Durability, WalSync } from '../log-store.ts';
 import type { LogWriter } from '../files/log-writer.ts';
-import { CommitQueue, Outcome, PendingAppend, Unsynced } from './pending-append.ts';
+import { CommitQueue, FsyncBacklog, Outcome, PendingAppend } from './pending-append.ts';
 
 export interface GroupListener {
   /** Null, or resolves once all keys that what was appended so far is sealed under are on disk: no frame is written before. */
@@ -44,14 +44,12 @@ export interface GroupListener {
 /** A larger group would keep the next one waiting too long. One append is never divided. */
 const GROUP_BYTES_MAX = 8 << 20;
 
-interface Between {
+/** Work on the log's files that no write and no fsync may run beside. */
+interface ExclusiveWork {
   readonly work: () => Promise<void>;
   readonly resolve: () => void;
   readonly reject: (cause: unknown) => void;
 }
-
-/** Readers are expected to come again within this time. */
-const READING_MS = 50;
 
 type State = { at: 'idle' } | { at: 'committing'; done: Promise<void> } | { at: 'failed'; error: ServiceError };
 
@@ -63,30 +61,24 @@ export class GroupCommit {
   #state: State = { at: 'idle' };
   readonly #queue = new CommitQueue();
   /** A group that found no room: nothing else is written before it is. */
-  #kept: readonly PendingAppend[] = [];
+  #unwrittenGroup: readonly PendingAppend[] = [];
   /** Outcome of the newest append that holds more than access records. */
   #newest: Outcome<Durability>;
-  /** Written before the fsync that is under way began. */
-  #syncing = new Unsynced();
-  /** Written, and waiting for whatever fsync comes next. */
-  #unsynced = new Unsynced();
-  #syncDue = false;
-  readonly #gathering: CommitWait;
-  readonly #fileSync: LogFsync;
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
-  /** When an access record came last while commits waited: their callers leave one only once they are acknowledged. */
-  #readMs = Number.NEGATIVE_INFINITY;
+  readonly #backlog = new FsyncBacklog();
+  readonly #commitWait: CommitWait;
+  readonly #fsync: LogFsync;
+  readonly #reads: ReadActivity;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
-  /** Work to do while no group is written and no fsync is under way. */
-  readonly #between: Between[] = [];
+  /** Runs while no group is written and no fsync is under way. */
+  readonly #exclusive: ExclusiveWork[] = [];
 
   constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: FullDisk, listener: GroupListener) {
     this.#writer = writer;
     this.#walSync = walSync;
-    this.#gathering = new CommitWait(clock);
-    this.#fileSync = new LogFsync(writer, clock);
-    this.#clock = clock;
+    this.#commitWait = new CommitWait(clock);
+    this.#fsync = new LogFsync(writer, clock);
+    this.#reads = new ReadActivity(clock);
     this.#room = room;
     this.#listener = listener;
     this.#newest = new Outcome();
@@ -100,11 +92,11 @@ export class GroupCommit {
 
   /** `sync` asks for an fsync whatever the mode; `access` means that nothing but access records is in it. */
   add(entries: readonly PlacedEntry[], kind: { readonly sync: boolean; readonly access: boolean }): Appended {
-    const sync = kind.sync || this.#syncDue;
-    this.#syncDue = false;
+    const isDue = this.#backlog.takeRequest();
+    const sync = kind.sync || isDue;
     const needs = sync ? 'fsync' : this.#walSync === 'off' ? 'write' : kind.access ? 'nothing' : 'fsync';
     const waiting = new PendingAppend(entries, needs);
-    if (kind.access && this.#syncs + this.#syncing.syncs > 0) this.#readMs = this.#clock.monotonicMs();
+    if (kind.access && this.#syncs + this.#backlog.running.syncs > 0) this.#reads.note();
     if (!kind.access) this.#newest = waiting.acknowledgement;
     if (this.#state.at === 'failed') waiting.reject(this.#state.error);
     else {
@@ -118,10 +110,10 @@ export class GroupCommit {
    * Runs `work` while no group is written and no fsync is under way. A rejection fails the log: its files are then in an unknown
    * state.
    */
-  async between(work: () => Promise<void>): Promise<void> {
+  async runExclusively(work: () => Promise<void>): Promise<void> {
     if (this.#state.at === 'failed') throw this.#state.error;
     if (this.#room.why !== null) throw this.#room.refusal();
-    const done = new Promise<void>((resolve, reject) => this.#between.push({ work, resolve, reject }));
+    const done = new Promise<void>((resolve, reject) => this.#exclusive.push({ work, resolve, reject }));
     if (this.#state.at === 'idle') this.#state = { at: 'committing', done: this.#commit() };
     this.#wake();
     await done;
@@ -134,7 +126,7 @@ export class GroupCommit {
 
   /** The next append, whatever it is, gets an fsync if something written still waits for one. */
   syncSoon(): void {
-    this.#syncDue = this.#unsynced.acknowledgements.length > 0;
+    this.#backlog.request();
   }
 
   /** Resolves when everything added before has been committed or refused. */
@@ -148,40 +140,38 @@ export class GroupCommit {
     const error =
       this.#state.at === 'failed' ? this.#state.error : new ServiceError('REL_UNAVAILABLE', failureText(cause), { cause });
     this.#state = { at: 'failed', error };
-    const written = [...this.#syncing.acknowledgements, ...this.#unsynced.acknowledgements];
-    const unwritten = [...this.#kept, ...this.#queue.clear()];
-    this.#syncing = new Unsynced();
-    this.#unsynced = new Unsynced();
-    this.#kept = [];
+    const written = this.#backlog.clear();
+    const unwritten = [...this.#unwrittenGroup, ...this.#queue.clear()];
+    this.#unwrittenGroup = [];
     for (const each of [...written, ...unwritten]) each.reject(error);
-    for (const { reject } of this.#between.splice(0)) reject(error);
+    for (const { reject } of this.#exclusive.splice(0)) reject(error);
     this.#wake();
     if (first) this.#listener.onFailed(cause);
   }
 
   async #commit(): Promise<void> {
     try {
-      this.#gathering.resume();
+      this.#commitWait.resume();
       // The records were gathered before they were appended: they are written once this turn has linked them.
       if (this.#queue.isOnlyRecords) await Promise.resolve();
       else await this.#gather();
       while (this.#isBusy() && this.#state.at !== 'failed') {
-        if (this.#kept.length > 0) {
-          await this.#writeKept();
+        if (this.#unwrittenGroup.length > 0) {
+          await this.#writeAgain();
           continue;
         }
-        if (this.#between.length > 0) {
-          await this.#doBetween(this.#between.shift()!);
+        if (this.#exclusive.length > 0) {
+          await this.#runExclusive(this.#exclusive.shift()!);
           continue;
         }
         const group = this.#queue.take(GROUP_BYTES_MAX, 1);
         if (group.length > 0) await this.#write(group);
-        else if (this.#unsynced.syncs === 0) {
+        else if (this.#backlog.next.syncs === 0) {
           await new Promise<void>((resolve) => (this.#wake = resolve));
           continue;
         }
-        const nobodyWoken = group.every(({ isRecord }) => isRecord) && this.#unsynced.syncs === 0;
-        if (this.#unsynced.syncs > 0 && !this.#gathering.isWorthWaiting(this.#syncs)) await this.#sync();
+        const nobodyWoken = group.every(({ isRecord }) => isRecord) && this.#backlog.next.syncs === 0;
+        if (this.#backlog.next.syncs > 0 && !this.#commitWait.isWorthWaiting(this.#syncs)) await this.#sync();
         if (!nobodyWoken || this.#queue.length > 0) await this.#gather();
       }
       if (this.#state.at === 'committing') this.#state = { at: 'idle' };
@@ -193,10 +183,12 @@ export class GroupCommit {
   }
 
   #isBusy(): boolean {
-    return this.#queue.length > 0 || this.#kept.length > 0 || this.#unsynced.syncs > 0 || this.#between.length > 0;
+    return (
+      this.#queue.length > 0 || this.#unwrittenGroup.length > 0 || this.#backlog.next.syncs > 0 || this.#exclusive.length > 0
+    );
   }
 
-  async #doBetween({ work, resolve, reject }: Between): Promise<void> {
+  async #runExclusive({ work, resolve, reject }: ExclusiveWork): Promise<void> {
     try {
       await work();
       resolve();
@@ -215,13 +207,13 @@ export class GroupCommit {
     do {
       const before = this.#queue.syncs;
       await new Promise<void>((resolve) => setImmediate(resolve));
-      this.#gathering.turn(this.#queue.syncs > before);
-    } while (this.#queue.length === this.#queue.syncs && this.#gathering.isWorthWaiting(this.#syncs));
+      this.#commitWait.turn(this.#queue.syncs > before);
+    } while (this.#queue.length === this.#queue.syncs && this.#commitWait.isWorthWaiting(this.#syncs));
   }
 
   /** Appends that wait for an fsync that has not begun. */
   get #syncs(): number {
-    return this.#queue.syncs + this.#unsynced.syncs;
+    return this.#queue.syncs + this.#backlog.next.syncs;
   }
 
   /** `again`: it found no room before, and all waiting callers were told so. */
@@ -233,32 +225,32 @@ export class GroupCommit {
       const entries = group.length === 1 ? group[0]!.placed : group.flatMap(({ placed }) => placed);
       await this.#writer.write(entries);
       this.#room.clearShortage('frames');
-      this.#unsynced.add(entries, this.#queue.countWritten(group));
+      this.#backlog.next.add(entries, this.#queue.countWritten(group));
       for (const { sealing } of entries) if (sealing) this.#listener.onWritten(sealing);
       for (const { write } of group) write.resolve();
       if (this.#walSync === 'off') this.#listener.onCommitted(entries[entries.length - 1]!);
       for (const waiting of group) {
         if (waiting.needs === 'write') waiting.acknowledgement.resolve('buffered');
-        else this.#unsynced.acknowledgements.push(waiting.acknowledgement);
+        else this.#backlog.next.acknowledgements.push(waiting.acknowledgement);
       }
     } catch (cause) {
-      this.#kept = group;
+      this.#unwrittenGroup = group;
       // Refused with all that waits.
       if (this.#hasFailed() || !(await this.#room.isShort('frames', cause))) throw cause;
       if (again) return;
       const error = this.#room.uncertain();
       for (const waiting of group) waiting.postpone(error);
       this.#queue.postpone(error);
-      for (const { reject } of this.#between.splice(0)) reject(this.#room.refusal());
+      for (const { reject } of this.#exclusive.splice(0)) reject(this.#room.refusal());
     }
   }
 
   /** Frames that were written before need no room to become durable. */
-  async #writeKept(): Promise<void> {
-    if (this.#unsynced.syncs > 0) return await this.#sync();
+  async #writeAgain(): Promise<void> {
+    if (this.#backlog.next.syncs > 0) return await this.#sync();
     await this.#room.wait();
-    const group = this.#kept;
-    this.#kept = [];
+    const group = this.#unwrittenGroup;
+    this.#unwrittenGroup = [];
     await this.#write(group, true);
   }
 
@@ -267,15 +259,13 @@ export class GroupCommit {
   }
 
   async #sync(): Promise<void> {
-    const written = (this.#syncing = this.#unsynced);
-    this.#unsynced = new Unsynced();
-    const isRead = this.#clock.monotonicMs() - this.#readMs < READING_MS;
-    const nobodyElse = !isRead && this.#gathering.isComplete(written.syncs);
-    const done = this.#fileSync.sync(written.bytes, nobodyElse).then(() => {
+    const written = this.#backlog.begin();
+    const nobodyElse = !this.#reads.isRecent() && this.#commitWait.isComplete(written.syncs);
+    const done = this.#fsync.sync(written.bytes, nobodyElse).then(() => {
       if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);
       for (const acknowledgement of written.acknowledgements) acknowledgement.resolve('synced');
-      this.#syncing = new Unsynced();
-      this.#gathering.begin(written.syncs + this.#syncs);
+      this.#backlog.end();
+      this.#commitWait.begin(written.syncs + this.#syncs);
     });
     await this.#writeBeside(done);
   }
@@ -290,7 +280,7 @@ export class GroupCommit {
     ended.catch(ignore);
     let keysFail = false;
     while (underWay) {
-      const waitsForWrite = this.#queue.length > this.#queue.syncs && this.#kept.length === 0 && !keysFail;
+      const waitsForWrite = this.#queue.length > this.#queue.syncs && this.#unwrittenGroup.length === 0 && !keysFail;
       const keys = waitsForWrite ? this.#listener.keysDurable() : null;
       // A file must not end during its fsync: appends without room wait.
       const group = waitsForWrite && !keys ? this.#queue.take(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];

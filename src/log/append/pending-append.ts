@@ -142,8 +142,8 @@ export class CommitQueue {
   }
 }
 
-/** Written frames that share the next fsync. */
-export class Unsynced {
+/** Written frames that share one fsync. */
+class Unsynced {
   readonly acknowledgements: Outcome<Durability>[] = [];
   /** Appends that wait for it: access records don't. */
   syncs = 0;
@@ -155,6 +155,56 @@ export class Unsynced {
     this.syncs += syncs;
     this.bytes += frameBytes(entries);
     this.last = entries[entries.length - 1]!;
+  }
+}
+
+/**
+ * Frames that are written and not durable: those that the running fsync covers, and those that wait for the next one. Invariant: an
+ * acknowledgement is in one of the two, until its fsync is over.
+ */
+export class FsyncBacklog {
+  /** Written before the fsync that is under way began. */
+  #running = new Unsynced();
+  /** Written, and waiting for whatever fsync comes next. */
+  #next = new Unsynced();
+  /** The next append asks for an fsync, whatever it is. */
+  #isDue = false;
+
+  get running(): Unsynced {
+    return this.#running;
+  }
+
+  get next(): Unsynced {
+    return this.#next;
+  }
+
+  begin(): Unsynced {
+    this.#running = this.#next;
+    this.#next = new Unsynced();
+    return this.#running;
+  }
+
+  end(): void {
+    this.#running = new Unsynced();
+  }
+
+  /** Makes an fsync due if a written frame still waits for one. */
+  request(): void {
+    this.#isDue = this.#next.acknowledgements.length > 0;
+  }
+
+  takeRequest(): boolean {
+    const isDue = this.#isDue;
+    this.#isDue = false;
+    return isDue;
+  }
+
+  /** Everything goes; acknowledgements that still waited are returned. */
+  clear(): readonly Outcome<Durability>[] {
+    const acknowledgements = [...this.#running.acknowledgements, ...this.#next.acknowledgements];
+    this.#running = new Unsynced();
+    this.#next = new Unsynced();
+    return acknowledgements;
   }
 }
 

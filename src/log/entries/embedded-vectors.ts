@@ -16,7 +16,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import { type ByteReader, type ByteWriter, malformedError } from '../bytes/byte-stream.ts';
 import type { Embedded, OpenBody } from './entry.ts';
 import type { SubjectOpener } from './rows-codec.ts';
-import type { SubjectKey } from '../keys/subject-keys.ts';
+import type { SubjectKey } from '../keys/recent-subject-keys.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
 
 const KEY_ID_BYTES = 16;

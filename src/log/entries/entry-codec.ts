@@ -63,7 +63,7 @@ import { rootOfHashes, rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
 import { finishSteps } from '../threads/stepping-job.ts';
 import { equalBytes, HASH_BYTES, sha256 } from '../bytes/sha256.ts';
-import type { SubjectKey } from '../keys/subject-keys.ts';
+import type { SubjectKey } from '../keys/recent-subject-keys.ts';
 import { sectionsOf, type SubjectSections } from './subject-sections.ts';
 
 export const LEAF_FORMAT = 1;

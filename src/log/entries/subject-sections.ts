@@ -31,7 +31,7 @@ import type { RowsBody } from './entry.ts';
 import { SALT_BYTES } from './row-leaf.ts';
 import { SECRET_BYTES } from './section-memory.ts';
 import { HASH_BYTES } from '../bytes/sha256.ts';
-import type { SubjectKey } from '../keys/subject-keys.ts';
+import type { SubjectKey } from '../keys/recent-subject-keys.ts';
 import type { ColumnType } from '../values/value.ts';
 
 export const KEY_ID_BYTES = 16;

@@ -15,6 +15,7 @@ import { type Disk, type DiskFile, writeFully } from '../disk/disk.ts';
 import type { EncodedEntry } from '../entries/entry-codec.ts';
 import type { FrameIndex, FrameStart } from './frame-index.ts';
 import { encodeFileHeader, encodeFrame, FILE_HEADER_BYTES, frameBytes } from './log-file.ts';
+import { OpenLogFile } from './open-log-file.ts';
 import { type LogFileRecord, logFileName, type Manifest, type SealedFileRecord, writeManifest } from './manifest.ts';
 import type { Frontier } from '../tree/merkle-tree.ts';
 import type { FrameSpan } from './saved-log.ts';
@@ -29,8 +30,6 @@ export interface WriterLimits {
 
 export const defaultWriterLimits: WriterLimits = { fileBytesMax: 64 << 20, preallocateBytes: 256 << 10 };
 
-/** Frames beyond this are bulk: the cost of growing the file is lost in theirs. */
-const SMALL_FRAME_BYTES = 32 << 10;
 /** The largest buffer that a writer keeps for its next frame. */
 const REUSED_FRAME_BYTES_MAX = 4 << 20;
 
@@ -59,18 +58,13 @@ export class LogWriter {
   readonly #directory: string;
   readonly #limits: WriterLimits;
   #manifest: Manifest;
-  #file: DiskFile;
-  #offset: number;
-  /** Physical length: the offset, or further where zeros were written ahead. */
-  #allocated: number;
+  #open: OpenLogFile;
   /** Root of the tree over the first leaves. */
   readonly #root: (leaves: number) => Uint8Array;
   #leaves: number;
   #position: number;
   #durableLeaves: number;
-  #syncing = false;
   #sealedBytes: number;
-  #abandoned = false;
   /** A next file may lie there that the list does not name, because there was no room. */
   #nextBegun = false;
   readonly #frames: FrameIndex;
@@ -82,9 +76,7 @@ export class LogWriter {
     this.#directory = directory;
     this.#limits = limits;
     this.#manifest = end.manifest;
-    this.#file = end.file;
-    this.#offset = end.offset;
-    this.#allocated = end.offset;
+    this.#open = new OpenLogFile(end.file, end.offset);
     this.#root = root;
     this.#leaves = end.tree.size;
     this.#position = end.position;
@@ -104,16 +96,16 @@ export class LogWriter {
 
   /** Bytes of the open file that hold frames. */
   get offset(): number {
-    return this.#offset;
+    return this.#open.offset;
   }
 
-  /** How large a frame is that goes to the open file: for a larger one it may be ended. */
+  /** Bytes left in the open file; a larger frame starts a new file. */
   get room(): number {
-    return Math.max(0, this.#limits.fileBytesMax - this.#offset);
+    return Math.max(0, this.#limits.fileBytesMax - this.offset);
   }
 
   get bytes(): number {
-    return this.#sealedBytes + this.#offset;
+    return this.#sealedBytes + this.offset;
   }
 
   get frames(): FrameIndex {
@@ -138,14 +130,17 @@ export class LogWriter {
   async write(entries: readonly EncodedEntry[]): Promise<void> {
     assert(entries[0]!.entry.leaf === this.leaves, 'frames hold what comes next');
     const size = frameBytes(entries);
-    if (this.#offset + size > this.#limits.fileBytesMax && this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
-    const place = { file: this.#current().number, offset: this.#offset, durableThrough: this.#durableLeaves };
-    const frame = encodeFrame(place, entries, this.#zerosAfter(size), (bytes) => this.#room(bytes));
-    await writeFully(this.#file, frame, this.#offset);
-    this.#frames.note({ file: place.file, offset: this.#offset, firstLeaf: this.leaves, firstPosition: this.#position });
-    this.#allocated = Math.max(this.#allocated, this.#offset + frame.length);
-    this.#offset += size;
-    this.#lastFrame = { file: place.file, offset: place.offset, end: this.#offset };
+    if (this.offset + size > this.#limits.fileBytesMax && this.offset > FILE_HEADER_BYTES) await this.#beginNextFile();
+    const { offset } = this;
+    const file = this.#current().number;
+    const zeros = this.#open.zerosAfter(size, this.#limits);
+    const header = { file, offset, durableThrough: this.#durableLeaves };
+    const frame = encodeFrame(header, entries, zeros, (bytes) => this.#frameBuffer(bytes));
+    await this.#open.write(frame);
+    // Index, end, leaves and positions change in one turn: a reader takes them at any time.
+    this.#frames.note({ file, offset, firstLeaf: this.leaves, firstPosition: this.#position });
+    this.#open.advance(size, frame.length);
+    this.#lastFrame = { file, offset, end: this.offset };
     this.#leaves += entries.length;
     const last = entries[entries.length - 1]!.entry;
     this.#position = last.position + last.positions;
@@ -155,15 +150,13 @@ export class LogWriter {
   async sync(inTurn = false): Promise<void> {
     const written = this.leaves;
     if (this.#durableLeaves === written) return;
-    this.#syncing = true;
-    await this.#file.sync(inTurn);
-    this.#syncing = false;
+    await this.#open.sync(inTurn);
     this.#durableLeaves = written;
   }
 
   /** Starts a new file, so that everything written lies in sealed ones. Call it between groups. */
   async roll(): Promise<void> {
-    if (this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
+    if (this.offset > FILE_HEADER_BYTES) await this.#beginNextFile();
   }
 
   /** A sealed file was written anew: from here on the list names the other generation. Call it between groups. */
@@ -173,7 +166,7 @@ export class LogWriter {
     assert(before.state === 'sealed', 'what grows is not replaced');
     const manifest = { logId: this.#manifest.logId, files };
     await writeManifest(this.#disk, this.#directory, manifest);
-    // List, index and place of the last frame change in one turn: a reader takes them at any time.
+    // List, index and offsets of the last frame change in one turn: a reader takes them at any time.
     this.#manifest = manifest;
     this.#sealedBytes += record.length - before.length;
     this.#frames.replace(record.number, places);
@@ -183,18 +176,16 @@ export class LogWriter {
   /** Cuts the file to size; call it with nothing in flight. */
   async close(): Promise<void> {
     await this.#cutToSize();
-    await this.#file.close();
+    await this.#open.close();
   }
 
-  /** Lets go of the file as it is: after an error nothing more may be asked of it. */
+  /** Closes the file as it is: after an error nothing more may be asked of it. */
   async abandon(): Promise<void> {
-    if (this.#abandoned) return;
-    this.#abandoned = true;
-    await this.#file.close();
+    await this.#open.abandon();
   }
 
   /** Frames are written one after the other and not read afterwards: large ones share their memory. */
-  #room(bytes: number): Buffer {
+  #frameBuffer(bytes: number): Buffer {
     if (bytes > REUSED_FRAME_BYTES_MAX) return Buffer.allocUnsafe(bytes);
     if (bytes > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(Math.min(REUSED_FRAME_BYTES_MAX, bytes * 2));
     return this.#frame.subarray(0, bytes);
@@ -204,38 +195,26 @@ export class LogWriter {
     return this.#manifest.files[this.#manifest.files.length - 1]!;
   }
 
-  #zerosAfter(size: number): number {
-    const end = this.#offset + size;
-    const step = this.#limits.preallocateBytes;
-    if (size > SMALL_FRAME_BYTES || end <= this.#allocated || step === 0) return 0;
-    return Math.max(0, Math.min(step, this.#limits.fileBytesMax - end));
-  }
-
   async #cutToSize(): Promise<void> {
-    assert(!this.#syncing, 'a file is not ended under its fsync');
-    if (this.#allocated > this.#offset) {
-      await this.#file.truncate(this.#offset);
-      this.#allocated = this.#offset;
-    }
-    await this.#file.sync();
+    await this.#open.cutToSize();
     this.#durableLeaves = this.leaves;
   }
 
   async #beginNextFile(): Promise<void> {
     await this.#cutToSize();
-    const open = this.#current();
-    const record = { number: open.number + 1, firstLeaf: this.leaves, firstPosition: this.#position };
+    const current = this.#current();
+    const record = { number: current.number + 1, firstLeaf: this.leaves, firstPosition: this.#position };
     const path = `${this.#directory}/${logFileName(record)}`;
     if (this.#nextBegun && (await this.#disk.size(path)) !== undefined) await this.#disk.unlink(path);
     this.#nextBegun = true;
     const file = await createLogFile(this.#disk, this.#directory, this.#manifest.logId, record);
     const sealed: LogFileRecord = {
       state: 'sealed',
-      number: open.number,
-      firstLeaf: open.firstLeaf,
-      firstPosition: open.firstPosition,
-      length: this.#offset,
-      leaves: this.leaves - open.firstLeaf,
+      number: current.number,
+      firstLeaf: current.firstLeaf,
+      firstPosition: current.firstPosition,
+      length: this.offset,
+      leaves: this.leaves - current.firstLeaf,
       root: hexOf(this.#root(this.leaves)),
     };
     const files = [...this.#manifest.files.slice(0, -1), sealed, { state: 'open', ...record } as const];
@@ -247,13 +226,11 @@ export class LogWriter {
       throw error;
     }
     this.#nextBegun = false;
-    await this.#file.close();
+    await this.#open.close();
     // Files and offset change in one turn: a reader takes both at any time.
     this.#manifest = manifest;
-    this.#sealedBytes += this.#offset;
-    this.#file = file;
-    this.#offset = FILE_HEADER_BYTES;
-    this.#allocated = FILE_HEADER_BYTES;
+    this.#sealedBytes += this.offset;
+    this.#open = new OpenLogFile(file, FILE_HEADER_BYTES);
   }
 }
 

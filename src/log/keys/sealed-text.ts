@@ -11,7 +11,8 @@ import { createCipheriv, createDecipheriv, createHmac, type KeyObject } from 'no
 import type { Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
-import type { SubjectKey, SubjectKeys } from './subject-keys.ts';
+import type { SubjectKey } from './recent-subject-keys.ts';
+import type { SubjectKeys } from './subject-keys.ts';
 
 type Version = 1 | 2;
 

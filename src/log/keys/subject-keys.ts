@@ -17,7 +17,8 @@ import type { Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Disk, type DiskFile, writeFully } from '../disk/disk.ts';
 import { KeyedHash } from '../bytes/sha256.ts';
-import { SubjectIndex, SubjectRecords } from './subject-index.ts';
+import { LazySubjectKey, RecentSubjectKeys, type SubjectKey } from './recent-subject-keys.ts';
+import { SubjectKeyTable } from './subject-key-table.ts';
 import {
   checkReceipt,
   type DataKeys,
@@ -36,15 +37,6 @@ import {
   SUBJECT_AT,
   type Tombstone,
 } from './subject-shard.ts';
-
-export interface SubjectKey {
-  /** 32 hex digits, random: says nothing about the subject. */
-  readonly id: string;
-  /** AES-256. */
-  readonly key: KeyObject;
-  /** Copies the 32 bytes of the key, for seals so small that making a key object would cost more. */
-  copyTo(target: Uint8Array, at: number): void;
-}
 
 export interface SubjectKeys {
   /** The key that rows of a subject are sealed under; made in this turn where there is none. Not durable yet: see `durable`. */
@@ -79,8 +71,6 @@ export interface SubjectKeyFilesOptions {
   readonly shardKeysMax?: number;
 }
 
-/** Keys that are kept ready, of as many subjects as were asked for last: twice as many at most. */
-const RECENT_MAX = 16_384;
 /** Keys that random bytes are drawn for at a time. */
 const DRAWN = 64;
 const DRAW_BYTES = ID_BYTES + RECORD_BYTES - KEY_AT;
@@ -105,12 +95,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   readonly #options: SubjectKeyFilesOptions;
   readonly #shardKeysMax: number;
   readonly #hash: KeyedHash;
-  readonly #records = new SubjectRecords();
-  readonly #byId = new SubjectIndex(this.#records, 0);
-  readonly #bySubject = new SubjectIndex(this.#records, SUBJECT_AT);
-  /** Slots of earlier keys of subjects that have a newer one, oldest first. */
-  readonly #earlier = new Map<string, number[]>();
-  readonly #retired = new Set<number>();
+  readonly #table = new SubjectKeyTable();
   readonly #tombstones = new Map<string, Shard>();
   readonly #shards: Shard[] = [];
   /** Where something waits to be written that a frame may need. */
@@ -121,14 +106,14 @@ export class SubjectKeyFiles implements SubjectKeys {
   #last: Promise<unknown> = Promise.resolve();
   /** The file that was added to last. */
   #open: { readonly shard: Shard; readonly file: DiskFile } | null = null;
-  readonly #recent = new RecentKeys();
-  readonly #pool = Buffer.alloc(DRAWN * DRAW_BYTES);
-  #poolAt = this.#pool.length;
+  readonly #recent = new RecentSubjectKeys();
+  readonly #randomPool: RandomPool;
 
   private constructor(options: SubjectKeyFilesOptions) {
     this.#options = options;
     this.#shardKeysMax = options.shardKeysMax ?? SHARD_KEYS_MAX;
     this.#hash = new KeyedHash(options.hmacKey);
+    this.#randomPool = new RandomPool(options.random);
   }
 
   /** Reads what is there, and changes nothing; the names in the directory have been made durable. */
@@ -138,7 +123,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     const numbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
     // The last shard may have few keys, and mostly there is no other.
     const full = Math.max(0, numbers.length - 1);
-    for (const index of [keys.#byId, keys.#bySubject]) index.reserve(full * SHARD_KEYS_MAX);
+    keys.#table.reserve(full * SHARD_KEYS_MAX);
     for (const [i, number] of numbers.entries()) {
       const path = `${directory}/${shardName(number)}`;
       if (number !== i)
@@ -153,31 +138,31 @@ export class SubjectKeyFiles implements SubjectKeys {
     const known = this.#recent.ofSubject(tenant, subject);
     if (known) return known;
     const hash = this.#hashOf(tenant, subject);
-    let slot = this.#bySubject.find(hash);
-    if (slot < 0 || this.#retired.has(slot)) slot = this.#make(hash);
-    const made = new FoundKey(this.#idAt(slot), this.#secretAt(slot));
-    this.#recent.keep(tenant, subject, made);
-    return made;
+    let slot = this.#table.sealingSlot(hash);
+    if (slot < 0) slot = this.#addKey(hash);
+    const key = new LazySubjectKey(this.#table.idAt(slot), this.#table.secretAt(slot));
+    this.#recent.keep(tenant, subject, key);
+    return key;
   }
 
   opening(id: string): KeyObject | null {
     const known = this.#recent.ofId(id);
     if (known) return known;
-    const slot = this.#slotOf(id);
+    const slot = this.#table.slotOfId(id);
     if (slot < 0) {
       if (this.#tombstones.has(id)) return null;
       throw lostKeyError(id);
     }
-    const key = crypto.createSecretKey(this.#secretAt(slot));
+    const key = crypto.createSecretKey(this.#table.secretAt(slot));
     this.#recent.keepId(id, key);
     return key;
   }
 
   copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean {
     const bytes = Buffer.from(id.buffer, id.byteOffset, ID_BYTES);
-    const slot = this.#byId.find(bytes);
+    const slot = this.#table.slotOfIdBytes(bytes);
     if (slot >= 0) {
-      this.#secretAt(slot).copy(target, at);
+      this.#table.secretAt(slot).copy(target, at);
       return true;
     }
     const name = bytes.toString('hex');
@@ -186,17 +171,13 @@ export class SubjectKeyFiles implements SubjectKeys {
   }
 
   idsOf(tenant: string | null, subject: string): readonly string[] {
-    const hash = this.#hashOf(tenant, subject);
-    const slot = this.#bySubject.find(hash);
-    if (slot < 0) return [];
-    const earlier = this.#earlier.get(hash.toString('hex')) ?? [];
-    return [slot, ...earlier.toReversed()].map((each) => this.#idAt(each));
+    return this.#table.idsOfSubject(this.#hashOf(tenant, subject));
   }
 
   retire(ids: readonly string[]): void {
     for (const id of ids) {
-      const slot = this.#slotOf(id);
-      if (slot >= 0) this.#retired.add(slot);
+      const slot = this.#table.slotOfId(id);
+      if (slot >= 0) this.#table.retire(slot);
     }
     this.#recent.clear();
   }
@@ -216,11 +197,11 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   async destroy(ids: readonly string[], receipt: string): Promise<void> {
     checkReceipt(receipt);
-    const unknown = ids.find((id) => this.#slotOf(id) < 0 && !this.#tombstones.has(id));
+    const unknown = ids.find((id) => this.#table.slotOfId(id) < 0 && !this.#tombstones.has(id));
     if (unknown !== undefined) throw lostKeyError(unknown);
     const shards = new Set<Shard>();
     for (const id of ids) {
-      const slot = this.#slotOf(id);
+      const slot = this.#table.slotOfId(id);
       if (slot >= 0) this.#wipe(id, slot, receipt);
       shards.add(this.#tombstones.get(id)!);
     }
@@ -236,12 +217,12 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   /** Records of all keys that stand, one shard after the other: for the escrow. */
   *standing(): Generator<Buffer> {
-    for (const { number, count } of this.#shards) yield this.#records.standing(number, 0, count);
+    for (const { number, count } of this.#shards) yield this.#table.usedRecords(number, 0, count);
   }
 
   /** Waits for pending writes; records without a waiting caller are not written. */
   async close(): Promise<void> {
-    await this.#next(() => this.#letGo());
+    await this.#next(() => this.#closeOpenFile());
   }
 
   #load(path: string, content: ReturnType<typeof decodeShard>): void {
@@ -249,8 +230,8 @@ export class SubjectKeyFiles implements SubjectKeys {
     const count = records.length / RECORD_BYTES;
     if (count > SHARD_KEYS_MAX) throw new ServiceError('REL_STORAGE', `${path} is damaged (it holds ${count} keys)`);
     const shard = this.#addShard();
-    this.#records.fill(shard.number, records);
-    for (let i = 0; i < count; i++) this.#enter(shard);
+    this.#table.fill(shard.number, records);
+    for (let i = 0; i < count; i++) this.#enterNext(shard);
     for (const { id, receipt } of tombstones) {
       shard.tombstones.set(id, receipt);
       this.#tombstones.set(id, shard);
@@ -260,7 +241,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   }
 
   #addShard(): Shard {
-    const number = this.#records.addShard();
+    const number = this.#table.addShard();
     const shard: Shard = {
       number,
       count: 0,
@@ -275,54 +256,29 @@ export class SubjectKeyFiles implements SubjectKeys {
     return shard;
   }
 
-  #make(hash: Buffer): number {
-    if (this.#poolAt === this.#pool.length) {
-      this.#options.random.fill(this.#pool);
-      this.#poolAt = 0;
-    }
-    const drawn = this.#pool.subarray(this.#poolAt, (this.#poolAt += DRAW_BYTES));
+  #addKey(hash: Buffer): number {
+    const drawn = this.#randomPool.draw();
     let shard = this.#shards.at(-1);
     if (!shard || shard.count >= this.#shardKeysMax) shard = this.#addShard();
-    const record = this.#records.record(shard.number * SHARD_KEYS_MAX + shard.count);
+    const record = this.#table.record(shard.number * SHARD_KEYS_MAX + shard.count);
     drawn.copy(record, 0, 0, ID_BYTES);
     hash.copy(record, SUBJECT_AT);
     drawn.copy(record, KEY_AT, ID_BYTES);
     drawn.fill(0);
-    const slot = this.#enter(shard);
+    const slot = this.#enterNext(shard);
     this.#waiting.add(shard);
     return slot;
   }
 
   /** Takes the next slot of a shard, whose record is there, as its subject's newest. */
-  #enter(shard: Shard): number {
-    const place = shard.count++;
-    const slot = shard.number * SHARD_KEYS_MAX + place;
-    const slab = this.#records.slabOf(slot);
-    const at = place * RECORD_BYTES;
-    this.#byId.set(slab, at, slot);
-    const before = this.#bySubject.set(slab, at + SUBJECT_AT, slot);
-    if (before >= 0) {
-      const name = slab.toString('hex', at + SUBJECT_AT, at + KEY_AT);
-      this.#earlier.set(name, [...(this.#earlier.get(name) ?? []), before]);
-    }
+  #enterNext(shard: Shard): number {
+    const slot = shard.number * SHARD_KEYS_MAX + shard.count++;
+    this.#table.enter(slot);
     return slot;
   }
 
   #wipe(id: string, slot: number, receipt: string): void {
-    const record = this.#records.record(slot);
-    const hash = record.subarray(SUBJECT_AT, KEY_AT);
-    const name = hash.toString('hex');
-    const earlier = (this.#earlier.get(name) ?? []).filter((each) => each !== slot);
-    if (this.#bySubject.find(hash) === slot) {
-      const next = earlier.pop();
-      if (next === undefined) this.#bySubject.delete(hash, 0);
-      else this.#bySubject.set(hash, 0, next);
-    }
-    if (earlier.length > 0) this.#earlier.set(name, earlier);
-    else this.#earlier.delete(name);
-    this.#byId.delete(record, 0);
-    this.#retired.delete(slot);
-    record.fill(0);
+    this.#table.wipe(slot);
     const shard = this.#shards[Math.floor(slot / SHARD_KEYS_MAX)]!;
     shard.tombstones.set(id, receipt);
     shard.stale = true;
@@ -335,7 +291,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   async #write(shard: Shard): Promise<void> {
     const { fileKey, count, written, end } = shard;
     if (!fileKey || shard.unconfirmed || count >= this.#shardKeysMax) return await this.#writeAnew(shard);
-    const body = this.#records.standing(shard.number, written, count);
+    const body = this.#table.usedRecords(shard.number, written, count);
     if (body.length === 0) {
       shard.written = count;
       return;
@@ -352,17 +308,17 @@ export class SubjectKeyFiles implements SubjectKeys {
       await writeFully(file, encodeMark(shard.end, fileKey, random), shard.end);
     } catch (error) {
       shard.unconfirmed = true;
-      await this.#letGo().catch(() => undefined);
+      await this.#closeOpenFile().catch(() => undefined);
       throw error;
     }
   }
 
   async #writeAnew(shard: Shard): Promise<void> {
     const { disk, directory } = this.#options;
-    await this.#letGo();
+    await this.#closeOpenFile();
     const { count, stale } = shard;
     const path = `${directory}/${shardName(shard.number)}`;
-    const records = this.#records.standing(shard.number, 0, count);
+    const records = this.#table.usedRecords(shard.number, 0, count);
     const tombstones = [...shard.tombstones].map(([id, receipt]) => ({ id, receipt }));
     const { bytes, fileKey, end } = encodeShard(shard.number, records, tombstones, this.#options);
     shard.stale = false;
@@ -382,14 +338,14 @@ export class SubjectKeyFiles implements SubjectKeys {
 
   async #openShard(shard: Shard): Promise<DiskFile> {
     if (this.#open?.shard === shard) return this.#open.file;
-    await this.#letGo();
+    await this.#closeOpenFile();
     const { disk, directory } = this.#options;
     const file = await disk.open(`${directory}/${shardName(shard.number)}`, 'write');
     this.#open = { shard, file };
     return file;
   }
 
-  async #letGo(): Promise<void> {
+  async #closeOpenFile(): Promise<void> {
     const open = this.#open;
     this.#open = null;
     await open?.file.close();
@@ -406,19 +362,25 @@ export class SubjectKeyFiles implements SubjectKeys {
     // A tenant is a segment of a path and has no NUL: two different pairs are two different texts.
     return this.#hash.digest(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
   }
+}
 
-  /** -1 for what is no id, too. */
-  #slotOf(id: string): number {
-    return /^[0-9a-f]{32}$/.test(id) ? this.#byId.find(Buffer.from(id, 'hex')) : -1;
+/** Random bytes of ids and keys, drawn many at a time, and wiped by whoever takes them. */
+class RandomPool {
+  readonly #random: Random;
+  readonly #bytes = Buffer.alloc(DRAWN * DRAW_BYTES);
+  #taken = this.#bytes.length;
+
+  constructor(random: Random) {
+    this.#random = random;
   }
 
-  #idAt(slot: number): string {
-    return this.#records.record(slot).toString('hex', 0, ID_BYTES);
-  }
-
-  /** As a view. */
-  #secretAt(slot: number): Buffer {
-    return this.#records.record(slot).subarray(KEY_AT);
+  /** Bytes of one id and one key, as a view. */
+  draw(): Buffer {
+    if (this.#taken === this.#bytes.length) {
+      this.#random.fill(this.#bytes);
+      this.#taken = 0;
+    }
+    return this.#bytes.subarray(this.#taken, (this.#taken += DRAW_BYTES));
   }
 }
 
@@ -434,81 +396,6 @@ async function forget(file: DiskFile): Promise<void> {
     return await file.close().catch(() => undefined);
   }
   await file.close();
-}
-
-/** A key object costs more than finding its bytes: it is made when it seals, by which time the key may be destroyed. */
-class FoundKey implements SubjectKey {
-  readonly id: string;
-  #key: KeyObject | Buffer;
-
-  constructor(id: string, secret: Buffer) {
-    this.id = id;
-    this.#key = Buffer.from(secret);
-  }
-
-  get key(): KeyObject {
-    if (!Buffer.isBuffer(this.#key)) return this.#key;
-    const key = crypto.createSecretKey(this.#key);
-    this.#key.fill(0);
-    return (this.#key = key);
-  }
-
-  copyTo(target: Uint8Array, at: number): void {
-    if (Buffer.isBuffer(this.#key)) target.set(this.#key, at);
-    else target.set(this.#key.export(), at);
-  }
-}
-
-/** Keys that were asked for last, ready for use: two generations, of which the older is dropped when the newer is full. */
-class RecentKeys {
-  #subjects = new Map<string | null, Map<string, SubjectKey>>();
-  #subjectsBefore = this.#subjects;
-  #count = 0;
-  #ids = new Map<string, KeyObject>();
-  #idsBefore = this.#ids;
-
-  ofSubject(tenant: string | null, subject: string): SubjectKey | undefined {
-    const found = this.#subjects.get(tenant)?.get(subject);
-    if (found || this.#subjectsBefore === this.#subjects) return found;
-    const before = this.#subjectsBefore.get(tenant)?.get(subject);
-    if (before) this.keep(tenant, subject, before);
-    return before;
-  }
-
-  keep(tenant: string | null, subject: string, key: SubjectKey): void {
-    if (this.#count === RECENT_MAX) {
-      this.#subjectsBefore = this.#subjects;
-      this.#subjects = new Map();
-      this.#count = 0;
-    }
-    let subjects = this.#subjects.get(tenant);
-    if (!subjects) this.#subjects.set(tenant, (subjects = new Map()));
-    subjects.set(subject, key);
-    this.#count++;
-  }
-
-  ofId(id: string): KeyObject | undefined {
-    const found = this.#ids.get(id);
-    if (found || this.#idsBefore === this.#ids) return found;
-    const before = this.#idsBefore.get(id);
-    if (before) this.keepId(id, before);
-    return before;
-  }
-
-  keepId(id: string, key: KeyObject): void {
-    if (this.#ids.size === RECENT_MAX) {
-      this.#idsBefore = this.#ids;
-      this.#ids = new Map();
-    }
-    this.#ids.set(id, key);
-  }
-
-  /** Names of subjects and keys alike. */
-  clear(): void {
-    this.#subjects = this.#subjectsBefore = new Map();
-    this.#ids = this.#idsBefore = new Map();
-    this.#count = 0;
-  }
 }
 
 function lostKeyError(id: string): ServiceError {

@@ -264,9 +264,9 @@ export class PatternChains {
             kind: 'case',
             operand: null,
             branches: [
-              // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
               {
                 when: { kind: 'is-null', operand: mark, negated: true, location },
+                // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
                 then: { kind: 'constant', cell: type!, location },
               },
             ],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BeginTurns } from '../../../src/doors/shared/unauthenticated-connections.ts';
+import { RequestTurns } from '../../../src/doors/shared/request-turns.ts';
 import { arrivals } from '../../../src/doors/grpc/client-stream.ts';
 import { endingsAtOnce } from '../../../src/doors/grpc/connections.ts';
 import { TestClock } from '../../harness.ts';
@@ -43,7 +43,7 @@ async function taken(waitsMs: readonly number[], bytes: number): Promise<number 
   }
   let count = 0;
   try {
-    const endings = new BeginTurns(clock, nextRound);
+    const endings = new RequestTurns(clock, nextRound);
     for await (const _ of arrivals({ clock, endings }, sent(), (each) => each)) count++;
     return count;
   } catch (error) {
@@ -67,7 +67,7 @@ test.each([
 test('calls that end together go on in portions', async () => {
   const clock = new TestClock('2024-01-01');
   const rounds: (() => void)[] = [];
-  const endings = new BeginTurns(clock, () => new Promise((resolve) => rounds.push(resolve)), endingsAtOnce);
+  const endings = new RequestTurns(clock, () => new Promise((resolve) => rounds.push(resolve)), endingsAtOnce);
   let ended = 0;
   const calls = Array.from({ length: 40 }, async () => {
     for await (const _ of arrivals({ clock, endings }, (async function* () {})(), () => 0));

@@ -1,7 +1,7 @@
 /** Bytes of the relational door, without a socket: messages however they are cut, values of parameters, the exchange of a login. */
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { Inbox } from '../../../src/doors/shared/received-bytes.ts';
+import { ReceivedBytes } from '../../../src/doors/shared/received-bytes.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
 import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
@@ -15,11 +15,11 @@ const command = (text: string) => allAtOnce(commandOf(text));
 test('cut anywhere, a stream gives the same messages', () => {
   const bytes = Buffer.from(seeds().at(-1)!);
   const read = (pieces: readonly Buffer[]): unknown[] => {
-    const inbox = new Inbox(relationalCodec);
+    const received = new ReceivedBytes(relationalCodec);
     return pieces.flatMap((piece) => {
-      inbox.push(piece);
+      received.push(piece);
       const messages: unknown[] = [];
-      for (let message = inbox.next(); message; message = inbox.next()) messages.push(message);
+      for (let message = received.next(); message; message = received.next()) messages.push(message);
       return messages;
     });
   };
@@ -41,14 +41,14 @@ test('cut anywhere, a stream gives the same messages', () => {
 
 test('a length is refused before its bytes are waited for', () => {
   const refusal = (head: Buffer, started = true): string => {
-    const inbox = new Inbox(relationalCodec);
+    const received = new ReceivedBytes(relationalCodec);
     if (started) {
-      inbox.push(Buffer.from(seeds()[0]!));
-      while (inbox.next());
+      received.push(Buffer.from(seeds()[0]!));
+      while (received.next());
     }
-    inbox.push(head);
+    received.push(head);
     try {
-      return inbox.next() === null ? 'more is needed' : 'read';
+      return received.next() === null ? 'more is needed' : 'read';
     } catch (error) {
       return (error as { code: string }).code;
     }

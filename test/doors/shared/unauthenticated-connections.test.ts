@@ -5,8 +5,10 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
-import { BeginTurns, HttpStrangers, Strangers } from '../../../src/doors/shared/unauthenticated-connections.ts';
+import { ReceivedBytes, pause } from '../../../src/doors/shared/received-bytes.ts';
+import { RequestTurns } from '../../../src/doors/shared/request-turns.ts';
+import { HttpConnections } from '../../../src/doors/shared/http-connections.ts';
+import { UnauthenticatedConnections } from '../../../src/doors/shared/unauthenticated-connections.ts';
 import { WireMemory } from '../../../src/doors/shared/wire-memory.ts';
 import { respCodec } from '../../../src/doors/kv/codec.ts';
 import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from '../graph/bolt-client.ts';
@@ -106,7 +108,10 @@ describe('before authentication', () => {
 
   test('requests that were sent at once are begun some in a turn, and those of a known client for some milliseconds', async () => {
     let renew = (): void => undefined;
-    const strangers = new HttpStrangers({ monotonicMs: () => nowMs } as Clock, () => new Promise((resolve) => (renew = resolve)));
+    const strangers = new HttpConnections(
+      { monotonicMs: () => nowMs } as Clock,
+      () => new Promise((resolve) => (renew = resolve)),
+    );
     let requests = 0;
     let bodyBytes = 0;
     let knows = false;
@@ -151,7 +156,7 @@ describe('before authentication', () => {
 
   test('a body that is read by a server does not pile up before its parser', async () => {
     let renew = (): void => undefined;
-    const strangers = new HttpStrangers(systemClock, () => new Promise((resolve) => (renew = resolve)));
+    const strangers = new HttpConnections(systemClock, () => new Promise((resolve) => (renew = resolve)));
     let bodyBytes = 0;
     let reading: Socket | null = null;
     const server = createServer((request) => {
@@ -176,7 +181,7 @@ describe('before authentication', () => {
   });
 
   test('the one that was silent for longest makes room for the next', () => {
-    const strangers = new Strangers(2);
+    const strangers = new UnauthenticatedConnections(2);
     const ended: string[] = [];
     const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ destroy: () => void ended.push(name) }));
     strangers.admit(a!);
@@ -203,7 +208,7 @@ describe('after it', () => {
   test('a command that comes byte by byte is read on where it stopped', () => {
     const command = Buffer.from(`*20000\r\n${'$3\r\nabc\r\n'.repeat(20_000)}`);
     let begun = 0;
-    const inbox = new Inbox({
+    const received = new ReceivedBytes({
       ...respCodec,
       decode: (state, bytes) => {
         if (state === respCodec.start) begun++;
@@ -213,8 +218,8 @@ describe('after it', () => {
     let pauses = 0;
     let words = 0;
     for (const byte of command) {
-      inbox.push(Buffer.from([byte]));
-      for (let next = inbox.next(); next !== null; next = inbox.next()) {
+      received.push(Buffer.from([byte]));
+      for (let next = received.next(); next !== null; next = received.next()) {
         if (next === pause) pauses++;
         else words = next.length;
       }
@@ -223,7 +228,7 @@ describe('after it', () => {
     expect(begun).toBeLessThanOrEqual(8);
     expect([words, pauses]).toEqual([20_000, expect.any(Number)]);
     expect(pauses).toBeGreaterThan(1);
-    expect([inbox.waiting, inbox.size]).toEqual([0, 0]);
+    expect([received.waiting, received.size]).toEqual([0, 0]);
   });
 
   test('where all connections hold too much, those that hold most are cut off, and the others go on', async () => {
@@ -270,7 +275,7 @@ test('while the server drains, whoever connects is told so in the words of the p
 test('short work waits for one round, however much long work stands before it, and long work for no more', async () => {
   const clock = { ...systemClock, monotonicMs: () => 0 };
   let endRound = (): void => undefined;
-  const turns = new BeginTurns(clock, () => new Promise((resolve) => (endRound = resolve)), 100);
+  const turns = new RequestTurns(clock, () => new Promise((resolve) => (endRound = resolve)), 100);
   const begun: string[] = [];
   const work = (name: string, isShort: boolean): void =>
     turns.next({

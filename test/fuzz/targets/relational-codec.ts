@@ -3,7 +3,7 @@
  * the same refusal at the same place; and what a message asks for is told apart without anything but a ServiceError.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { Inbox, pause } from '../../../src/doors/shared/received-bytes.ts';
+import { ReceivedBytes, pause } from '../../../src/doors/shared/received-bytes.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/parse-command.ts';
@@ -29,12 +29,12 @@ interface Read {
 }
 
 function messagesOf(pieces: readonly Buffer[]): Read {
-  const inbox = new Inbox(relationalCodec);
+  const received = new ReceivedBytes(relationalCodec);
   const messages: Frontend[] = [];
   try {
     for (const piece of pieces) {
-      inbox.push(piece);
-      for (let message = inbox.next(); message !== null; message = inbox.next())
+      received.push(piece);
+      for (let message = received.next(); message !== null; message = received.next())
         if (message !== pause)
           messages.push(message.kind === 'startup' ? { ...message, parameters: new Map(message.parameters) } : message);
     }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { type Escrow, readEscrow, writeEscrow, writeKeysFrom } from '../../../src/log/keys/escrow.ts';
 import { type KeyStore, openKeyring } from '../../../src/log/keys/keys.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import type { SubjectKey } from '../../../src/log/keys/subject-keys.ts';
+import type { SubjectKey } from '../../../src/log/keys/recent-subject-keys.ts';
 import { SHARD_KEYS_MAX } from '../../../src/log/keys/subject-shard.ts';
 import { crashImage } from '../../simulation/crash-image.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';

@@ -52,15 +52,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: a string stays in its dictionary',
     file: 'src/projections/rows/segments/segment-column.ts',
-    find: "if (this.#layout === 'dict' && nulls![row] !== 1) this.#dictionary!.release(this.#i32[row]!);",
+    find: "if (this.#cells.layout === 'dict' && nulls![row] !== 1) this.#dictionary!.release(this.#cells.i32[row]!);",
     replace: '',
     killedBy: erasure,
   },
   {
     name: 'erasure: text stays in its heap',
     file: 'src/projections/rows/segments/segment-column.ts',
-    find: "if (this.#layout === 'text') this.#heap.fill(0, this.#offsets[row]!, this.#offsets[row + 1]!);",
-    replace: "if (this.#layout === 'text') continue;",
+    find: "if (this.#cells.layout === 'text') this.#cells.heap.fill(0, this.#cells.offsets[row]!, this.#cells.offsets[row + 1]!);",
+    replace: "if (this.#cells.layout === 'text') continue;",
     killedBy: erasure,
   },
   {

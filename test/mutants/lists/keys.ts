@@ -52,9 +52,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'keys: a retired key goes on being used',
-    file: 'src/log/keys/subject-keys.ts',
-    find: 'if (slot < 0 || this.#retired.has(slot)) slot',
-    replace: 'if (slot < 0) slot',
+    file: 'src/log/keys/subject-key-table.ts',
+    find: 'return this.#retired.has(slot) ? -1 : slot;',
+    replace: 'return slot;',
     killedBy: unit,
   },
   {

@@ -8,6 +8,7 @@ const bulk = ['test/log/entries/bulk-sealer.test.ts'];
 
 const groupCommit = 'src/log/append/group-commit.ts';
 const writer = 'src/log/files/log-writer.ts';
+const openFile = 'src/log/files/open-log-file.ts';
 const recovery = 'src/log/recovery.ts';
 const logFile = 'src/log/files/log-file.ts';
 const log = 'src/log/log.ts';
@@ -62,15 +63,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledges before the fsync',
     file: groupCommit,
-    find: '    const written = (this.#syncing = this.#unsynced);\n',
+    find: '    const written = this.#backlog.begin();\n',
     replace:
-      "    const written = (this.#syncing = this.#unsynced);\n    for (const each of written.acknowledgements) each.resolve('synced');\n",
+      "    const written = this.#backlog.begin();\n    for (const each of written.acknowledgements) each.resolve('synced');\n",
     killedBy: crash,
   },
   {
     name: 'never fsyncs a group',
     file: groupCommit,
-    find: 'this.#fileSync.sync(written.bytes, nobodyElse).then(',
+    find: 'this.#fsync.sync(written.bytes, nobodyElse).then(',
     replace: 'Promise.resolve().then(',
     killedBy: crash,
   },
@@ -83,14 +84,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'calls fsync again after it failed',
-    file: writer,
+    file: openFile,
     find: '    await this.#file.sync(inTurn);\n    this.#syncing = false;',
     replace: '    await this.#file.sync(inTurn).catch(() => this.#file.sync());\n    this.#syncing = false;',
     killedBy: crash,
   },
   {
     name: 'swallows a failed fsync',
-    file: writer,
+    file: openFile,
     find: '    await this.#file.sync(inTurn);\n    this.#syncing = false;',
     replace: '    await this.#file.sync(inTurn).catch(() => undefined);\n    this.#syncing = false;',
     killedBy: crash,
@@ -104,9 +105,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'calls a file sealed that was not synced',
-    file: writer,
-    find: '    await this.#file.sync();\n    this.#durableLeaves = this.leaves;\n',
-    replace: '    this.#durableLeaves = this.leaves;\n',
+    file: openFile,
+    find: '    await this.#file.sync();\n  }\n\n  async close',
+    replace: '  }\n\n  async close',
     killedBy: crash,
   },
   {
@@ -230,10 +231,10 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'takes what was written beside an fsync for fsynced by it',
-    file: groupCommit,
-    find: '(this.#syncing = this.#unsynced);\n    this.#unsynced = new Unsynced();\n',
+    file: 'src/log/append/pending-append.ts',
+    find: '    this.#next = new Unsynced();\n    return this.#running;\n',
     replace:
-      '(this.#syncing = this.#unsynced);\n    this.#unsynced = Object.assign(new Unsynced(), { acknowledgements: written.acknowledgements });\n',
+      '    this.#next = Object.assign(new Unsynced(), { acknowledgements: this.#running.acknowledgements });\n    return this.#running;\n',
     killedBy: ['test/log/append/group-commit.test.ts'],
   },
   {
@@ -261,9 +262,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'verify trusts the link',
-    file: verify,
-    find: 'if (linked && !equalBytes(facts.previousHash, linked))',
-    replace: 'if (linked && facts.previousHash.length !== 32)',
+    file: 'src/log/verify/verify-walk.ts',
+    find: 'if (linked && !equalBytes(leaf.previousHash, linked))',
+    replace: 'if (linked && leaf.previousHash.length !== 32)',
     killedBy: tamper,
   },
   {
@@ -289,8 +290,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'verify ignores signed heads',
-    file: verify,
-    find: '      else if (!equalBytes(root, this.#tree.root())) this.#find(place, null, `commits to another root over ${size} leaves`);\n',
+    file: 'src/log/verify/verify-heads.ts',
+    find: '      else if (!equalBytes(root, tree.root())) this.#findings.add(location, null, `commits to another root over ${size} leaves`);\n',
     replace: '',
     killedBy: tamper,
   },

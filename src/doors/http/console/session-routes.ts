@@ -176,7 +176,7 @@ function beginSession(
 function sessionOf(context: HttpContext, request: FastifyRequest, mount: string): Session {
   refuseOtherPages(request, boundOf(context, mount));
   const found = context.console.sessions.find(cookieOf(request, mount), headerText(request, secretHeader) ?? undefined);
-  context.unknown.know(request.raw.socket);
+  context.connections.know(request.raw.socket);
   return found;
 }
 

@@ -49,7 +49,7 @@ export const exportRoutes: readonly Route[] = [
     replies: { 200: z.string().describe('application/vnd.apache.arrow.stream') },
     example: { body: { sql: 'a statement' } },
     handle: ({ body, request, reply, context }) =>
-      send(context, request, reply, body, { action: 'query' }, outputForms.arrow, {}),
+      sendFile({ context, request, reply }, body, { action: 'query' }, outputForms.arrow),
   }),
 
   route({
@@ -71,7 +71,7 @@ export const exportRoutes: readonly Route[] = [
       const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
       const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];
       const question = { sql: (sql ?? other)!, purpose, branch };
-      return send(context, request, reply, question, { action: 'export', queriesOnly: true }, form, {
+      return sendFile({ context, request, reply }, question, { action: 'export', queriesOnly: true }, form, {
         'content-disposition': `attachment; filename="export.${form.extension}"`,
         'cache-control': 'no-store',
       });
@@ -79,14 +79,18 @@ export const exportRoutes: readonly Route[] = [
   }),
 ];
 
-async function send(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
+interface FileRequest {
+  readonly context: HttpContext;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+async function sendFile(
+  { context, request, reply }: FileRequest,
   question: Question,
   options: AskOptions,
   form: OutputForm,
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<FastifyReply> {
   const write = await form.writer();
   const { answer, pieces, facts } = await ask(context, request, question, options, (given) => {

@@ -13,7 +13,8 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { becomesText, type ColumnType } from '../../../log/values/value.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { Extents } from '../cells/column-extents.ts';
-import { type SavedVector, SegmentColumn } from './segment-column.ts';
+import type { SavedVector } from './column-cells.ts';
+import { SegmentColumn } from './segment-column.ts';
 import type { BytesFor, DictionaryOf, RestingColumns, SavedColumn, SegmentState, Widened } from './segment-state.ts';
 
 /** The first `rows` cells of a column in another type. */

@@ -2,7 +2,7 @@
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { SavedCodes } from '../cells/code-column.ts';
-import type { SavedVector } from './segment-column.ts';
+import type { SavedVector } from './column-cells.ts';
 
 export interface SavedColumn {
   readonly name: string;

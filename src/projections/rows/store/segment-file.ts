@@ -19,7 +19,7 @@ import {
 } from '../../../log/blobs/derived-file.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
 import { hashBytes } from '../cells/byte-hash.ts';
-import type { SavedVector } from '../segments/segment-column.ts';
+import type { SavedVector } from '../segments/column-cells.ts';
 import { addBeginnings, noBeginnings } from '../cells/text-beginnings.ts';
 import type { BytesFor, RestingColumns, SavedColumn, FixedSegmentState } from '../segments/segment-state.ts';
 

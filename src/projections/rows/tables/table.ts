@@ -41,6 +41,27 @@ const scratch = new Int32Array(1024);
 /** Segments of a table whose keys are entered before anybody asks. */
 const ENTERED_AT_ONCE = 2;
 
+/** Versions that were removed for good, or came without key and cells: they are in chains still, and stand for nothing. */
+interface RemovedVersions {
+  count: number;
+  /** Position of the last of them; -1 without one. */
+  lastPosition: number;
+  /** Segments of which versions were removed and cells not wiped yet. */
+  readonly unwiped: Set<Segment>;
+  /** Keys of versions that are expected to be removed. */
+  readonly expected: KeyHashes;
+}
+
+/** Rows of one entry on their way into segments, index and chains. */
+interface AppendedRows {
+  readonly body: RowsBody;
+  readonly path: number;
+  readonly keys: Extract<Vector, { kind: 'text' }>;
+  /** Hashes of all keys, whose slots were touched when they were decided about. */
+  readonly hashes: Int32Array | null;
+  readonly dropped: ReadonlySet<number>;
+}
+
 export class Table implements StoredKeys, StoredVersions {
   /** null: of rows without a tenant. */
   readonly tenant: string | null;
@@ -57,13 +78,7 @@ export class Table implements StoredKeys, StoredVersions {
   readonly #provenances = new Provenances();
   readonly #counts = new Map<number, PathCounts>();
   readonly dictionaryOf = this.#columns.dictionaryOf;
-  /** Versions that went for good, or came without key and cells: they are in chains still, and stand for nothing. */
-  #gone = 0;
-  #lastGone = -1;
-  /** Segments of which versions were removed and cells not wiped yet. */
-  readonly #unwiped = new Set<Segment>();
-  /** Keys of versions that are expected to be removed. */
-  readonly #leaving: KeyHashes = new Map();
+  readonly #removed: RemovedVersions = { count: 0, lastPosition: -1, unwiped: new Set(), expected: new Map() };
   readonly #copies = new DeferredCopies<WholeTable>(() => {
     // Reading a segment may wipe the last cell of a text.
     const segments = this.segments.map((segment) => segment.savedState());
@@ -156,29 +171,30 @@ export class Table implements StoredKeys, StoredVersions {
    * version that its key still has.
    */
   get lastGone(): number {
-    return this.#lastGone;
+    return this.#removed.lastPosition;
   }
 
   append(entry: CommittedEntry, body: RowsBody, path: number): void {
     this.#copies.settle();
     if (this.#entering) this.#enterAll();
-    const rows = body.ops.length;
+    const rowCount = body.ops.length;
     const provenance = this.#provenances.codeOf(body.provenance);
     const [keyCells, from, to] = body.keys.columns.map((column) => column.vector);
-    const keys = body.dropped ? withGaps(keyCells, rows) : keyCells;
+    const keys = body.dropped ? withGaps(keyCells, rowCount) : keyCells;
     assert(keys && from && to && keys.kind === 'text', 'a rows entry has keys and bounds');
     for (const column of body.cells.columns) {
       if (!this.columnTypes().has(column.name)) this.setColumnType(column.name, column.type);
     }
-    const hashes = rows > 1 ? takeHashes(keys, rows, path) : null;
+    const hashes = rowCount > 1 ? takeHashes(keys, rowCount, path) : null;
     const dropped = body.dropped ? new Set(body.dropped) : none;
     const lastDropped = body.dropped?.at(-1);
-    if (lastDropped !== undefined) this.#noteGone(dropped.size, entry.position + lastDropped);
+    if (lastDropped !== undefined) this.#noteRemoved(dropped.size, entry.position + lastDropped);
+    const rows: AppendedRows = { body, path, keys, hashes, dropped };
     let closed = 0;
-    for (let done = 0; done < rows; ) {
+    for (let done = 0; done < rowCount; ) {
       const position = entry.position + done;
       const segment = this.#headFor(position);
-      const count = Math.min(rows - done, this.#roomIn(segment, position));
+      const count = Math.min(rowCount - done, this.#roomIn(segment, position));
       const first = segment.extend(position, count, path, provenance);
       segment.keys.append(keys, done, done + count);
       segment.setValid(from, to, done, first, count, this.#timeline);
@@ -186,22 +202,22 @@ export class Table implements StoredKeys, StoredVersions {
       for (const { name, vector } of body.cells.columns) {
         this.#columns.append(segment, name, vector, done, done + count, first);
       }
-      closed += this.#link(segment, first, count, body, done, path, keys, hashes, dropped);
+      closed += this.#link(rows, segment, first, done, count);
       done += count;
     }
     const counts = this.#countsOf(path);
-    counts.versions += rows - dropped.size;
-    counts.live += rows - dropped.size - closed;
+    counts.versions += rowCount - dropped.size;
+    counts.live += rowCount - dropped.size - closed;
   }
 
   /** Loads the data that `remove` needs for versions at these positions, ascending, a slice a step; changes no row. */
   *expectRemoval(positions: readonly number[]): Generator<undefined, void> {
-    yield* expectRemovals(positions, this, this.#entering ? null : this.#index, this.#leaving);
+    yield* expectRemovals(positions, this, this.#entering ? null : this.#index, this.#removed.expected);
   }
 
   /** Cancels `expectRemoval`. */
   expectNoRemoval(): void {
-    this.#leaving.clear();
+    this.#removed.expected.clear();
   }
 
   /**
@@ -215,8 +231,8 @@ export class Table implements StoredKeys, StoredVersions {
     this.#copies.settle();
     rows.sort((a, b) => a - b);
     if (this.#entering) this.#entering.leave(rows);
-    else passOn(rows, this, this.#index, this.#leaving);
-    this.#leaving.clear();
+    else passOn(rows, this, this.#index, this.#removed.expected);
+    this.#removed.expected.clear();
     for (let from = 0; from < rows.length; ) {
       const segment = this.segmentOf(rows[from]!);
       let end = from;
@@ -225,23 +241,23 @@ export class Table implements StoredKeys, StoredVersions {
       this.#removeFrom(segment, inSegment);
       from = end;
     }
-    this.#noteGone(rows.length, this.positionOf(rows.at(-1)!));
+    this.#noteRemoved(rows.length, this.positionOf(rows.at(-1)!));
     if (wipes === 'now') for (const _ of this.wipe());
   }
 
   /** Wipes cells of removed versions, and their summaries, from memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
-    for (const segment of this.#unwiped) {
-      this.#unwiped.delete(segment);
+    for (const segment of this.#removed.unwiped) {
+      this.#removed.unwiped.delete(segment);
       segment.cells.wipe();
       forgetZoneMaps(segment);
       yield;
     }
   }
 
-  #noteGone(count: number, last: number): void {
-    this.#gone += count;
-    this.#lastGone = Math.max(this.#lastGone, last);
+  #noteRemoved(count: number, last: number): void {
+    this.#removed.count += count;
+    this.#removed.lastPosition = Math.max(this.#removed.lastPosition, last);
   }
 
   #removeFrom(segment: Segment, rows: readonly number[]): void {
@@ -251,7 +267,7 @@ export class Table implements StoredKeys, StoredVersions {
       if (segment.isOpen(row)) counts.live--;
     }
     segment.remove(rows, this.#timeline);
-    this.#unwiped.add(segment);
+    this.#removed.unwiped.add(segment);
   }
 
   /** Row number of the newest version of a key, or -1. */
@@ -280,7 +296,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** From a link of the chain of open versions the first that is one: where some are gone, what they closed is in it still. */
   #firstOpen(row: number): number {
-    if (this.#gone === 0) return row;
+    if (this.#removed.count === 0) return row;
     let at = row;
     while (at !== NO_ROW && !this.segmentOf(at).isOpen(at & 0xffff)) {
       const segment = this.segmentOf(at);
@@ -457,7 +473,7 @@ export class Table implements StoredKeys, StoredVersions {
     if (segment.removedCount > 0) {
       let last = length - 1;
       while (!segment.isRemoved(last)) last--;
-      this.#noteGone(segment.removedCount, segment.positionOf(last));
+      this.#noteRemoved(segment.removedCount, segment.positionOf(last));
     }
     const path = segment.paths.constant;
     if (path !== null) {
@@ -505,20 +521,11 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /**
-   * Enters rows that were just appended into index and chains, closing what they close. Returns how many that were. `known`:
-   * hashes of all keys of the body, whose slots were touched when they were decided about.
+   * Enters rows [source, source + count) that were just appended at `first` of a segment into index and chains, closing what they
+   * close. Returns how many versions that were.
    */
-  #link(
-    segment: Segment,
-    first: number,
-    count: number,
-    body: RowsBody,
-    source: number,
-    path: number,
-    keys: Extract<Vector, { kind: 'text' }>,
-    known: Int32Array | null,
-    dropped: ReadonlySet<number>,
-  ): number {
+  #link(rows: AppendedRows, segment: Segment, first: number, source: number, count: number): number {
+    const { body, path, keys, hashes: known, dropped } = rows;
     const { offsets, heap } = keys;
     const hashes = known ?? scratch;
     let closed = 0;
@@ -593,7 +600,7 @@ export class Table implements StoredKeys, StoredVersions {
 
   /** How many of positions[from..to) are of this table and not gone; on a branch the others are inherited. */
   #standing(positions: Float64Array, from: number, to: number): number {
-    if (this.#fork === 0 && this.#gone === 0) return to - from;
+    if (this.#fork === 0 && this.#removed.count === 0) return to - from;
     let standing = 0;
     for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.versionAt(positions[i]!) !== NO_ROW) standing++;
     return standing;

@@ -117,7 +117,7 @@ export function* putSteps(
   const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
   for (const each of bodies) drafts.push({ context: context.entry, body: each });
   if (edges !== null) drafts.push(...edges.drafts(at.position + body.ops.length, sealedTimes(body, batch.subject, at)));
-  const outcome = outcomeOf('put-rows', body, origins, at, rejections.count, errors, command.idsMax);
+  const outcome = outcomeOf('put-rows', body, { origins, at, rejected: rejections.count, errors, idsMax: command.idsMax });
   return { drafts, outcome: outcomes === null ? outcome : { ...outcome, rows: outcomes } };
 }
 
@@ -153,14 +153,8 @@ export function* deleteSteps(
   const rejections = new RejectedRows();
   const outcomes: RowOutcome[] = [];
   const seen = new Set<string>();
-  const { within } = command;
-  if (within !== undefined && within.from >= (within.to ?? FOREVER)) {
-    throw new ServiceError('REL_INVALID', 'the time range in which rows end must end after it begins');
-  }
-  const isEnded = (version: OpenVersion): boolean =>
-    within === undefined
-      ? table!.opOf(version.cells) !== rowOp.delete
-      : version.from < version.to && version.from < (within.to ?? FOREVER) && within.from < version.to;
+  const { within, when } = command;
+  const isEnded = endedBy(command, table);
   for (const [index, key] of command.keys.entries()) {
     if (index > 0 && index % rowsPerStep === 0) yield;
     if (seen.has(key)) continue;
@@ -172,21 +166,12 @@ export function* deleteSteps(
       outcomes.push({ index, key, became: 'refused', systemFrom: 0n });
     };
     const why = mayEnd(key, standing.length > 0);
-    if (why !== null && (why.code === 'REL_ACL' || command.when === undefined)) {
+    if (why !== null && (why.code === 'REL_ACL' || when === undefined)) {
       refuse(why.code, why.detail);
       continue;
     }
     const now = plan.nextTime;
-    const conflict =
-      command.when === undefined
-        ? null
-        : conflictOf(
-            command.when,
-            standing.length > 0,
-            newest === NO_ROW ? -1 : table!.positionOf(newestStated(table!, newest)),
-            rows,
-            next,
-          );
+    const conflict = when === undefined ? null : conflictOf(when, standing.length > 0, statedPosition(table, newest), rows, next);
     if (conflict !== null) {
       refuse('REL_CONFLICT', conflict);
       continue;
@@ -206,20 +191,29 @@ export function* deleteSteps(
     outcomes.push({ index, key, became: 'deleted', systemFrom: now });
   }
   const errors = rejections.list(outcomeLimits.errorsListed);
-  const told = command.listsRows ? { rows: outcomes } : {};
+  const listed = command.listsRows ? { rows: outcomes } : {};
   if (plan.length === 0) {
     const nothing = decideNothing('delete-rows', rejections.count, errors);
-    return { ...nothing, outcome: { ...nothing.outcome, ...told } };
+    return { ...nothing, outcome: { ...nothing.outcome, ...listed } };
   }
   const written = bodyOfPlan(plan, textVector(keys), yield* cells.columnSteps(plan.cells));
   const subjects = sealing(context, catalog, rows).subjectsOf(known, written, context.entry.path);
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
-  const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);
+  const outcome = outcomeOf('delete-rows', body, { origins: null, at: next, rejected: rejections.count, errors });
   const deleted = [...new Set(keys)];
   const drafts: EntryDraft[] = [{ context: context.entry, body }];
   if (edges !== null)
     drafts.push(...edges.drafts(next.position + body.ops.length, sealedTimes(body, subjectProperty(known), next)));
-  return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listKeys(deleted), ...told } };
+  return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listKeys(deleted), ...listed } };
+}
+
+/** Which open versions of a key the command ends. */
+function endedBy({ within }: DeleteRows, table: StoredVersions | undefined): (version: OpenVersion) => boolean {
+  if (within === undefined) return (version) => table!.opOf(version.cells) !== rowOp.delete;
+  const { from } = within;
+  const to = within.to ?? FOREVER;
+  if (from >= to) throw new ServiceError('REL_INVALID', 'the time range in which rows end must end after it begins');
+  return (version) => version.from < version.to && version.from < to && from < version.to;
 }
 
 /** Hard delete of every version, ended ones included. */
@@ -227,8 +221,7 @@ export function decideRemove(
   command: RemoveRows,
   catalog: CatalogReader,
   rows: TenantRows,
-  holds: HoldReader,
-  sealing: SourceSealing | null,
+  { holds, sealing }: { readonly holds: HoldReader; readonly sealing: SourceSealing | null },
   context: DecideContext,
   next: NextPosition,
 ): Decision {
@@ -294,19 +287,28 @@ function checkedKeys(
   };
 }
 
+/** Position of the newest version that a write stated; -1 where the key has none. */
+function statedPosition(table: StoredVersions | undefined, newest: number): number {
+  return newest === NO_ROW ? -1 : table!.positionOf(newestStated(table!, newest));
+}
+
 function newestOf(table: StoredVersions, path: number, key: string): number {
   return path < 0 ? NO_ROW : table.newestOf(path, key);
 }
 
-/** `origins`: row that each version is of; several versions of one row count once. Null: each is of its own. */
+interface WrittenRows {
+  /** Row that each version is of; several versions of one row count once. Null: each is of its own. */
+  readonly origins: Int32Array | null;
+  readonly at: NextPosition;
+  readonly rejected: number;
+  readonly errors: readonly RowRejection[];
+  readonly idsMax?: number | undefined;
+}
+
 function outcomeOf(
   kind: Outcome['kind'],
   body: RowsBody,
-  origins: Int32Array | null,
-  at: NextPosition,
-  rejected: number,
-  errors: readonly RowRejection[],
-  idsMax: number = outcomeLimits.idsListed,
+  { origins, at, rejected, errors, idsMax = outcomeLimits.idsListed }: WrittenRows,
 ): Decision['outcome'] {
   const idsListed = Math.min(idsMax, outcomeLimits.idsListed);
   const keys = body.keys.columns[0]!.vector;

@@ -96,7 +96,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     const mark = plan.mark;
     const merged = cells.mergedRows;
     const open = write(row, from, to, standing, key.open);
-    const why = whole.refusalOf(plan, mark, row) ?? edgesRefused(keyOf(row), key.open, plan, mark);
+    const why = whole.refusalOf(plan, mark, row) ?? edgeRefusal(asked, keyOf(row), key.open, plan, mark);
     if (why !== null) {
       plan.goBack(mark);
       cells.forgetMerged(merged);
@@ -135,13 +135,20 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     if (put.replace) return plan.replace(own, from, to, open);
     return from === null && to === null ? plan.put(own, open) : plan.putWithin(own, from, to, open);
   }
+}
 
-  function edgesRefused(key: string, open: readonly OpenVersion[], of: VersionPlan, mark: PlanMark): Refusal | null {
-    if (asked.edges === null) return null;
-    const closes = new Set(of.closes.slice(mark.closes));
-    const closed = open.filter(({ position }) => closes.has(position));
-    return asked.edges.follow(key, closed, versionsSince(of, mark.versions, at));
-  }
+/** The refusal of a row's edges, given the versions that it closes and writes. */
+function edgeRefusal(
+  { edges, at }: RowByRow,
+  key: string,
+  open: readonly OpenVersion[],
+  plan: VersionPlan,
+  mark: PlanMark,
+): Refusal | null {
+  if (edges === null) return null;
+  const closes = new Set(plan.closes.slice(mark.closes));
+  const closed = open.filter(({ position }) => closes.has(position));
+  return edges.follow(key, closed, versionsSince(plan, mark.versions, at));
 }
 
 /** The versions that a plan writes from number `first` on. */

@@ -212,10 +212,51 @@ class Terms {
 
   *index(rows: number, lengths: Uint32Array, held: number, stem: (term: string) => string): Generator<Progress, Uint8Array> {
     assert(rows <= SEGMENT_ROWS, 'numbers of rows are u16');
-    const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
     const whole = { done: rows, of: rows };
     const order = yield* this.#inOrder(whole);
-    // Tokens by term, in the order of rows and places.
+    const tokens = yield* this.#tokensByTerm(lengths, whole);
+    const [termOffsets, termHeap] = [new Uint32Array(this.#count + 1), new Uint8Array(this.#used)];
+    const stemmed: number[] = [];
+    const stems: string[] = [];
+    const lists = new PostingLists(this.#count, this.#tokenCount, lengths);
+    for (let i = 0; i < order.length; i++) {
+      const term = order[i]!;
+      const bytes = this.#heap.subarray(this.#starts[term]!, this.#starts[term + 1]!);
+      termHeap.set(bytes, termOffsets[i]!);
+      termOffsets[i + 1] = termOffsets[i]! + bytes.length;
+      const text = decoder.decode(bytes);
+      const own = stem(text);
+      if (own !== text) {
+        stemmed.push(i);
+        stems.push(own);
+      }
+      lists.add(i, tokens, tokens.starts[term]!, tokens.starts[term + 1]!);
+      if (i % STEP_TERMS === STEP_TERMS - 1) yield whole;
+    }
+    const steps = stemsOf(stems);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) yield whole;
+    const { frequencies, peaks, postingOffsets, placeOffsets } = lists;
+    const index = {
+      rows,
+      lengths,
+      frequencies,
+      peaks,
+      termOffsets,
+      postingOffsets,
+      placeOffsets,
+      stemmed: Uint32Array.from(stemmed),
+      ...step.value,
+      termHeap,
+      postings: lists.postings.bytes(),
+      places: lists.places.bytes(),
+    };
+    return pack(index, held, this.#tokenCount);
+  }
+
+  /** Sorts the tokens of all rows by term; those of one term stay in the order of rows and places. */
+  *#tokensByTerm(lengths: Uint32Array, whole: Progress): Generator<Progress, TokensByTerm> {
+    const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
     const [wholes, gaps] = [this.#wholes, this.#gaps];
     const starts = new Uint32Array(count + 1);
     for (let at = 0; at < wholes.length; at += 4) starts[wholes[at]! + 1]!++;
@@ -228,9 +269,8 @@ class Terms {
     const next = starts.slice(0, count);
     const tokenRows = new Uint32Array(tokens.length + wholes.length / 4);
     const tokenPlaces = new Uint32Array(tokenRows.length);
-    /** 0 where a term takes one place. */
     const tokenWidths = new Uint8Array(tokenRows.length);
-    for (let row = 0, token = 0, wide = 0, gap = 0; row < rows; row++) {
+    for (let row = 0, token = 0, wide = 0, gap = 0; row < lengths.length; row++) {
       for (let place = 0, free = 0; place < lengths[row]!; place++, token++) {
         if (gaps[gap] === row && gaps[gap + 1] === place) {
           free++;
@@ -252,78 +292,7 @@ class Terms {
       if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
     }
     yield whole;
-    const [frequencies, peaks] = [new Uint32Array(count), new Uint32Array(count)];
-    const [termOffsets, postingOffsets, placeOffsets] = [
-      new Uint32Array(count + 1),
-      new Uint32Array(count + 1),
-      new Uint32Array(count + 1),
-    ];
-    const termHeap = new Uint8Array(this.#used);
-    const [postings, places] = [new Varints(tokens.length * 2), new Varints(tokens.length * 2)];
-    const stemmed: number[] = [];
-    const stems: string[] = [];
-    for (let i = 0; i < count; i++) {
-      const term = order[i]!;
-      const bytes = this.#heap.subarray(this.#starts[term]!, this.#starts[term + 1]!);
-      termHeap.set(bytes, termOffsets[i]!);
-      termOffsets[i + 1] = termOffsets[i]! + bytes.length;
-      const text = decoder.decode(bytes);
-      const own = stem(text);
-      if (own !== text) {
-        stemmed.push(i);
-        stems.push(own);
-      }
-      /** Postings of rows that hold it more than once, each with how often. */
-      const repeated: number[] = [];
-      let [most, least] = [0, PEAK_MOST];
-      for (let at = starts[term]!; at < starts[term + 1]!; ) {
-        const row = tokenRows[at]!;
-        let end = at + 1;
-        while (end < starts[term + 1]! && tokenRows[end] === row) end++;
-        const often = end - at;
-        postings.addShort(row);
-        if (often > 1) repeated.push(frequencies[i]!, often);
-        frequencies[i]!++;
-        if (often > most) most = often;
-        if (lengths[row]! < least) least = lengths[row]!;
-        for (let place = 0; at < end; at++) {
-          const width = tokenWidths[at]!;
-          if (width > 0) {
-            places.add(0);
-            places.add(width);
-          }
-          places.add(tokenPlaces[at]! - place + 1);
-          place = tokenPlaces[at]!;
-        }
-      }
-      for (let k = 0, before = 0; k < repeated.length; k += 2) {
-        postings.add(repeated[k]! - before);
-        postings.add(repeated[k + 1]!);
-        before = repeated[k]!;
-      }
-      peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
-      postingOffsets[i + 1] = postings.length;
-      placeOffsets[i + 1] = places.length;
-      if (i % STEP_TERMS === STEP_TERMS - 1) yield whole;
-    }
-    const steps = stemsOf(stems);
-    let step = steps.next();
-    for (; step.done !== true; step = steps.next()) yield whole;
-    const index = {
-      rows,
-      lengths,
-      frequencies,
-      peaks,
-      termOffsets,
-      postingOffsets,
-      placeOffsets,
-      stemmed: Uint32Array.from(stemmed),
-      ...step.value,
-      termHeap,
-      postings: postings.bytes(),
-      places: places.bytes(),
-    };
-    return pack(index, held, tokens.length);
+    return { starts, rows: tokenRows, places: tokenPlaces, widths: tokenWidths };
   }
 
   /** Numbers of the terms, bytewise. */
@@ -363,6 +332,74 @@ class Terms {
     }
     yield whole;
     return order;
+  }
+}
+
+/** Tokens of all rows, term after term: term t has those from starts[t] to starts[t + 1]. */
+interface TokensByTerm {
+  readonly starts: Uint32Array;
+  readonly rows: Uint32Array;
+  readonly places: Uint32Array;
+  /** 0 where a token takes one place. */
+  readonly widths: Uint8Array;
+}
+
+/** Postings and places of the terms of an index, added in the order of its terms: `text-index.ts` draws their bytes. */
+class PostingLists {
+  /** Rows that hold each term. */
+  readonly frequencies: Uint32Array;
+  readonly peaks: Uint32Array;
+  readonly postingOffsets: Uint32Array;
+  readonly placeOffsets: Uint32Array;
+  readonly postings: Varints;
+  readonly places: Varints;
+  readonly #lengths: Uint32Array;
+
+  constructor(terms: number, tokens: number, lengths: Uint32Array) {
+    this.frequencies = new Uint32Array(terms);
+    this.peaks = new Uint32Array(terms);
+    this.postingOffsets = new Uint32Array(terms + 1);
+    this.placeOffsets = new Uint32Array(terms + 1);
+    this.postings = new Varints(tokens * 2);
+    this.places = new Varints(tokens * 2);
+    this.#lengths = lengths;
+  }
+
+  /** Adds term `i`, whose tokens lie at [from, to). */
+  add(i: number, { rows, places: tokenPlaces, widths }: TokensByTerm, from: number, to: number): void {
+    const { frequencies, postings, places } = this;
+    const lengths = this.#lengths;
+    /** Postings of rows that hold the term more than once, each with how often. */
+    const repeated: number[] = [];
+    let [most, least] = [0, PEAK_MOST];
+    for (let at = from; at < to; ) {
+      const row = rows[at]!;
+      let end = at + 1;
+      while (end < to && rows[end] === row) end++;
+      const often = end - at;
+      postings.addShort(row);
+      if (often > 1) repeated.push(frequencies[i]!, often);
+      frequencies[i]!++;
+      if (often > most) most = often;
+      if (lengths[row]! < least) least = lengths[row]!;
+      for (let place = 0; at < end; at++) {
+        const width = widths[at]!;
+        if (width > 0) {
+          places.add(0);
+          places.add(width);
+        }
+        places.add(tokenPlaces[at]! - place + 1);
+        place = tokenPlaces[at]!;
+      }
+    }
+    for (let k = 0, previous = 0; k < repeated.length; k += 2) {
+      postings.add(repeated[k]! - previous);
+      postings.add(repeated[k + 1]!);
+      previous = repeated[k]!;
+    }
+    this.peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
+    this.postingOffsets[i + 1] = postings.length;
+    this.placeOffsets[i + 1] = places.length;
   }
 }
 
