@@ -114,7 +114,7 @@ export class Planner implements PlannerDoor {
   readonly #explainer: Explainer;
   readonly #writes: WriteStatements;
   readonly #graphs = new GraphCache(graphBytesMax);
-  readonly #kept = new BasisCache(keptBytesMax);
+  readonly #basisCache = new BasisCache(keptBytesMax);
   readonly #catalogue: CatalogueReader;
 
   constructor(options: PlannerOptions) {
@@ -142,7 +142,7 @@ export class Planner implements PlannerDoor {
     const beside = workers && { workers, looksMin: limits.looksBesideMin };
     this.#executions = new Executions({
       limits,
-      services: { graphs: this.#graphs, kept: this.#kept, beside, embedder, embeddings, reranker },
+      services: { graphs: this.#graphs, basisCache: this.#basisCache, beside, embedder, embeddings, reranker },
       searchTypo: typoPresets[options.searchPreset ?? 'exact'],
     });
     this.#explainer = new Explainer(clock, foreground, this.#sketches);
@@ -164,7 +164,7 @@ export class Planner implements PlannerDoor {
     this.#writes.clear();
     this.#sketches.clear();
     this.#graphs.clear();
-    this.#kept.clear();
+    this.#basisCache.clear();
     this.#catalogue.clear();
     forgetHashed();
   }

@@ -177,9 +177,9 @@ async function prepare(root: PlanNode, { execution, signal }: RunRequest): Promi
     const ranked = nearestIn(root);
     return ranked === null ? execution : { ...execution, prepared: await prepareNearest(ranked, execution) };
   }
-  const made = functionOf(node);
-  if (!made.prepare) return execution;
-  return { ...execution, prepared: await made.prepare({ node, values: new Values(node.values), execution }, signal) };
+  const tableFunction = functionOf(node);
+  if (!tableFunction.prepare) return execution;
+  return { ...execution, prepared: await tableFunction.prepare({ node, values: new Values(node.values), execution }, signal) };
 }
 
 /** A table function stands alone: it is all that a statement reads. */
@@ -379,7 +379,7 @@ function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, 
 /** Inside the step of a recursion: what stays the same from round to round, by node. */
 interface Rounds {
   readonly table: string;
-  readonly kept: Map<PlanNode, KeptRows>;
+  readonly cache: Map<PlanNode, KeptRows>;
 }
 
 /**
@@ -395,8 +395,8 @@ function buildOperator(
   narrowings: readonly Narrowing[] = [],
 ): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
-    let rows = rounds.kept.get(node);
-    if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
+    let rows = rounds.cache.get(node);
+    if (!rows) rounds.cache.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
   const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);
@@ -531,7 +531,7 @@ function functionOperator(
 }
 
 function recursiveOperator(node: RecursiveNode, base: Operator, kernels: PlanKernels, execution: Execution): Operator {
-  const own: Rounds = { table: node.table, kept: new Map() };
+  const own: Rounds = { table: node.table, cache: new Map() };
   return new RecursiveOperator({
     base,
     step: (rows) => {

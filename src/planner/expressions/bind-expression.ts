@@ -278,10 +278,10 @@ class ExpressionBinder {
   /** A month and a year are as long as they are beside an instant, and nowhere else. */
   #interval({ interval, unit, location }: Extract<Expression, { kind: 'interval' }>): Bound {
     const { slot } = interval.slot;
-    const made = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
-    if (made) {
+    const intervalCall = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
+    if (intervalCall) {
       const given: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location };
-      return ofCatalogue('INTERVAL', made, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], location);
+      return ofCatalogue('INTERVAL', intervalCall, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], location);
     }
     if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', location };
     const fixed = fixedIntervals.get(unit);
@@ -395,10 +395,10 @@ class ExpressionBinder {
   /** The number of edges from or to the node that a column names; 0 where there is no such node. */
   #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
     const query = degreeQuery(call, this.#context.environment.literals);
-    const found = this.#context.subselect({ kind: 'scalar-query', query, location: call.location }, (operand) =>
+    const degreeCell = this.#context.subselect({ kind: 'scalar-query', query, location: call.location }, (operand) =>
       this.bind(operand),
     );
-    return { kind: 'coalesce', operands: [found, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+    return { kind: 'coalesce', operands: [degreeCell, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
   }
 
   #lookup({ arguments: given, location }: Extract<Expression, { kind: 'call' }>): Bound {
@@ -406,12 +406,12 @@ class ExpressionBinder {
     if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
       throw errorAt('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', location);
     }
-    const found = this.#context.environment.lookup(table.name);
-    if (!found) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.location);
-    if (found.fieldType(field.name) === undefined) {
+    const lookupTable = this.#context.environment.lookup(table.name);
+    if (!lookupTable) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.location);
+    if (lookupTable.fieldType(field.name) === undefined) {
       throw errorAt(
         'REL_UNKNOWN_COLUMN',
-        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, found.fields)}; it has ${found.fields.join(', ')}`,
+        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, lookupTable.fields)}; it has ${lookupTable.fields.join(', ')}`,
         field.location,
       );
     }
@@ -419,7 +419,7 @@ class ExpressionBinder {
     if (operand.type !== 'string' && operand.type !== 'integer' && operand.type !== 'null') {
       throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.location);
     }
-    return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
+    return { kind: 'lookup', table: lookupTable, field: field.name, operand, type: 'string' };
   }
 
   /** An operand compared with several values must be bound to one type for all of them. */
@@ -484,8 +484,8 @@ class ExpressionBinder {
     const hasText = op === '+' && instants === 1 && (isText(left) || isText(right));
     const deletes = op === '-' && left.type === 'json';
     if (!takesInterval && !yieldsInterval && !hasText && !deletes) return null;
-    const found = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
-    return found && ofCatalogue(op, found, [left, right], location);
+    const catalogueCall = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
+    return catalogueCall && ofCatalogue(op, catalogueCall, [left, right], location);
   }
 
   #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
@@ -501,14 +501,14 @@ class ExpressionBinder {
     const results = all.slice(0, expression.branches.length);
     const otherwise = expression.otherwise ? all.at(-1)! : null;
     const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.location);
-    const made = {
+    const recordCase = {
       kind: 'case' as const,
       operand,
       branches: whens.map((when, i) => ({ when, result: fit(results[i]!) })),
       otherwise: otherwise && fit(otherwise),
       type,
     };
-    return withCommonWire(made, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
+    return withCommonWire(recordCase, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
   }
 }
 

@@ -364,17 +364,17 @@ export class ColumnSet implements ColumnNames {
   /** Makes an open type's column able to hold cell `i`. */
   #widen(column: Column, i: number, kind: CellKind): void {
     const type = column.type;
-    const found = typeOfKind[kind]!;
-    if (type === found || type === 'json') return;
+    const kindType = typeOfKind[kind]!;
+    if (type === kindType || type === 'json') return;
     if (type === null) {
-      column.type = found;
+      column.type = kindType;
       return;
     }
     const tape = this.#tape;
-    if (column.integersAsText && found === 'integer') return;
-    if (type === 'number' && found === 'integer') {
+    if (column.integersAsText && kindType === 'integer') return;
+    if (type === 'number' && kindType === 'integer') {
       if (kind === cellKind.integer || exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
-    } else if (type === 'integer' && found === 'number') {
+    } else if (type === 'integer' && kindType === 'number') {
       const widened = column.builder === null ? null : numbersFrom(column.builder);
       if (widened !== undefined) {
         column.type = 'number';
@@ -382,7 +382,7 @@ export class ColumnSet implements ColumnNames {
         return;
       }
     }
-    if (found !== 'json') {
+    if (kindType !== 'json') {
       column.type = 'string';
       column.mixed = true;
       if (type !== 'string' && column.builder !== null) column.builder = textFrom(column.builder);

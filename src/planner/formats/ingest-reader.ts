@@ -429,10 +429,10 @@ export class BodyReader {
   #skipLine(last: boolean): boolean {
     // Searches only the bytes read so far: the window may be far larger.
     const feed = this.#window.bytes.subarray(this.#window.at, this.#window.end).indexOf(0x0a);
-    const found = feed >= 0;
-    this.#skippingLine = !found && !last;
-    this.#advance(found ? this.#window.at + feed + 1 : this.#window.end);
-    return found || last;
+    const hasFeed = feed >= 0;
+    this.#skippingLine = !hasFeed && !last;
+    this.#advance(hasFeed ? this.#window.at + feed + 1 : this.#window.end);
+    return hasFeed || last;
   }
 
   #mustWait(last: boolean): boolean {

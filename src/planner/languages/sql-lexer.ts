@@ -547,8 +547,8 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       const end = text.indexOf(mark, from);
       if (end < 0) fail(start, `unterminated ${what}`);
       if (hasEscapes && nextBackslash < from) {
-        const found = text.indexOf('\\', from);
-        nextBackslash = found < 0 ? length : found;
+        const backslash = text.indexOf('\\', from);
+        nextBackslash = backslash < 0 ? length : backslash;
       }
       if (hasEscapes && nextBackslash < end) {
         const { characters, behind } = escapeAt(nextBackslash);

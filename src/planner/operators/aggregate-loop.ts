@@ -118,9 +118,9 @@ function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly F
       prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
       epilogue.push(`${name}${k}[0] = ${name}s${k};`);
     }
-    const place = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
-    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => place(name.toLowerCase()));
-    updates.push(nulls ? `if (n${k}[i] === 1) ${place('b')}++; else { ${update} }` : `{ ${update} }`);
+    const accumulatorName = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
+    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => accumulatorName(name.toLowerCase()));
+    updates.push(nulls ? `if (n${k}[i] === 1) ${accumulatorName('b')}++; else { ${update} }` : `{ ${update} }`);
   });
   const source = [
     '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',

@@ -76,8 +76,8 @@ export class Explainer {
     const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
-      const told = policyLines(invocation.explainPolicy(type, at));
-      return types.length > 1 ? [`type ${type}`, ...told] : told;
+      const policyText = policyLines(invocation.explainPolicy(type, at));
+      return types.length > 1 ? [`type ${type}`, ...policyText] : policyText;
     });
     return this.lines(lines, now, startedMs);
   }

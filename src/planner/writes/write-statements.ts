@@ -110,8 +110,8 @@ export class WriteStatements {
     if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
     const sql = textToKeep(source, invocation);
     const { purpose = null, as } = request;
-    const kept = sql === null ? {} : { statement: { sql, dialect: source.dialect, purpose } };
-    return runScoreWrite({ ...common, statement, work: { ...as, ...kept } }, jobs);
+    const statementText = sql === null ? {} : { statement: { sql, dialect: source.dialect, purpose } };
+    return runScoreWrite({ ...common, statement, work: { ...as, ...statementText } }, jobs);
   }
 
   /**
@@ -131,8 +131,8 @@ export class WriteStatements {
     const locking = lockingQuery(query, snapshot);
     const statement = { nullSlot: source.parameters.length, location: query.location };
     const host = this.#hostOf({ source, statement, reads: true, invocation, signal, startedMs });
-    const found = new LockedRows(locking.tables, transaction);
-    await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
+    const lockedRows = new LockedRows(locking.tables, transaction);
+    await host.read({ query: locking.query, part: 'lock', snapshot, rows: lockedRows, time, onPlan: () => undefined });
   }
 
   /** The columns of RETURNING, and the parameters of the statement. Nothing is read or written. */
@@ -169,7 +169,7 @@ export class WriteStatements {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
       turn: this.#parts.turn,
       literal: (slot) => source.parameters[slot] ?? null,
-      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan, signal: own }) => {
+      read: ({ query, part, snapshot, rows, time = 'current', extra = [], given, onPlan, signal: own }) => {
         const reading: QueryInvocation = {
           caller: invocation.caller,
           // The statement is recorded as itself.
@@ -184,7 +184,7 @@ export class WriteStatements {
         };
         const parsed = partOf(of, query, part, extra);
         const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
-        const request = { parsed, dialect, time, rows: found, signal: either };
+        const request = { parsed, dialect, time, rows: rows, signal: either };
         return ask(reading, request, { onPlan, given, isListed: own !== undefined });
       },
       atOnce: (query, snapshot) => {

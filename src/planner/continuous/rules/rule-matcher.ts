@@ -93,9 +93,9 @@ export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
   return {
     columns: new Set(matchers.flatMap(({ columns }) => [...columns])),
     judge: async (...given) => {
-      const found: RuleMatches[] = [];
-      for (const matcher of matchers) found.push(...(await matcher.judge(...given)));
-      return found;
+      const matches: RuleMatches[] = [];
+      for (const matcher of matchers) matches.push(...(await matcher.judge(...given)));
+      return matches;
     },
   };
 }

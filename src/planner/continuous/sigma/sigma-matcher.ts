@@ -173,11 +173,11 @@ export class SigmaMatcher {
 
   #hitAll(anchored: Anchored | undefined, literal: number, end: number): void {
     if (anchored === undefined) return;
-    const { tests, places } = anchored;
+    const { tests, anchors } = anchored;
     for (let i = 0; i < tests.length; i++) {
-      const place = places[i]!;
-      if (place === 1 && end !== this.#program.literalLengths[literal]) continue;
-      if (place === 2 && end !== this.#length) continue;
+      const anchor = anchors[i]!;
+      if (anchor === 1 && end !== this.#program.literalLengths[literal]) continue;
+      if (anchor === 2 && end !== this.#length) continue;
       this.#hit(tests[i]!);
     }
   }

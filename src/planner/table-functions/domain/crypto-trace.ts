@@ -75,12 +75,12 @@ const rowsAtOnce = 128;
 /** The accounts before the one that a transfer leaves, the seed first. */
 function pathTo(
   transfers: Transfers,
-  found: ReadonlyMap<number, TaintedTransfer>,
+  tainted: ReadonlyMap<number, TaintedTransfer>,
   last: number,
   isBackward: boolean,
 ): readonly string[] {
   const path: string[] = [];
-  for (let transfer = last; transfer >= 0; transfer = found.get(transfer)!.before) {
+  for (let transfer = last; transfer >= 0; transfer = tainted.get(transfer)!.before) {
     const { from, to } = transfers.row(transfer);
     path.push(isBackward ? to : from);
   }

@@ -135,7 +135,7 @@ export class Linkage {
     const own = this.#collections.get(row.type);
     if (entity === undefined || own === undefined) return [];
     const keys = own.keysOf(entity);
-    const found: Link[] = [];
+    const links: Link[] = [];
     for (const other of this.#collections.values()) {
       const trained = other === own ? (this.#trained.get(own) ?? null) : null;
       for (const candidate of other.withKeys(keys, own)) {
@@ -152,10 +152,10 @@ export class Linkage {
         if (likelihood === null) continue;
         const id = rowId({ type: candidate.type, key: candidate.nodeId });
         const link = { a: isFirst ? rowId(row) : id, b: isFirst ? id : rowId(row), ...likelihood };
-        if (!known.has(keyOf(link))) found.push(link);
+        if (!known.has(keyOf(link))) links.push(link);
       }
     }
-    return found;
+    return links;
   }
 
   #entity({ type, key }: NamedRow): Entity | undefined {
