@@ -16,6 +16,7 @@ import type { TableFunction } from '../calls/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from '../kernels/kernel-chain.ts';
 import { SubquerySet } from '../operators/subquery-set.ts';
 import {
+  type FilterNode,
   type FunctionNode,
   type LimitNode,
   type RecursiveNode,
@@ -203,9 +204,9 @@ function nearInput({ input }: ProjectNode, execution: Execution): Operator | nul
 }
 
 function functionOf({ name }: FunctionNode): TableFunction {
-  const found = tableFunction(name);
-  assert(found, 'a plan calls functions that there are');
-  return found;
+  const known = tableFunction(name);
+  assert(known, 'a plan calls functions that there are');
+  return known;
 }
 
 /** The value of a subquery of at most one row, or whether it has any row. */
@@ -433,26 +434,23 @@ function operatorOf(
       return new SpreadOperator(build(node.input), node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
-    case 'filter':
-      if (node.input.kind === 'scan' && filtersByKernel(node)) {
-        const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return narrow(
-          new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings), own, execution),
-        );
-      }
-      return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
-        (input, kernelsOfPart) => new FilterOperator(input, kernelsOfPart, execution),
-        build(node.input),
-      );
-    case 'project':
+    case 'filter': {
+      if (node.input.kind !== 'scan' || !filtersByKernel(node))
+        return filterOperator(node, build(node.input), kernels, execution);
+      const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
+      const scan = new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings);
+      return narrow(new KernelFilterOperator(scan, own, execution));
+    }
+    case 'project': {
+      const near = node.nearest ? (nearInput(node, execution) ?? build(node.input)) : null;
+      const input = near ? new NearestOperator(near, node.nearest!, execution) : build(node.input, rowsAtOnce);
       return new ProjectOperator(
-        node.nearest
-          ? new NearestOperator(nearInput(node, execution) ?? build(node.input), node.nearest, execution)
-          : build(node.input, rowsAtOnce),
+        input,
         node,
         kernelsOf(kernels, node, () => projectKernels(node)),
         execution,
       );
+    }
     case 'aggregate':
       return new AggregateOperator(
         build(node.input, aggregatesByKernel(node) ? execution.limits.kernelRows : 0),
@@ -484,6 +482,14 @@ function operatorOf(
     case 'recursive':
       return recursiveOperator(node, build(node.base), kernels, execution);
   }
+}
+
+/** One operator for each part of a condition of very many. */
+function filterOperator(node: FilterNode, input: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
+    (below, kernelsOfPart) => new FilterOperator(below, kernelsOfPart, execution),
+    input,
+  );
 }
 
 /** Counts matches behind the limit on the node's input, opened once more. */

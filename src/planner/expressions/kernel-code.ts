@@ -524,8 +524,8 @@ export class KernelCode extends KernelWriter {
     const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
     const name = isCode ? this.vector(operand.index) : '';
     const key = isCode ? `${name}d, ${name}v[i]` : (string ?? value!.code);
-    const found = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
-    const code = this.temporary(ok === null ? found : `${ok} ? ${found} : -1`);
+    const codeCall = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
+    const code = this.temporary(ok === null ? codeCall : `${ok} ? ${codeCall} : -1`);
     return { code: `(${code} < 0 ? 0 : ${code})`, ok: `(${code} >= 0)`, rep: 'code' };
   }
 
@@ -584,8 +584,8 @@ export class KernelCode extends KernelWriter {
     const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
     const matcher = this.once(`p${pattern.index}l`, `help.like(${text}, ${escapes})`);
     const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
-    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
+    const soundVerdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, soundVerdict), isFalse: both(ok, `!${soundVerdict}`) };
   }
 
   #match(bound: Extract<Bound, { kind: 'match' }>): Rails {
@@ -625,8 +625,8 @@ export class KernelCode extends KernelWriter {
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
     const ok = this.ok(index);
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const found = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
-    return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
+    const cellVerdict = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
+    return { isTrue: `(${cellVerdict} & 1)`, isFalse: `((${cellVerdict} >> 1) & 1)` };
   }
 }
 

@@ -207,7 +207,7 @@ export class KernelContext {
       const ofNull = (): number => verdict(this.#evaluate(site, null, this.#cells));
       const cost = partCost * partsOf(site);
       let known = 0;
-      const made: TruthTable = {
+      const truthTable: TruthTable = {
         bytes: noBytes,
         get ofNull() {
           return (known ||= ofNull());
@@ -215,11 +215,11 @@ export class KernelContext {
         fill: (code) => {
           work.done += cost;
           const verdictCode = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
-          if (code < made.bytes.length) made.bytes[code] = verdictCode;
+          if (code < truthTable.bytes.length) truthTable.bytes[code] = verdictCode;
           return verdictCode;
         },
       };
-      table = made;
+      table = truthTable;
       tables.set(dictionary, table);
     }
     if (table.bytes.length < dictionary.size && rows * 16 >= dictionary.size) {

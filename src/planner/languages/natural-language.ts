@@ -144,10 +144,10 @@ function askedOf(question: string): PlainQuestion {
       isDone = false;
     }
   }
-  const found = inFront.exec(asked.text);
-  if (found === null) return asked;
-  const [, word = '', ...rest] = found;
-  const around = asked.text.slice(0, found.index) + word + asked.text.slice(found.index + found[0].length);
+  const prefixMatch = inFront.exec(asked.text);
+  if (prefixMatch === null) return asked;
+  const [, word = '', ...rest] = prefixMatch;
+  const around = asked.text.slice(0, prefixMatch.index) + word + asked.text.slice(prefixMatch.index + prefixMatch[0].length);
   return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 

@@ -178,12 +178,12 @@ export class SearchOperator implements Operator {
         if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
           for (const _ of searched.stem(this.#language)) yield emptyBatch;
         }
-        const stretch = this.#searchBlock(searched, texts?.base ?? 0);
+        const searchBlock = this.#searchBlock(searched, texts?.base ?? 0);
         if (isCounted) {
-          yield* this.#seek(stretch);
-          this.#count(stretch, totals);
+          yield* this.#seek(searchBlock);
+          this.#count(searchBlock, totals);
         }
-        if (indexed !== null) this.#keep(placed!.place, stretch);
+        if (indexed !== null) this.#keep(placed!.place, searchBlock);
         else {
           isWhole = false;
           if (placed) unindexed.add(placed.place);

@@ -97,8 +97,8 @@ class ProvenanceOperator extends PiecesOperator {
   *#one(type: string, subject: string): Pieces {
     if (!/^[0-9a-f]{16}$/.test(subject)) return;
     const version = BigInt.asIntN(64, BigInt(`0x${subject}`));
-    const found = fetchVersion(this.#execution, type, ['system_from'], version);
-    yield this.#triples(type, found === null ? [] : [version]);
+    const storedVersion = fetchVersion(this.#execution, type, ['system_from'], version);
+    yield this.#triples(type, storedVersion === null ? [] : [version]);
   }
 
   #triples(type: string, versions: readonly bigint[]): Batch {

@@ -124,8 +124,8 @@ export class Returning {
       ...(beside === null ? [] : [{ name: besideTable, columns: beside.columns, apart: true } as const]),
     ];
     const from: Source = { kind: 'given', rows: writtenRows, tables, location };
-    const made = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
-    const { plan } = made;
+    const boundPlan = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
+    const { plan } = boundPlan;
     const used = new Set<number>();
     for (const node of nodesOf(plan)) {
       if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
@@ -136,7 +136,7 @@ export class Returning {
     const masks = this.#snapshot.masksOf(target.type);
     const masked = own.find(({ name }, i) => used.has(i) && masks.has(name));
     if (masked !== undefined) throw maskedColumn(target.type, masked.name);
-    return (this.#bound = { definition, plan: made, used });
+    return (this.#bound = { definition, plan: boundPlan, used });
   }
 
   /** Columns of other tables, by the names under which they were read. */

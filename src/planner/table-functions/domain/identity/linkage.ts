@@ -116,10 +116,13 @@ export class Linkage {
       .filter(({ a, b }) => rows.has(rowId(a)) && rows.has(rowId(b)))
       .sort((x, y) => x.position - y.position);
     const clusters = new Clusters(within);
-    const found = yield* sortItemsInSteps([...links.values()], (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)));
-    for (const { a, b } of found) clusters.join(a, b);
+    const sortedLinks = yield* sortItemsInSteps(
+      [...links.values()],
+      (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)),
+    );
+    for (const { a, b } of sortedLinks) clusters.join(a, b);
     const ids = clusters.membersOf(rowId(seed));
-    const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...found].filter(
+    const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...sortedLinks].filter(
       ({ a, b }) => ids.has(a) && ids.has(b),
     );
     return clusterOf(

@@ -63,8 +63,8 @@ const glad = new Set('😍❤🥰😊😀😃😄😁🙂🎉👏👍💖😂');
 const sorry = new Set('😢😭💔👎😡😠🤮🙁😞😱');
 
 function score(text: string): { readonly compound: number; readonly known: readonly string[] } {
-  const found = new Set(text.replaceAll(marks, '').split(/\s/));
-  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, found)] : []));
+  const bareTokens = new Set(text.replaceAll(marks, '').split(/\s/));
+  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, bareTokens)] : []));
   const capitals = tokens.filter((token) => isCapital.test(token)).length;
   const sentence: Sentence = { words_and_emoticons: tokens, is_cap_diff: capitals > 0 && capitals < tokens.length };
   const { SentimentIntensityAnalyzer: rules } = vader();
