@@ -96,13 +96,13 @@ export function accumulate(batch: Batch, source: GroupSource, fragments: readonl
   loop(batch, source, fragments, counts.counts);
 }
 
-const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, places, bits } = source;';
+const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits } = source;';
 
 const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
   single: '',
   groups: 'const g = groups[j];',
   codes: 'const g = table[codes[i]];',
-  pairs: 'const g = places[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
+  pairs: 'const g = groupOfPair[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
 };
 
 function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
