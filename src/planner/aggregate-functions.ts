@@ -24,7 +24,7 @@ export interface AggregateFunction {
 export const distinctCost: Cost = { call: 200, character: 3 };
 const quick: Cost = { call: 30, character: 0 };
 /** Values that stay. */
-const kept: Cost = { call: 100, character: 0 };
+const storedValue: Cost = { call: 100, character: 0 };
 /** Texts that are compared, or copied. */
 const perText: Cost = { call: 60, character: 2 };
 /** Vectors are read from their texts, values of json are written. */
@@ -116,7 +116,7 @@ const functions = {
     usage: 'MEDIAN(x)',
     summary: 'The value in the middle, or the mean of the two in the middle: a number.',
     yields: number,
-    cost: kept,
+    cost: storedValue,
   },
   bool_and: {
     name: 'BOOL_AND',

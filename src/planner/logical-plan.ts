@@ -91,7 +91,7 @@ export interface VirtualNode {
   readonly columns: readonly VirtualColumn[];
   /** How many rows it may have, as far as the relation tells, and how many of them with one value in a column that finds rows. */
   readonly expected: number;
-  readonly found: { readonly by: ReadonlySet<string>; readonly rows: number };
+  readonly lookUp: { readonly by: ReadonlySet<string>; readonly rows: number };
   /** Values that the filter above requires of columns. */
   readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
 }
@@ -110,7 +110,7 @@ export interface SpreadNode {
 
 export interface VirtualColumn extends PlanColumn {
   /** Among all columns of the relation. */
-  readonly place: number;
+  readonly relationColumn: number;
   /** The type that wire protocols tell of it. */
   readonly wire: string;
 }

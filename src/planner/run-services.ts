@@ -9,7 +9,7 @@ export interface Services {
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
   /** Pieces that functions made of rows for earlier questions. */
-  readonly kept: BasisCache;
+  readonly basisCache: BasisCache;
   /** Where questions about a graph go on that look at more edges; null: they are answered in turns of the event loop. */
   readonly beside: { readonly workers: WorkerKeeper; readonly looksMin: number } | null;
   /** The model that texts are given to; null: their vectors are hashed. */

@@ -43,10 +43,10 @@ const known = new WeakMap<Expression, boolean>();
 export function containsAggregate(expression: Expression): boolean {
   // A list may have a hundred thousand of them.
   if (expression.kind === 'literal') return false;
-  let found = known.get(expression);
-  if (found === undefined)
-    known.set(expression, (found = expression.kind === 'aggregate' || operandsOf(expression).some(containsAggregate)));
-  return found;
+  let isAggregate = known.get(expression);
+  if (isAggregate === undefined)
+    known.set(expression, (isAggregate = expression.kind === 'aggregate' || operandsOf(expression).some(containsAggregate)));
+  return isAggregate;
 }
 
 const none: readonly Expression[] = [];

@@ -88,9 +88,9 @@ const ownColumns: ReadonlyMap<string, OutputType> = new Map([
 
 /** A column of the types that have one: of one type as it is, of integers and numbers a number, of others their text. */
 function commonColumn(name: string, arms: readonly { readonly source: BoundSource }[]): OutputType {
-  const found = arms.flatMap(({ source }) => source.tables[0]!.columns.filter((column) => column.name === name));
-  const masked = found.find((column) => column.masked !== undefined)?.masked;
-  const types = new Set(found.map(({ type }) => type));
+  const propertyColumns = arms.flatMap(({ source }) => source.tables[0]!.columns.filter((column) => column.name === name));
+  const masked = propertyColumns.find((column) => column.masked !== undefined)?.masked;
+  const types = new Set(propertyColumns.map(({ type }) => type));
   const [only = 'string'] = types;
   const numeric = [...types].every((type) => type === 'integer' || type === 'number');
   return { name, type: types.size <= 1 ? only : numeric ? 'number' : 'string', masked };

@@ -109,9 +109,9 @@ class GroupBinder {
     );
     const context = contexts.withSubselects({ environment, leaf }, scope, level);
     if (select.having) {
-      // Queries in the condition add columns to the node: bound first.
-      const condition = bindPredicate(select.having, context);
-      level.node = filterSource(level.node, condition);
+      // Queries in HAVING add columns to the level before its rows are filtered.
+      const predicate = bindPredicate(select.having, context);
+      level.node = filterSource(level.node, predicate);
     }
     return { level, outputs: projection.bindOutputs(context), context };
   }

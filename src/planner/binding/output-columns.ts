@@ -126,8 +126,8 @@ function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }
   if (name === 'CAST') {
     const [of, type] = given;
     const inner = inferLabel(of!.value, catalogue);
-    const kept = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
-    return kept === null ? inner : { label: catalogue.elementOf(kept) ?? kept, isWeak: true };
+    const sourceType = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
+    return sourceType === null ? inner : { label: catalogue.elementOf(sourceType) ?? sourceType, isWeak: true };
   }
   if (name === 'TRIM') return { label: 'btrim' };
   if (name === '_ARRAY') return { label: 'array' };

@@ -95,7 +95,7 @@ class Behind {
     return this.#bound[number]!.type;
   }
 
-  function(made: {
+  function(element: {
     readonly name: string;
     readonly alias: string;
     readonly location: Location;
@@ -104,7 +104,7 @@ class Behind {
     readonly choices: GraphInput['choices'];
     readonly edges: readonly PlanNode[];
   }): BoundSource {
-    const { name, alias, location, own, words, choices, edges } = made;
+    const { name, alias, location, own, words, choices, edges } = element;
     const given = this.#bound.map((bound, i) => ({ name: `#behind ${i}`, bound }));
     const node = project(this.#input.node, [...throughColumns(this.#input.node), ...given]);
     const width = node.columns.length;

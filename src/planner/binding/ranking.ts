@@ -221,7 +221,7 @@ class Ranking {
 
   /** Texts that WHERE compares something with. */
   #soughtTexts(location: Location): Expression[] {
-    const found: Expression[] = [];
+    const soughtTexts: Expression[] = [];
     const literals: readonly Literal[] = this.#rows.environment.literals;
     const isText = (each: Expression): boolean => each.kind === 'literal' && typeof literals[each.slot] === 'string';
     const walk = (each: Expression): void => {
@@ -229,22 +229,22 @@ class Ranking {
         if (each.op === 'and' || each.op === 'or') {
           walk(each.left);
           walk(each.right);
-        } else if (each.op === '=' || each.op === 'like') found.push(...[each.left, each.right].filter(isText));
-      } else if (each.kind === 'in-list' && !each.negated) found.push(...each.items.filter(isText));
+        } else if (each.op === '=' || each.op === 'like') soughtTexts.push(...[each.left, each.right].filter(isText));
+      } else if (each.kind === 'in-list' && !each.negated) soughtTexts.push(...each.items.filter(isText));
       else if (each.kind === 'call' && each.name === 'MATCH') {
         const { slot } = readMatch(each);
-        found.push({ kind: 'literal', slot, location: each.location });
+        soughtTexts.push({ kind: 'literal', slot, location: each.location });
       }
     };
     if (this.#select.where) walk(this.#select.where);
-    if (found.length === 0 || found.length > 32) {
+    if (soughtTexts.length === 0 || soughtTexts.length > 32) {
       throw errorAt(
         'REL_INVALID',
         "EXACT needs a text: EXACT(field, boost, 'text'), or a WHERE that compares with one to 32 texts",
         location,
       );
     }
-    return found;
+    return soughtTexts;
   }
 
   #distance(call: Call): Bound {

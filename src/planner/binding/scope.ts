@@ -42,7 +42,7 @@ export interface OuterQuery {
 export class Scope {
   readonly tables: readonly ScopeTable[];
   readonly #outer: readonly OuterQuery[];
-  readonly #places = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
+  readonly #columnsByName = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
   /** Masked columns, by number in the input. */
   readonly #masked = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
 
@@ -54,9 +54,9 @@ export class Scope {
         const { name } = column;
         if (column.masked !== undefined) this.#masked.set(table.first + position, { table, column });
         if (table.hidden?.has(position)) return;
-        const found = this.#places.get(name);
-        if (found) found.push({ table, position });
-        else this.#places.set(name, [{ table, position }]);
+        const sameNamed = this.#columnsByName.get(name);
+        if (sameNamed) sameNamed.push({ table, position });
+        else this.#columnsByName.set(name, [{ table, position }]);
       });
     }
   }
@@ -68,18 +68,18 @@ export class Scope {
   }
 
   has(name: string): boolean {
-    return this.#places.has(name);
+    return this.#columnsByName.has(name);
   }
 
   column(reference: ColumnRef): Bound {
     const { name, location } = reference;
     const candidates = this.#candidates(reference);
-    const [found, another] = candidates;
-    if (found && another) {
+    const [match, another] = candidates;
+    if (match && another) {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
       throw errorAt('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, location, 'ambiguous-name');
     }
-    if (!found) {
+    if (!match) {
       const outer = this.#outer.findLast((each) => each.knows(reference));
       if (outer) return outer.column(reference);
       const value = reference.table === null ? this.tables.find((table) => table.isValue && table.name === name) : undefined;
@@ -88,7 +88,7 @@ export class Scope {
       if (oid !== undefined) return { kind: 'constant', cell: BigInt(oid), type: 'integer' };
       throw this.#unknown(reference);
     }
-    return columnOf(found.table, found.position);
+    return columnOf(match.table, match.position);
   }
 
   #tableOid({ table: qualifier, name }: ColumnRef): number | undefined {
@@ -117,8 +117,8 @@ export class Scope {
   maskedColumn(bound: Bound): OutputType | undefined {
     if (this.#masked.size === 0) return undefined;
     for (const index of columnsIn(bound)) {
-      const found = this.#masked.get(index);
-      if (found) return found.column;
+      const maskedEntry = this.#masked.get(index);
+      if (maskedEntry) return maskedEntry.column;
     }
     return undefined;
   }
@@ -132,9 +132,9 @@ export class Scope {
 
   /** The column that shows a masked column, for use by itself in the output; undefined for any other expression. */
   shownAs(bound: Bound): Bound | undefined {
-    const found = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
-    if (bound.kind !== 'column' || found?.column.shown === undefined) return undefined;
-    return { ...bound, index: found.table.first + found.column.shown, name: shownColumn(bound.name) };
+    const maskedEntry = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
+    if (bound.kind !== 'column' || maskedEntry?.column.shown === undefined) return undefined;
+    return { ...bound, index: maskedEntry.table.first + maskedEntry.column.shown, name: shownColumn(bound.name) };
   }
 
   knows(reference: ColumnRef): boolean {
@@ -144,16 +144,16 @@ export class Scope {
   #candidates(reference: ColumnRef): readonly Candidate[] {
     const { table: qualifier, name, quoted } = reference;
     if (qualifier === null) {
-      const found = this.#places.get(name);
-      return found ?? (quoted ? [] : this.#candidatesInEitherCase(this.tables, name));
+      const candidates = this.#columnsByName.get(name);
+      return candidates ?? (quoted ? [] : this.#candidatesInEitherCase(this.tables, name));
     }
     const exact = this.tables.filter((table) => table.name === qualifier);
     const named = exact.length > 0 || quoted ? exact : this.tables.filter((table) => isLike(table.name, qualifier));
-    const found = named.flatMap((table) => {
+    const tableMatches = named.flatMap((table) => {
       const position = table.columns.findIndex((column) => column.name === name);
       return position < 0 ? [] : [{ table, position }];
     });
-    return found.length > 0 || quoted ? found : this.#candidatesInEitherCase(named, name);
+    return tableMatches.length > 0 || quoted ? tableMatches : this.#candidatesInEitherCase(named, name);
   }
 
   /** Without quotes a name that the statement itself gives, or the catalogue, may be written in letters of either case; columns of types may not. */

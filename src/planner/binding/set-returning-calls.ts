@@ -25,9 +25,9 @@ export function bindSpread(
       location,
     );
   const operands = call.arguments.map(({ value }) => bind(value));
-  const made = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
-  if (made === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, location, 'no-such-function');
-  const { array, element } = made;
+  const setCall = catalogue.set(name.toLowerCase(), operands.map(wireTypeOf));
+  if (setCall === null) throw errorAt('REL_TYPE_MISMATCH', `${name} can't take these`, location, 'no-such-function');
+  const { array, element } = setCall;
   const bound = ofCatalogue(name, array, operands, location);
   const column: PlanColumn = { name: name.toLowerCase(), type: element.type };
   const { node } = level;

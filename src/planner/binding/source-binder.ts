@@ -237,8 +237,8 @@ class SourceBinder {
       const asWritten = (column: BoundColumn): Bound => ({ ...column, index: column.index - (column.index < width ? 0 : 1) });
       return { ...join, residual: replaceColumns(condition, asWritten) };
     }
-    const kept: PlanNode = { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns };
-    const met = project(kept, [outputOf(kept, number), outputOf(kept, both.length - 1)]);
+    const filtered: PlanNode = { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns };
+    const met = project(filtered, [outputOf(filtered, number), outputOf(filtered, both.length - 1)]);
     const ofLeft = joinedBy(join.type === 'right' ? 'inner' : 'left', numberedLeft, met, [number, width]);
     const ofBoth = joinedBy(join.type, ofLeft, numberedRight, [width + 1, ofLeft.columns.length + right.node.columns.length]);
     const own = join.columns.map((_, i) => outputOf(ofBoth, i < number ? i : ofLeft.columns.length + i - number));
@@ -291,13 +291,13 @@ class SourceBinder {
     const level = this.#level(left.node, scope);
     level.spreads = true;
     const context = contextOf(scope, level);
-    const made = body.projection.map((item, i): Output => {
+    const outputs = body.projection.map((item, i): Output => {
       if (item.kind === 'star') throw errorAt('REL_INVALID', '* needs a FROM', item.location);
       return { name: names[i] ?? item.alias ?? nameOf(item.expression, i), bound: bindExpression(item.expression, context) };
     });
     const width = left.node.columns.length;
-    const node = project(level.node, [...throughColumns(level.node).slice(0, width), ...made]);
-    const columns = made.map(({ name, bound }): OutputType => {
+    const node = project(level.node, [...throughColumns(level.node).slice(0, width), ...outputs]);
+    const columns = outputs.map(({ name, bound }): OutputType => {
       const masked = scope.maskedColumn(bound)?.masked;
       return {
         name,

@@ -26,22 +26,22 @@ export interface FunctionRequest {
 export function bindFunction(source: FunctionSource, { environment, scan, contextOf }: FunctionRequest): BoundSource {
   const call = arrangeCall(source, null);
   if (call === undefined) throw refuseTableFunction(source.name, source.location);
-  const { function: made, given } = call;
-  const words = wordsOf(made, given, environment.literals, source.location);
+  const { function: tableFunction, given } = call;
+  const words = wordsOf(tableFunction, given, environment.literals, source.location);
   const scope: BoundScope = { words, catalog: environment.catalog };
   const common = {
     kind: 'function',
-    name: made.name,
-    words: made.arguments.flatMap(({ name }) => words.word(name) ?? []),
-    values: valuesOf(made, given, environment),
+    name: tableFunction.name,
+    words: tableFunction.arguments.flatMap(({ name }) => words.word(name) ?? []),
+    values: valuesOf(tableFunction, given, environment),
     limit: null,
   } as const;
-  for (const type of made.types(scope)) environment.objectTypes.add(type);
-  const columns = made.columns(scope);
+  for (const type of tableFunction.types(scope)) environment.objectTypes.add(type);
+  const columns = tableFunction.columns(scope);
   const name = source.alias ?? source.name;
-  const ranked = made.ranks?.(scope);
+  const ranked = tableFunction.ranks?.(scope);
   if (ranked === undefined) {
-    const asked = made.graph?.(scope);
+    const asked = tableFunction.graph?.(scope);
     const isWhole = source.edges === undefined;
     const graph = asked && { ...asked, edges: edgeScans(asked, source, scan, contextOf), isWhole, location: source.location };
     const own = [...columns.keys()];
@@ -53,8 +53,8 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
       columns,
       own,
       ...(graph && { graph }),
-      ...(made.bind && { bound: made.bind(scope) }),
-      ...seekOf(made, given),
+      ...(tableFunction.bind && { bound: tableFunction.bind(scope) }),
+      ...seekOf(tableFunction, given),
     };
     return { node, tables: [{ name, type: null, columns, first: 0 }] };
   }
@@ -66,13 +66,17 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
     if (environment.hides(ranked.type, column)) {
       throw errorAt(
         'REL_MASKED_COLUMN',
-        `column ${JSON.stringify(column)} is masked: ${made.name} can't rank by it`,
+        `column ${JSON.stringify(column)} is masked: ${tableFunction.name} can't rank by it`,
         source.location,
       );
     }
   }
   if (masked.has('system_from')) {
-    throw errorAt('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.location);
+    throw errorAt(
+      'REL_MASKED_COLUMN',
+      `column "system_from" is masked: ${tableFunction.name} tells rows apart by it`,
+      source.location,
+    );
   }
   // Columns of the type, then the function's own, then those that show masked ones, which names can't reach.
   const shown = scanned.columns.slice(typed.length);
@@ -115,12 +119,12 @@ function addSearch(
   }
   const none = columns.map(() => null);
   const match: Match = { columns, slot: value.bound.slot, mode: 'ANY', weights: none, boosts: none };
-  const found: readonly PlanColumn[] = [
+  const ownColumns: readonly PlanColumn[] = [
     { name: '#match 1', type: 'boolean' },
     { name: '_score', type: 'number' },
   ];
   const rest = { matches: [match], scored: true, required: [], best: null, unread: [], ranks: true } as const;
-  return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...found] };
+  return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...ownColumns] };
 }
 
 /** Takes the condition on the ranking out of WHERE; the rest selects the rows to rank. */

@@ -138,7 +138,7 @@ function ofTable(expression: Expression, maker: string | null, from: Source, aro
   const { location } = expression;
   const columns = shownNames(table, around.typeOf).map((name): Expression => ({ ...columnOf(table, location), name }));
   const names = shownNames(table, around.typeOf);
-  const made: Expression =
+  const rowObject: Expression =
     maker === null
       ? { kind: 'row', items: columns, location }
       : objectOf(
@@ -146,12 +146,12 @@ function ofTable(expression: Expression, maker: string | null, from: Source, aro
           maker,
           location,
         );
-  if (!hasOuterJoin(from)) return made;
+  if (!hasOuterJoin(from)) return rowObject;
   if (table.type === null) throw unknownRow(location);
   const isAbsent: Expression = { kind: 'is-null', operand: columnOf(table, location), negated: false, location };
   // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
   const branches = [{ when: isAbsent, then: { kind: 'constant', cell: null, location } as const }];
-  return { kind: 'case', operand: null, branches, otherwise: made, location };
+  return { kind: 'case', operand: null, branches, otherwise: rowObject, location };
 }
 
 const unknownRow = (location: Location): Error =>

@@ -17,7 +17,7 @@ export function argumentsByName(
   given: readonly FunctionArgument[],
   location: Location,
 ): ReadonlyMap<string, Expression> {
-  const found = new Map<string, Expression>();
+  const argumentByName = new Map<string, Expression>();
   let next = 0;
   for (const { name, value } of given) {
     if (name === null && next === specs.length) {
@@ -31,12 +31,12 @@ export function argumentsByName(
       );
       throw errorAt('REL_INVALID', `${called} has no argument ${name}${guess}`, value.location);
     }
-    if (found.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.location);
-    found.set(spec.name, value);
+    if (argumentByName.has(spec.name)) throw errorAt('REL_INVALID', `${called} is given ${spec.name} twice`, value.location);
+    argumentByName.set(spec.name, value);
   }
-  const missing = specs.find((spec) => spec.required && !found.has(spec.name));
+  const missing = specs.find((spec) => spec.required && !argumentByName.has(spec.name));
   if (missing) throw errorAt('REL_INVALID', `${called} needs ${missing.name}: ${missing.summary}`, location);
-  return found;
+  return argumentByName;
 }
 
 export function isWord(kind: ArgumentKind): boolean {

@@ -34,8 +34,8 @@ export function forgetHashed(): void {
 }
 
 function featuresOf(word: string): Int32Array {
-  const found = known.get(word);
-  if (found !== undefined) return found;
+  const knownVector = known.get(word);
+  if (knownVector !== undefined) return knownVector;
   const marked = `^${word}$`;
   const features = new Int32Array(1 + Math.max(0, marked.length - 2));
   features[0] = featureOf(marked, 0, marked.length, 1);

@@ -56,15 +56,15 @@ export class Executions {
   make(
     plan: LogicalPlan,
     query: Query,
-    asked: StatementSource,
+    source: StatementSource,
     { time = 'all', basis, typo, consistency = 'strong', inBackground = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
     beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
   ): Execution {
-    const stated = asked.parameters.length;
-    const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
-    const locationOf = (slot: number): Location => (slot < stated ? asked.locationOf(slot) : query.location);
+    const stated = source.parameters.length;
+    const literals = plan.viewLiterals.length > 0 ? [...source.parameters, ...plan.viewLiterals] : source.parameters;
+    const locationOf = (slot: number): Location => (slot < stated ? source.locationOf(slot) : query.location);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, locationOf(query.after.slot));
     const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
     const pinned = cursor?.pinned ?? (isBehind ? basis : null);

@@ -16,7 +16,10 @@ import type { TableFunction } from '../calls/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from '../kernels/kernel-chain.ts';
 import { SubquerySet } from '../operators/subquery-set.ts';
 import {
+  type FilterNode,
   type FunctionNode,
+  type LimitNode,
+  type RecursiveNode,
   inputsOf,
   type JoinNode,
   type LogicalPlan,
@@ -175,9 +178,9 @@ async function prepare(root: PlanNode, { execution, signal }: RunRequest): Promi
     const ranked = nearestIn(root);
     return ranked === null ? execution : { ...execution, prepared: await prepareNearest(ranked, execution) };
   }
-  const made = functionOf(node);
-  if (!made.prepare) return execution;
-  return { ...execution, prepared: await made.prepare({ node, values: new Values(node.values), execution }, signal) };
+  const tableFunction = functionOf(node);
+  if (!tableFunction.prepare) return execution;
+  return { ...execution, prepared: await tableFunction.prepare({ node, values: new Values(node.values), execution }, signal) };
 }
 
 /** A table function stands alone: it is all that a statement reads. */
@@ -201,9 +204,9 @@ function nearInput({ input }: ProjectNode, execution: Execution): Operator | nul
 }
 
 function functionOf({ name }: FunctionNode): TableFunction {
-  const found = tableFunction(name);
-  assert(found, 'a plan calls functions that there are');
-  return found;
+  const known = tableFunction(name);
+  assert(known, 'a plan calls functions that there are');
+  return known;
 }
 
 /** The value of a subquery of at most one row, or whether it has any row. */
@@ -377,7 +380,7 @@ function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, 
 /** Inside the step of a recursion: what stays the same from round to round, by node. */
 interface Rounds {
   readonly table: string;
-  readonly kept: Map<PlanNode, KeptRows>;
+  readonly cache: Map<PlanNode, KeptRows>;
 }
 
 /**
@@ -393,8 +396,8 @@ function buildOperator(
   narrowings: readonly Narrowing[] = [],
 ): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
-    let rows = rounds.kept.get(node);
-    if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
+    let rows = rounds.cache.get(node);
+    if (!rows) rounds.cache.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
   const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);
@@ -431,26 +434,23 @@ function operatorOf(
       return new SpreadOperator(build(node.input), node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
-    case 'filter':
-      if (node.input.kind === 'scan' && filtersByKernel(node)) {
-        const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return narrow(
-          new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings), own, execution),
-        );
-      }
-      return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
-        (input, kernelsOfPart) => new FilterOperator(input, kernelsOfPart, execution),
-        build(node.input),
-      );
-    case 'project':
+    case 'filter': {
+      if (node.input.kind !== 'scan' || !filtersByKernel(node))
+        return filterOperator(node, build(node.input), kernels, execution);
+      const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
+      const scan = new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings);
+      return narrow(new KernelFilterOperator(scan, own, execution));
+    }
+    case 'project': {
+      const near = node.nearest ? (nearInput(node, execution) ?? build(node.input)) : null;
+      const input = near ? new NearestOperator(near, node.nearest!, execution) : build(node.input, rowsAtOnce);
       return new ProjectOperator(
-        node.nearest
-          ? new NearestOperator(nearInput(node, execution) ?? build(node.input), node.nearest, execution)
-          : build(node.input, rowsAtOnce),
+        input,
         node,
         kernelsOf(kernels, node, () => projectKernels(node)),
         execution,
       );
+    }
     case 'aggregate':
       return new AggregateOperator(
         build(node.input, aggregatesByKernel(node) ? execution.limits.kernelRows : 0),
@@ -462,16 +462,7 @@ function operatorOf(
     case 'sort':
       return new SortOperator(build(node.input), node, execution);
     case 'limit':
-      return new LimitOperator({
-        input: build(node.input),
-        node,
-        execution,
-        countAfter: (after, rowsMax) => {
-          const limits = { ...execution.limits, blockRows: countingBlockRows };
-          const counting = { after, rowsMax, limits, watch: null };
-          return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
-        },
-      });
+      return limitOperator(node, build(node.input), kernels, execution);
     case 'skip':
       return new SkipOperator(build(node.input), node, execution);
     case 'number':
@@ -482,39 +473,80 @@ function operatorOf(
       throw new AssertionError('queries that name others are joins by now');
     case 'window':
       return windowOperator(build(node.input), node, execution);
-    case 'join': {
-      const residual = kernelsOf(kernels, node, () => joinKernels(node));
-      const leftKeys = keyFilters(node, 'left');
-      const rightKeys = keyFilters(node, 'right');
-      const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
-      return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
-    }
+    case 'join':
+      return joinOperator(node, build, kernels, execution);
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
-    case 'function': {
-      const input = node.input && build(node.input);
-      // A function is about one instant, wherever it stands.
-      const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
-      const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
-        const told = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
-        return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, told);
-      });
-      const { prepared: waited } = execution;
-      return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared: waited });
-    }
-    case 'recursive': {
-      const own: Rounds = { table: node.table, kept: new Map() };
-      return new RecursiveOperator({
-        base: build(node.base),
-        step: (rows) => {
-          const working = new Map([...execution.working, [node.table, rows]]);
-          return buildOperator(node.step, kernels, { ...execution, working }, own);
-        },
-        node,
-        execution,
-      });
-    }
+    case 'function':
+      return functionOperator(node, node.input && build(node.input), kernels, execution, narrowings);
+    case 'recursive':
+      return recursiveOperator(node, build(node.base), kernels, execution);
   }
+}
+
+/** One operator for each part of a condition of very many. */
+function filterOperator(node: FilterNode, input: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  return kernelsOf(kernels, node, () => filterKernels(node)).reduce<Operator>(
+    (below, kernelsOfPart) => new FilterOperator(below, kernelsOfPart, execution),
+    input,
+  );
+}
+
+/** Counts matches behind the limit on the node's input, opened once more. */
+function limitOperator(node: LimitNode, input: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  return new LimitOperator({
+    input,
+    node,
+    execution,
+    countAfter: (after, rowsMax) => {
+      const limits = { ...execution.limits, blockRows: countingBlockRows };
+      const counting = { after, rowsMax, limits, watch: null };
+      return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
+    },
+  });
+}
+
+function joinOperator(
+  node: JoinNode,
+  build: (input: PlanNode, rows: number, more: readonly Narrowing[]) => Operator,
+  kernels: PlanKernels,
+  execution: Execution,
+): Operator {
+  const residual = kernelsOf(kernels, node, () => joinKernels(node));
+  const leftKeys = keyFilters(node, 'left');
+  const rightKeys = keyFilters(node, 'right');
+  const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
+  return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
+}
+
+function functionOperator(
+  node: FunctionNode,
+  input: Operator | null,
+  kernels: PlanKernels,
+  execution: Execution,
+  narrowings: readonly Narrowing[],
+): Operator {
+  // A function is about one instant, wherever it stands.
+  const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
+  const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
+    const all = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
+    return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, all);
+  });
+  const { prepared } = execution;
+  return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared });
+}
+
+function recursiveOperator(node: RecursiveNode, base: Operator, kernels: PlanKernels, execution: Execution): Operator {
+  const own: Rounds = { table: node.table, cache: new Map() };
+  return new RecursiveOperator({
+    base,
+    step: (rows) => {
+      const working = new Map([...execution.working, [node.table, rows]]);
+      return buildOperator(node.step, kernels, { ...execution, working }, own);
+    },
+    node,
+    execution,
+  });
 }
 
 /** As `binder.ts` has it for statements about a function: now, on each axis that is not named. */

@@ -106,8 +106,8 @@ function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Li
   let ofType = listed.get(definition);
   if (ofType === undefined) listed.set(definition, (ofType = new WeakMap()));
   const asked = columns ?? all;
-  let found = ofType.get(asked);
-  if (found === undefined) {
+  let listedColumns = ofType.get(asked);
+  if (listedColumns === undefined) {
     const readable = readableColumns(definition);
     const types = new Map<string, ColumnType>(readable.map((each) => [each.name, each.type]));
     const names = columns ?? [...types.keys()];
@@ -116,10 +116,15 @@ function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Li
       if (of === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${type} has no column ${JSON.stringify(name)}`);
       return { name, type: of };
     });
-    found = { columns: output, names, template: `KEYS OF ${type}: ${columns === null ? '*' : names.join(', ')}`, shown: null };
-    ofType.set(asked, found);
+    listedColumns = {
+      columns: output,
+      names,
+      template: `KEYS OF ${type}: ${columns === null ? '*' : names.join(', ')}`,
+      shown: null,
+    };
+    ofType.set(asked, listedColumns);
   }
-  return found;
+  return listedColumns;
 }
 
 function shownIn(listed: Listed, masked: ReadonlyMap<string, unknown>): readonly string[] {

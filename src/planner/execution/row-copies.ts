@@ -18,7 +18,7 @@ export function fewRows(
 
 function copyVector(vector: Vector, type: ColumnType, selection: Int32Array | null, first: number, count: number): Vector {
   if (vector.kind === 'null') return vector;
-  const rowAt = (place: number): number => (selection === null ? first + place : selection[place]!);
+  const rowAt = (position: number): number => (selection === null ? first + position : selection[position]!);
   if (count === 1 && vector.nulls?.[rowAt(0)] === 1) return nothing;
   const nulls = vector.nulls === null || count === 1 ? null : take(vector.nulls, new Uint8Array(count), rowAt);
   switch (vector.kind) {
@@ -33,18 +33,17 @@ function copyVector(vector: Vector, type: ColumnType, selection: Int32Array | nu
     case 'i64': {
       if (type !== 'number') {
         const values = new BigInt64Array(count);
-        for (let place = 0; place < count; place++) values[place] = vector.values[rowAt(place)]!;
+        for (let k = 0; k < count; k++) values[k] = vector.values[rowAt(k)]!;
         return { kind: 'i64', values, nulls };
       }
       const values = new Float64Array(count);
-      for (let place = 0; place < count; place++) values[place] = Number(vector.values[rowAt(place)]!);
+      for (let k = 0; k < count; k++) values[k] = Number(vector.values[rowAt(k)]!);
       return { kind: 'f64', values, nulls };
     }
     case 'vec': {
       const { dims } = vector;
       const values = new Float32Array(count * dims);
-      for (let place = 0; place < count; place++)
-        values.set(vector.values.subarray(rowAt(place) * dims, (rowAt(place) + 1) * dims), place * dims);
+      for (let k = 0; k < count; k++) values.set(vector.values.subarray(rowAt(k) * dims, (rowAt(k) + 1) * dims), k * dims);
       return { kind: 'vec', values, dims, nulls };
     }
     case 'text':
@@ -54,29 +53,29 @@ function copyVector(vector: Vector, type: ColumnType, selection: Int32Array | nu
 
 const nothing: Vector = { kind: 'null' };
 
-function take<T extends Uint8Array | Int32Array | Float64Array>(from: T, to: T, at: (place: number) => number): T {
-  for (let place = 0; place < to.length; place++) to[place] = from[at(place)]!;
+function take<T extends Uint8Array | Int32Array | Float64Array>(from: T, to: T, at: (k: number) => number): T {
+  for (let k = 0; k < to.length; k++) to[k] = from[at(k)]!;
   return to;
 }
 
 function texts(
   { offsets, heap }: Extract<Vector, { kind: 'text' }>,
   count: number,
-  at: (place: number) => number,
+  at: (k: number) => number,
   nulls: Uint8Array | null,
 ): Vector {
-  const places = new Uint32Array(count + 1);
-  for (let place = 0; place < count; place++) {
-    const size = nulls?.[place] === 1 ? 0 : offsets[at(place) + 1]! - offsets[at(place)]!;
-    places[place + 1] = places[place]! + size;
+  const newOffsets = new Uint32Array(count + 1);
+  for (let k = 0; k < count; k++) {
+    const size = nulls?.[k] === 1 ? 0 : offsets[at(k) + 1]! - offsets[at(k)]!;
+    newOffsets[k + 1] = newOffsets[k]! + size;
   }
-  const own = new Uint8Array(places[count]!);
-  for (let place = 0; place < count; place++) {
-    const from = offsets[at(place)]!;
-    const [start, end] = [places[place]!, places[place + 1]!];
+  const own = new Uint8Array(newOffsets[count]!);
+  for (let k = 0; k < count; k++) {
+    const from = offsets[at(k)]!;
+    const [start, end] = [newOffsets[k]!, newOffsets[k + 1]!];
     // A short text is copied faster than a view of it is made.
     if (end - start <= 48) for (let i = start; i < end; i++) own[i] = heap[from + i - start]!;
     else own.set(heap.subarray(from, from + end - start), start);
   }
-  return { kind: 'text', offsets: places, heap: own, nulls };
+  return { kind: 'text', offsets: newOffsets, heap: own, nulls };
 }

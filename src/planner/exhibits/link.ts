@@ -67,7 +67,7 @@ export async function linkExhibit(invocation: Invocation, parts: LinkDependencie
   const desk = invocation.exhibits();
   let grant: PinnedGrant | undefined;
   const reading = readingThrough(invocation, {
-    describe: (facts) => invocation.describe(facts),
+    describe: (details) => invocation.describe(details),
     snapshot: () => {
       const now = invocation.snapshot();
       const pinned = desk.pin((grant = grantOf(now, desk.policyDigest(now), sourcesOf(sql, now.views))));

@@ -49,36 +49,36 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
     case 'COALESCE':
       return bindCoalesce(call, bind, catalogue);
   }
-  const found = scalarFunction(name);
+  const scalar = scalarFunction(name);
   const ofArrays = catalogue && arrayOperators.has(name) ? arrayCall(call, bind, catalogue) : null;
   if (ofArrays) return ofArrays;
   const timed = catalogue && timeFunctions.has(name) ? timeCall(call, bind, catalogue) : null;
   if (timed) return timed;
-  if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(call, bind, catalogue));
+  if (!scalar) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(call, bind, catalogue));
   const named = call.arguments.find((each) => each.name !== null);
   if (named) throw errorAt('REL_INVALID', `${name} takes no argument by name`, named.value.location);
-  const made = bindSignature(
-    found,
+  const boundCall = bindSignature(
+    scalar,
     name,
     call.arguments.map(({ value }) => {
       const operand = bind(value);
       // A pattern is matched against the characters of a JSON string, as by LIKE.
-      if (found.group === 'patterns') return jsonText(operand);
+      if (scalar.group === 'patterns') return jsonText(operand);
       return wide && operand.type === 'boolean' && outputNames.has(name)
         ? bindSignature(shortBoolean, name, [operand], value.location)
         : operand;
     }),
     location,
   );
-  return catalogue && name === 'MAKE_TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
+  return catalogue && name === 'MAKE_TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
 }
 
 /** Binds each argument once: if overloads bound theirs anew at each of n levels, the innermost would be bound 2^n times. */
 function once(bind: Bind): Bind {
-  const made = new Map<Expression, Bound>();
+  const boundArguments = new Map<Expression, Bound>();
   return (argument) => {
-    let bound = made.get(argument);
-    if (bound === undefined) made.set(argument, (bound = bind(argument)));
+    let bound = boundArguments.get(argument);
+    if (bound === undefined) boundArguments.set(argument, (bound = bind(argument)));
     return bound;
   };
 }
@@ -102,8 +102,8 @@ function timeCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound 
   const { name, arguments: given, location } = call;
   if (name === 'MAKE_INTERVAL') {
     const parts = intervalParts.map((part, i): Expression => {
-      const found = given.find((each, at) => (each.name === null ? at === i : each.name === part));
-      return found?.value ?? { kind: 'constant', cell: 0n, location };
+      const argument = given.find((each, at) => (each.name === null ? at === i : each.name === part));
+      return argument?.value ?? { kind: 'constant', cell: 0n, location };
     });
     const strange = given.find((each) => each.name !== null && !intervalParts.includes(each.name));
     if (strange || given.length > parts.length)
@@ -142,8 +142,8 @@ function catalogueCall(
 ): Bound | null {
   if (catalogue === undefined || given.some((each) => each.name !== null)) return null;
   const operands = given.map(({ value }) => bind(value));
-  const found = catalogue.call(name.toLowerCase(), operands.map(wireTypeOf));
-  return found && ofCatalogue(name, found, operands, location);
+  const catalogueCall = catalogue.call(name.toLowerCase(), operands.map(wireTypeOf));
+  return catalogueCall && ofCatalogue(name, catalogueCall, operands, location);
 }
 
 export function ofCatalogue(
@@ -168,8 +168,8 @@ function bindSignature(
 ): CalledBound {
   const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
   const types = arguments_.map(({ type }) => type);
-  const found = resolveSignature(of, types, literal);
-  if (!found) {
+  const resolved = resolveSignature(of, types, literal);
+  if (!resolved) {
     const given = types.length === 0 ? 'nothing' : types.join(', ');
     throw errorAt(
       'REL_TYPE_MISMATCH',
@@ -178,7 +178,7 @@ function bindSignature(
       reason,
     );
   }
-  const { signature, same, type } = found;
+  const { signature, same, type } = resolved;
   const operands = arguments_.map((operand, i): Bound => {
     const wanted = signature.takes[Math.min(i, signature.takes.length - 1)]!;
     if (wanted === 'any') return asText(operand, location);
@@ -198,14 +198,15 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
   const [of, type, ...sizes] = call.arguments;
   if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.location);
   const { name: written } = type.value;
-  const kept = catalogue?.typeNamed(written) ?? null;
+  const wireType = catalogue?.typeNamed(written) ?? null;
   const named = typeNames.get(written);
-  if (catalogue && kept !== null) {
+  if (catalogue && wireType !== null) {
     const operand = bind(of.value);
     const from = wireTypeOf(operand);
-    if (named === undefined || !catalogue.isPlain(kept) || !catalogue.isPlain(from)) {
-      const cast = catalogue.cast(from, kept);
-      if (cast === null) throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.location, 'can-not-cast');
+    if (named === undefined || !catalogue.isPlain(wireType) || !catalogue.isPlain(from)) {
+      const cast = catalogue.cast(from, wireType);
+      if (cast === null)
+        throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${wireType}`, call.location, 'can-not-cast');
       return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.location);
     }
   }
@@ -226,7 +227,7 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
       sizes.map(({ value }) => bind(value)),
       call.location,
     );
-  const shown = catalogue && kept !== null && ownNames.has(kept) ? { wire: kept } : {};
+  const shown = catalogue && wireType !== null && ownNames.has(wireType) ? { wire: wireType } : {};
   if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
   const cast =
     wide && target === 'string' && isDate(operand)
@@ -251,11 +252,11 @@ export function recordOf(row: Extract<Expression, { kind: 'row' }>, bind: Bind, 
     ];
     return bindCast({ kind: 'call', name: 'CAST', arguments: given, location }, () => bound, true, catalogue);
   });
-  const made = catalogue.call(
+  const catalogueCall = catalogue.call(
     '#row',
     fields.map(() => 'text'),
   )!;
-  return ofCatalogue('ROW', made, fields, row.location);
+  return ofCatalogue('ROW', catalogueCall, fields, row.location);
 }
 
 /** Catalogue types whose values are plain cells, and whose names clients see. */
@@ -315,13 +316,13 @@ function bindLiteralInstant(call: Call, bind: Bind, wide: boolean, local: boolea
     if (!local) return instant;
     return { ...bindSignature(wideCasts.get('timestamp')!, call.name, [instant], call.location), wire: 'timestamp' };
   }
-  const made = bindSignature(
+  const boundCall = bindSignature(
     (wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!,
     call.name,
     [operand],
     call.location,
   );
-  return local && call.name === 'TIMESTAMP' ? { ...made, wire: 'timestamp' } : made;
+  return local && call.name === 'TIMESTAMP' ? { ...boundCall, wire: 'timestamp' } : boundCall;
 }
 
 function bindCoalesce({ arguments: given, location }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {

@@ -132,17 +132,8 @@ class ExpressionBinder {
         return this.#binary(expression);
       case 'not':
         return { kind: 'not', operand: this.#condition(expression.operand), type: 'boolean' };
-      case 'negate': {
-        const operand = this.bind(expression.operand);
-        if (isUnknown(operand))
-          throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
-        if (operand.type === 'null') return operand;
-        const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
-        if (negated) return ofCatalogue('-', negated, [operand], location);
-        if (operand.type !== 'integer' && operand.type !== 'number')
-          throw mismatch(`- needs a number, not ${operand.type}`, location);
-        return { kind: 'negate', operand, type: operand.type };
-      }
+      case 'negate':
+        return this.#negate(expression);
       case 'is-null': {
         const test: Bound = { kind: 'is-null', operand: this.bind(expression.operand), type: 'boolean' };
         return expression.negated ? { kind: 'not', operand: test, type: 'boolean' } : test;
@@ -161,31 +152,7 @@ class ExpressionBinder {
       case 'case':
         return this.#case(expression);
       case 'call':
-        if (expression.name === 'LOOKUP') return this.#lookup(expression);
-        if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
-        if (expression.name === 'DEGREE') return this.#degree(expression);
-        if (expression.name === '#PLUS') return this.#plus(expression);
-        if (expression.name === '#LIST' || expression.name === '#IN' || expression.name === '#MAP')
-          return this.#ofJson(expression);
-        if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
-        if (phoneticFunctions.has(expression.name))
-          throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, location);
-        if (rankPrimitives.has(expression.name))
-          throw errorAt(
-            'REL_INVALID',
-            `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`,
-            location,
-          );
-        if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
-          throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", location);
-        if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
-          return this.#context.spread(expression, (argument) => this.bind(argument));
-        return bindCall(
-          expression,
-          (argument) => this.bind(argument),
-          this.#context.environment.wide === true,
-          this.#context.environment.catalogue,
-        );
+        return this.#call(expression);
       case 'in-query':
       case 'scalar-query':
       case 'exists':
@@ -193,11 +160,8 @@ class ExpressionBinder {
         return this.#context.subselect(expression, (operand) => this.bind(operand));
       case 'over':
         return this.#context.over(expression, (operand) => this.bind(operand));
-      case 'row': {
-        const { catalogue } = this.#context.environment;
-        if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
-        throw errorAt('REL_INVALID', 'a row of values stands beside another one, with a comparison or IN between them', location);
-      }
+      case 'row':
+        return this.#row(expression);
       case 'aggregate':
         throw errorAt(
           'REL_INVALID',
@@ -206,6 +170,52 @@ class ExpressionBinder {
           'not-grouped',
         );
     }
+  }
+
+  #negate({ operand: written, location }: Extract<Expression, { kind: 'negate' }>): Bound {
+    const operand = this.bind(written);
+    if (isUnknown(operand))
+      throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
+    if (operand.type === 'null') return operand;
+    const negated = isInterval(operand) ? this.#context.environment.catalogue?.call('#negate', ['interval']) : null;
+    if (negated) return ofCatalogue('-', negated, [operand], location);
+    if (operand.type !== 'integer' && operand.type !== 'number')
+      throw mismatch(`- needs a number, not ${operand.type}`, location);
+    return { kind: 'negate', operand, type: operand.type };
+  }
+
+  #call(expression: Extract<Expression, { kind: 'call' }>): Bound {
+    const { location } = expression;
+    if (expression.name === 'LOOKUP') return this.#lookup(expression);
+    if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
+    if (expression.name === 'DEGREE') return this.#degree(expression);
+    if (expression.name === '#PLUS') return this.#plus(expression);
+    if (expression.name === '#LIST' || expression.name === '#IN' || expression.name === '#MAP') return this.#ofJson(expression);
+    if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
+    if (phoneticFunctions.has(expression.name))
+      throw errorAt('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, location);
+    if (rankPrimitives.has(expression.name))
+      throw errorAt('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, location);
+    if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
+      throw errorAt('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", location);
+    if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
+      return this.#context.spread(expression, (argument) => this.bind(argument));
+    return bindCall(
+      expression,
+      (argument) => this.bind(argument),
+      this.#context.environment.wide === true,
+      this.#context.environment.catalogue,
+    );
+  }
+
+  #row(expression: Extract<Expression, { kind: 'row' }>): Bound {
+    const { catalogue } = this.#context.environment;
+    if (catalogue && expression.items.length > 0) return recordOf(expression, (item) => this.bind(item), catalogue);
+    throw errorAt(
+      'REL_INVALID',
+      'a row of values stands beside another one, with a comparison or IN between them',
+      expression.location,
+    );
   }
 
   /** USER, which Postgres reserves, may be a column here; where no table has one, it is the caller. */
@@ -268,10 +278,10 @@ class ExpressionBinder {
   /** A month and a year are as long as they are beside an instant, and nowhere else. */
   #interval({ interval, unit, location }: Extract<Expression, { kind: 'interval' }>): Bound {
     const { slot } = interval.slot;
-    const made = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
-    if (made) {
+    const intervalCall = this.#context.environment.catalogue?.call('#interval', ['unknown', 'text']);
+    if (intervalCall) {
       const given: Bound = { kind: 'literal', slot, as: 'value', type: 'string', location };
-      return ofCatalogue('INTERVAL', made, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], location);
+      return ofCatalogue('INTERVAL', intervalCall, [given, { kind: 'constant', cell: unit ?? '', type: 'string' }], location);
     }
     if (unit === null) return { kind: 'literal', slot, as: 'interval', type: 'interval', location };
     const fixed = fixedIntervals.get(unit);
@@ -385,10 +395,10 @@ class ExpressionBinder {
   /** The number of edges from or to the node that a column names; 0 where there is no such node. */
   #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
     const query = degreeQuery(call, this.#context.environment.literals);
-    const found = this.#context.subselect({ kind: 'scalar-query', query, location: call.location }, (operand) =>
+    const degreeCell = this.#context.subselect({ kind: 'scalar-query', query, location: call.location }, (operand) =>
       this.bind(operand),
     );
-    return { kind: 'coalesce', operands: [found, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+    return { kind: 'coalesce', operands: [degreeCell, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
   }
 
   #lookup({ arguments: given, location }: Extract<Expression, { kind: 'call' }>): Bound {
@@ -396,12 +406,12 @@ class ExpressionBinder {
     if (table?.kind !== 'column' || field?.kind !== 'column' || !key) {
       throw errorAt('REL_PARSE', 'LOOKUP is written LOOKUP name(column) -> field', location);
     }
-    const found = this.#context.environment.lookup(table.name);
-    if (!found) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.location);
-    if (found.fieldType(field.name) === undefined) {
+    const lookupTable = this.#context.environment.lookup(table.name);
+    if (!lookupTable) throw errorAt('REL_NOT_FOUND', `there is no lookup table ${JSON.stringify(table.name)}`, table.location);
+    if (lookupTable.fieldType(field.name) === undefined) {
       throw errorAt(
         'REL_UNKNOWN_COLUMN',
-        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, found.fields)}; it has ${found.fields.join(', ')}`,
+        `lookup table ${JSON.stringify(table.name)} has no field ${JSON.stringify(field.name)}${didYouMean(field.name, lookupTable.fields)}; it has ${lookupTable.fields.join(', ')}`,
         field.location,
       );
     }
@@ -409,7 +419,7 @@ class ExpressionBinder {
     if (operand.type !== 'string' && operand.type !== 'integer' && operand.type !== 'null') {
       throw mismatch(`LOOKUP takes a key of text or integers, not ${operand.type}`, key.location);
     }
-    return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
+    return { kind: 'lookup', table: lookupTable, field: field.name, operand, type: 'string' };
   }
 
   /** An operand compared with several values must be bound to one type for all of them. */
@@ -474,8 +484,8 @@ class ExpressionBinder {
     const hasText = op === '+' && instants === 1 && (isText(left) || isText(right));
     const deletes = op === '-' && left.type === 'json';
     if (!takesInterval && !yieldsInterval && !hasText && !deletes) return null;
-    const found = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
-    return found && ofCatalogue(op, found, [left, right], location);
+    const catalogueCall = catalogue.call(op, [wireTypeOf(left), wireTypeOf(right)]);
+    return catalogueCall && ofCatalogue(op, catalogueCall, [left, right], location);
   }
 
   #case(expression: Extract<Expression, { kind: 'case' }>): Bound {
@@ -491,14 +501,14 @@ class ExpressionBinder {
     const results = all.slice(0, expression.branches.length);
     const otherwise = expression.otherwise ? all.at(-1)! : null;
     const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.location);
-    const made = {
+    const recordCase = {
       kind: 'case' as const,
       operand,
       branches: whens.map((when, i) => ({ when, result: fit(results[i]!) })),
       otherwise: otherwise && fit(otherwise),
       type,
     };
-    return withCommonWire(made, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
+    return withCommonWire(recordCase, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
   }
 }
 

@@ -16,13 +16,13 @@ export function caveatsOf(
   literals: readonly Literal[],
   locationOf: (slot: number) => Location,
 ): string[] {
-  const told: string[] = [];
+  const notices: string[] = [];
   for (const caveat of caveats) {
-    if (told.length === toldMax) break;
+    if (notices.length === toldMax) break;
     const sentence = sentenceOf(caveat, literals, locationOf);
-    if (sentence !== null) told.push(sentence);
+    if (sentence !== null) notices.push(sentence);
   }
-  return told;
+  return notices;
 }
 
 function sentenceOf(caveat: Caveat, literals: readonly Literal[], locationOf: (slot: number) => Location): string | null {

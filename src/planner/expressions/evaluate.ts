@@ -44,6 +44,8 @@ export interface CellSet {
   has(cell: Cell): boolean;
 }
 
+type BoundOf<Kind extends Bound['kind']> = Extract<Bound, { kind: Kind }>;
+
 export function evaluate(bound: Bound, env: Environment): Cell {
   switch (bound.kind) {
     case 'column':
@@ -62,82 +64,29 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       throw new AssertionError('values of a list are asked for one by one');
     case 'outer':
       throw new AssertionError('queries that name others are joins by now');
-    case 'compare': {
-      const left = evaluate(bound.left, env);
-      const right = evaluate(bound.right, env);
-      return left === null || right === null ? null : holds(bound.op, compareCells(left, right));
-    }
+    case 'compare':
+      return evaluateCompare(bound, env);
     case 'and':
-    case 'or': {
-      const deciding = bound.kind === 'or';
-      let unknown = false;
-      for (const operand of bound.operands) {
-        const value = evaluate(operand, env);
-        if (value === deciding) return deciding;
-        unknown ||= value === null;
-      }
-      return unknown ? null : !deciding;
-    }
+    case 'or':
+      return evaluateConnective(bound, env);
     case 'not': {
       const value = evaluate(bound.operand, env);
       return value === null ? null : !value;
     }
     case 'is-null':
       return evaluate(bound.operand, env) === null;
-    case 'between': {
-      const operand = evaluate(bound.operand, env);
-      const low = evaluate(bound.low, env);
-      const high = evaluate(bound.high, env);
-      const above = operand === null || low === null ? null : compareCells(operand, low) >= 0;
-      const below = operand === null || high === null ? null : compareCells(operand, high) <= 0;
-      return above === false || below === false ? false : above === null || below === null ? null : true;
-    }
-    case 'in': {
-      const operand = evaluate(bound.operand, env);
-      if (operand === null) return null;
-      if (isConstantSet(bound)) {
-        const values = env.valuesOf(bound);
-        return values.has(operand) ? true : values.hasNull ? null : false;
-      }
-      let unknown = false;
-      for (const item of bound.items) {
-        const value = evaluate(item, env);
-        if (value === null) unknown = true;
-        else if (compareCells(operand, value) === 0) return true;
-      }
-      return unknown ? null : false;
-    }
-    case 'in-set': {
-      const operand = evaluate(bound.operand, env);
-      const set = env.sets[bound.set]!;
-      if (set.isEmpty) return false;
-      if (operand === null) return null;
-      return set.has(operand) ? true : set.hasNull ? null : false;
-    }
-    case 'like': {
-      const text = evaluate(bound.operand, env);
-      const pattern = evaluate(bound.pattern, env);
-      if (text === null || pattern === null) return null;
-      assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
-      const isFixed = bound.pattern.kind === 'parameter';
-      return isFixed ? likeText(env.patternOf(bound, pattern), text) : likeMatches(pattern, text, bound.escapes);
-    }
-    case 'match': {
-      const text = evaluate(bound.operand, env);
-      const query = evaluate(bound.query, env);
-      if (text === null || query === null) return null;
-      assert(typeof text === 'string' && typeof query === 'string', 'MATCH is bound to text');
-      return env
-        .rules()
-        .matcher(query, bound.mode, bound.operand.kind === 'column' ? bound.operand.name : '')
-        .matches(text, bound.operand.type === 'json');
-    }
-    case 'arithmetic': {
-      const left = evaluate(bound.left, env);
-      const right = evaluate(bound.right, env);
-      if (left === null || right === null) return null;
-      return bound.type === 'number' ? numberArithmetic(bound.op, Number(left), Number(right)) : exact(bound.op, left, right);
-    }
+    case 'between':
+      return evaluateBetween(bound, env);
+    case 'in':
+      return evaluateIn(bound, env);
+    case 'in-set':
+      return evaluateInSet(bound, env);
+    case 'like':
+      return evaluateLike(bound, env);
+    case 'match':
+      return evaluateMatch(bound, env);
+    case 'arithmetic':
+      return evaluateArithmetic(bound, env);
     case 'negate': {
       const value = evaluate(bound.operand, env);
       if (value === null) return null;
@@ -159,19 +108,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
         bound.operands.map((operand) => evaluate(operand, env)),
         env,
       );
-    case 'coalesce': {
-      for (const operand of bound.operands) {
-        const value = evaluate(operand, env);
-        if (value !== null) return convertToType(value, bound.type);
-      }
-      return null;
-    }
-    case 'to-number': {
-      const value = evaluate(bound.operand, env);
-      if (typeof value !== 'bigint') return value;
-      if (BigInt(Number(value)) !== value) throw inexactNumber();
-      return Number(value);
-    }
+    case 'coalesce':
+      return evaluateCoalesce(bound, env);
+    case 'to-number':
+      return exactNumber(evaluate(bound.operand, env));
     case 'lookup':
       return bound.table.value(bound.field, evaluate(bound.operand, env));
     case 'phonetic': {
@@ -180,16 +120,109 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       assert(typeof text === 'string', 'a sound is bound to text');
       return phoneticCode(bound.function, text);
     }
-    case 'case': {
-      const operand = bound.operand && evaluate(bound.operand, env);
-      for (const branch of bound.branches) {
-        const when = evaluate(branch.when, env);
-        const taken = bound.operand ? operand !== null && when !== null && compareCells(operand, when) === 0 : when === true;
-        if (taken) return convertToType(evaluate(branch.result, env), bound.type);
-      }
-      return bound.otherwise ? convertToType(evaluate(bound.otherwise, env), bound.type) : null;
-    }
+    case 'case':
+      return evaluateCase(bound, env);
   }
+}
+
+function evaluateCompare({ op, left: leftOperand, right: rightOperand }: BoundOf<'compare'>, env: Environment): Cell {
+  const left = evaluate(leftOperand, env);
+  const right = evaluate(rightOperand, env);
+  return left === null || right === null ? null : holds(op, compareCells(left, right));
+}
+
+/** AND and OR: the first operand that decides, else NULL where one is NULL. */
+function evaluateConnective({ kind, operands }: BoundOf<'and' | 'or'>, env: Environment): Cell {
+  const deciding = kind === 'or';
+  let unknown = false;
+  for (const operand of operands) {
+    const value = evaluate(operand, env);
+    if (value === deciding) return deciding;
+    unknown ||= value === null;
+  }
+  return unknown ? null : !deciding;
+}
+
+function evaluateBetween(bound: BoundOf<'between'>, env: Environment): Cell {
+  const operand = evaluate(bound.operand, env);
+  const low = evaluate(bound.low, env);
+  const high = evaluate(bound.high, env);
+  const above = operand === null || low === null ? null : compareCells(operand, low) >= 0;
+  const below = operand === null || high === null ? null : compareCells(operand, high) <= 0;
+  return above === false || below === false ? false : above === null || below === null ? null : true;
+}
+
+function evaluateIn(bound: BoundOf<'in'>, env: Environment): Cell {
+  const operand = evaluate(bound.operand, env);
+  if (operand === null) return null;
+  if (isConstantSet(bound)) {
+    const values = env.valuesOf(bound);
+    return values.has(operand) ? true : values.hasNull ? null : false;
+  }
+  let unknown = false;
+  for (const item of bound.items) {
+    const value = evaluate(item, env);
+    if (value === null) unknown = true;
+    else if (compareCells(operand, value) === 0) return true;
+  }
+  return unknown ? null : false;
+}
+
+function evaluateInSet(bound: BoundOf<'in-set'>, env: Environment): Cell {
+  const operand = evaluate(bound.operand, env);
+  const set = env.sets[bound.set]!;
+  if (set.isEmpty) return false;
+  if (operand === null) return null;
+  return set.has(operand) ? true : set.hasNull ? null : false;
+}
+
+function evaluateLike(bound: BoundOf<'like'>, env: Environment): Cell {
+  const text = evaluate(bound.operand, env);
+  const pattern = evaluate(bound.pattern, env);
+  if (text === null || pattern === null) return null;
+  assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
+  const isFixed = bound.pattern.kind === 'parameter';
+  return isFixed ? likeText(env.patternOf(bound, pattern), text) : likeMatches(pattern, text, bound.escapes);
+}
+
+function evaluateMatch({ operand, query: queryOperand, mode }: BoundOf<'match'>, env: Environment): Cell {
+  const text = evaluate(operand, env);
+  const query = evaluate(queryOperand, env);
+  if (text === null || query === null) return null;
+  assert(typeof text === 'string' && typeof query === 'string', 'MATCH is bound to text');
+  const matcher = env.rules().matcher(query, mode, operand.kind === 'column' ? operand.name : '');
+  return matcher.matches(text, operand.type === 'json');
+}
+
+function evaluateArithmetic(bound: BoundOf<'arithmetic'>, env: Environment): Cell {
+  const left = evaluate(bound.left, env);
+  const right = evaluate(bound.right, env);
+  if (left === null || right === null) return null;
+  return bound.type === 'number' ? numberArithmetic(bound.op, Number(left), Number(right)) : exact(bound.op, left, right);
+}
+
+function evaluateCoalesce({ operands, type }: BoundOf<'coalesce'>, env: Environment): Cell {
+  for (const operand of operands) {
+    const value = evaluate(operand, env);
+    if (value !== null) return convertToType(value, type);
+  }
+  return null;
+}
+
+function exactNumber(value: Cell): Cell {
+  if (typeof value !== 'bigint') return value;
+  if (BigInt(Number(value)) !== value) throw inexactNumber();
+  return Number(value);
+}
+
+function evaluateCase(bound: BoundOf<'case'>, env: Environment): Cell {
+  const operand = bound.operand && evaluate(bound.operand, env);
+  for (const branch of bound.branches) {
+    const when = evaluate(branch.when, env);
+    const taken = bound.operand ? operand !== null && when !== null && compareCells(operand, when) === 0 : when === true;
+    if (taken) return convertToType(evaluate(branch.result, env), bound.type);
+  }
+  return bound.otherwise ? convertToType(evaluate(bound.otherwise, env), bound.type) : null;
 }
 
 /** A function's result for these cells. */

@@ -11,7 +11,7 @@ export function generateFunction<F extends object>(parameters: readonly string[]
   const known = compiled.get(key);
   if (known) return known as F;
   // oxlint-disable-next-line typescript/no-implied-eval -- loops specialised to a column layout are what makes scans fast
-  const made = new Function(...parameters, body) as F;
-  compiled.set(key, made);
-  return made;
+  const compiledFunction = new Function(...parameters, body) as F;
+  compiled.set(key, compiledFunction);
+  return compiledFunction;
 }

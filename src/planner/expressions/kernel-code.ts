@@ -504,10 +504,10 @@ export class KernelCode extends KernelWriter {
       this.count();
       const table = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
       const ok = this.ok(index);
-      const found = this.temporary(
+      const verdict = this.temporary(
         ok === null ? `${table}.verdictOf(${name}v[i])` : `${ok} ? ${table}.verdictOf(${name}v[i]) : ${table}.ofNull`,
       );
-      return { code: `(${found} < 0 ? 0 : ${found})`, ok: `(${found} >= 0)`, rep: 'code' };
+      return { code: `(${verdict} < 0 ? 0 : ${verdict})`, ok: `(${verdict} >= 0)`, rep: 'code' };
     }
     const cell = this.#cell(bound);
     if (cell === null) return { code: '0', ok: '0', rep: 'code' };
@@ -524,8 +524,8 @@ export class KernelCode extends KernelWriter {
     const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
     const name = isCode ? this.vector(operand.index) : '';
     const key = isCode ? `${name}d, ${name}v[i]` : (string ?? value!.code);
-    const found = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
-    const code = this.temporary(ok === null ? found : `${ok} ? ${found} : -1`);
+    const codeCall = `${field}.${isCode ? 'ofCode' : 'codeOfKey'}(${interner}, ${key})`;
+    const code = this.temporary(ok === null ? codeCall : `${ok} ? ${codeCall} : -1`);
     return { code: `(${code} < 0 ? 0 : ${code})`, ok: `(${code} >= 0)`, rep: 'code' };
   }
 
@@ -551,8 +551,8 @@ export class KernelCode extends KernelWriter {
     const { ok, value, bytes, string } = operand;
     const member = value ? (value.rep === 'big' ? 'bigs.has' : 'numbers.has') : bytes ? 'texts.hasBytes' : 'texts.has';
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
-    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
+    const verdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, verdict), isFalse: both(ok, `(!${verdict} & !${set}.hasNull)`) };
   }
 
   /** IN an empty set is false, even for NULL. */
@@ -563,8 +563,8 @@ export class KernelCode extends KernelWriter {
     if (ok === '0') return { isTrue: '0', isFalse: empty };
     const member = value ? (value.rep === 'big' ? 'hasInteger' : 'hasNumber') : bytes ? 'hasBytes' : 'hasText';
     const test = `${set}.${member}(${value ? value.code : (bytes ?? string)})`;
-    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, found), isFalse: `(${empty} | ${both(ok, `(!${found} & (${set}.hasNull ? 0 : 1))`)})` };
+    const verdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, verdict), isFalse: `(${empty} | ${both(ok, `(!${verdict} & (${set}.hasNull ? 0 : 1))`)})` };
   }
 
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
@@ -577,15 +577,15 @@ export class KernelCode extends KernelWriter {
       const known = both(ok, by.ok);
       if (known === '0') return never;
       const test = `help.likeMatches(${by.string}, ${string}, ${escapes})`;
-      const found = this.temporary(known === null ? test : `${known} ? ${test} : false`);
-      return { isTrue: both(known, found), isFalse: both(known, `!${found}`) };
+      const verdict = this.temporary(known === null ? test : `${known} ? ${test} : false`);
+      return { isTrue: both(known, verdict), isFalse: both(known, `!${verdict}`) };
     }
     if (ok === '0' || this.shape.context.parameters[pattern.index]!.letter === 'z') return never;
     const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
     const matcher = this.once(`p${pattern.index}l`, `help.like(${text}, ${escapes})`);
     const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
-    const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
-    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
+    const soundVerdict = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
+    return { isTrue: both(ok, soundVerdict), isFalse: both(ok, `!${soundVerdict}`) };
   }
 
   #match(bound: Extract<Bound, { kind: 'match' }>): Rails {
@@ -597,8 +597,8 @@ export class KernelCode extends KernelWriter {
     const sought = `context.parameters[${query.index}].narrow`;
     const column = JSON.stringify(operand.kind === 'column' ? operand.name : '');
     const matcher = this.once(`p${query.index}m${this.site(bound)}`, `context.rules.matcher(${sought}, '${mode}', ${column})`);
-    const found = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string}, ${operand.type === 'json'})`);
-    return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
+    const verdict = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string}, ${operand.type === 'json'})`);
+    return { isTrue: both(ok, verdict), isFalse: both(ok, `!${verdict}`) };
   }
 
   /** The dictionary column that alone decides a condition, if there is one. Functions that can fail are dear: asked once too. */
@@ -625,8 +625,8 @@ export class KernelCode extends KernelWriter {
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;
     const ok = this.ok(index);
     // Under a NULL there may be a code that no dictionary has: it is not looked up.
-    const found = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
-    return { isTrue: `(${found} & 1)`, isFalse: `((${found} >> 1) & 1)` };
+    const cellVerdict = this.temporary(ok === null ? verdict : `${ok} ? ${verdict} : ${table}.ofNull`);
+    return { isTrue: `(${cellVerdict} & 1)`, isFalse: `((${cellVerdict} >> 1) & 1)` };
   }
 }
 

@@ -111,14 +111,14 @@ export class CodeTable {
   verdictOf(code: number): number {
     const known = code < this.#known.length ? this.#known[code]! : 0;
     if (known !== 0) return known - 2;
-    const made = this.#make(code);
+    const verdict = this.#make(code);
     if (code >= this.#known.length) {
       const grown = new Int32Array(Math.max(2 * this.#known.length, code + 1));
       grown.set(this.#known);
       this.#known = grown;
     }
-    this.#known[code] = made + 2;
-    return made;
+    this.#known[code] = verdict + 2;
+    return verdict;
   }
 }
 
@@ -207,19 +207,19 @@ export class KernelContext {
       const ofNull = (): number => verdict(this.#evaluate(site, null, this.#cells));
       const cost = partCost * partsOf(site);
       let known = 0;
-      const made: TruthTable = {
+      const truthTable: TruthTable = {
         bytes: noBytes,
         get ofNull() {
           return (known ||= ofNull());
         },
         fill: (code) => {
           work.done += cost;
-          const found = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
-          if (code < made.bytes.length) made.bytes[code] = found;
-          return found;
+          const verdictCode = verdict(this.#evaluate(site, dictionary.text(code), this.#cells));
+          if (code < truthTable.bytes.length) truthTable.bytes[code] = verdictCode;
+          return verdictCode;
         },
       };
-      table = made;
+      table = truthTable;
       tables.set(dictionary, table);
     }
     if (table.bytes.length < dictionary.size && rows * 16 >= dictionary.size) {
@@ -233,8 +233,8 @@ export class KernelContext {
   /** `site` yields a text of the one column that it reads: a dictionary's codes to those of its own texts, -1 for NULL. */
   codeTable(site: Bound, dictionary: Dictionary, interner: TextInterner): CodeTable {
     const code = (cell: Cell): number => {
-      const found = this.#evaluate(site, cell, this.#cells);
-      return found === null ? -1 : interner.ofText(String(found));
+      const verdictCell = this.#evaluate(site, cell, this.#cells);
+      return verdictCell === null ? -1 : interner.ofText(String(verdictCell));
     };
     return new CodeTable(
       (of) => code(dictionary.text(of)),

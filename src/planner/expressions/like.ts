@@ -20,7 +20,7 @@ interface Segment {
   /** Tables for a search without `_`; null where the segment has one, or is not searched. */
   readonly steps: Steps | null;
   /** Masks for a search with `_`; null where there is none, or the segment is too long for them. */
-  readonly places: CodePointMasks | null;
+  readonly codePoints: CodePointMasks | null;
 }
 
 /** How a search goes on in a segment that is bytes alone. */
@@ -71,9 +71,9 @@ export class LikePattern {
     if (end < 0) return false;
     let at = start;
     for (let index = 1; index < segments.length - 1; index++) {
-      const { codes, steps, places } = segments[index]!;
+      const { codes, steps, codePoints } = segments[index]!;
       if (codes.length === 0) continue;
-      at = steps ? search(codes, steps, bytes, at, end) : searchWild(places!, bytes, at, end);
+      at = steps ? search(codes, steps, bytes, at, end) : searchWild(codePoints!, bytes, at, end);
       if (at < 0) return false;
     }
     return true;
@@ -128,7 +128,7 @@ function segmentOf(piece: Piece, isSearched: boolean): Segment {
   return {
     codes,
     steps: isSearched && !wild ? { borders: bordersOf(codes), skips: skipsOf(codes) } : null,
-    places: isSearched && wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
+    codePoints: isSearched && wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
   };
 }
 
@@ -233,8 +233,8 @@ function searchEach(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, f
 }
 
 /** The end of the first occurrence in bytes[from .. to], or -1: all occurrences are equally long, so the first to end is it. */
-function searchWild(places: CodePointMasks, bytes: Uint8Array, from: number, to: number): number {
-  const { ascii, others, anywhere, lastLow, lastHigh } = places;
+function searchWild(codePoints: CodePointMasks, bytes: Uint8Array, from: number, to: number): number {
+  const { ascii, others, anywhere, lastLow, lastHigh } = codePoints;
   let low = 0;
   let high = 0;
   for (let at = from; at < to; ) {

@@ -23,8 +23,8 @@ export class LookupField {
   }
 
   codeOfKey(interner: TextInterner, key: Cell): number {
-    const found = this.#table.value(this.#field, key);
-    return typeof found === 'string' ? interner.ofText(found) : -1;
+    const lookedUp = this.#table.value(this.#field, key);
+    return typeof lookedUp === 'string' ? interner.ofText(lookedUp) : -1;
   }
 
   /** `interner` is the same one throughout. */

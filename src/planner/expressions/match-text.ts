@@ -39,8 +39,8 @@ export class TextMatcher {
         if (this.leavesOf(span.term).includes(leaf)) next.set(span.place, [...(next.get(span.place) ?? []), span]);
       }
       open = open.flatMap((before) => {
-        const { place, width } = before.at(-1)!;
-        return (next.get(place + width) ?? []).map((span) => [...before, span]);
+        const { place: wordOffset, width } = before.at(-1)!;
+        return (next.get(wordOffset + width) ?? []).map((span) => [...before, span]);
       });
     }
     return leaves.length > 0 ? open : [];

@@ -35,18 +35,18 @@ function stepsOf(pattern: string, anyCase: boolean): number {
     last = steps;
     groups[groups.length - 1]! += steps;
   };
-  for (const [found] of pattern.matchAll(token)) {
-    if (found === '(') groups.push(0);
-    else if (found === ')') {
+  for (const [lexeme] of pattern.matchAll(token)) {
+    if (lexeme === '(') groups.push(0);
+    else if (lexeme === ')') {
       const inner = groups.length > 1 ? groups.pop()! : 0;
       add(inner + 2);
-    } else if (found.startsWith('{') && found.length > 1) {
-      const times = Math.max(...(found.match(/\d+/g) ?? []).map(Number), 1);
+    } else if (lexeme.startsWith('{') && lexeme.length > 1) {
+      const times = Math.max(...(lexeme.match(/\d+/g) ?? []).map(Number), 1);
       groups[groups.length - 1]! += last * (times - 1);
       last *= times;
-    } else if (found.startsWith('[') && found.length > 1) add(stepsOfClass(found, anyCase));
-    else if (found.startsWith('\\Q')) add(found.length);
-    else add(/^\\[pP]/.test(found) ? classSteps : 1);
+    } else if (lexeme.startsWith('[') && lexeme.length > 1) add(stepsOfClass(lexeme, anyCase));
+    else if (lexeme.startsWith('\\Q')) add(lexeme.length);
+    else add(/^\\[pP]/.test(lexeme) ? classSteps : 1);
   }
   return groups.reduce((sum, each) => sum + each, 0);
 }

@@ -47,12 +47,12 @@ export class SearchRules {
   /** Marks the words in texts, or in those of JSON, that these seek. */
   highlighter(queries: readonly string[], modes: readonly MatchMode[], column: string): Highlighter {
     const key = `${column}\0${queries.join('\0')}`;
-    let made = this.#highlighters.get(key);
-    if (!made) {
-      made = new Highlighter(queries.map((query, i) => this.matcher(query, modes[i]!, column)));
-      if (this.#highlighters.size < matchersMost) this.#highlighters.set(key, made);
+    let highlighter = this.#highlighters.get(key);
+    if (!highlighter) {
+      highlighter = new Highlighter(queries.map((query, i) => this.matcher(query, modes[i]!, column)));
+      if (this.#highlighters.size < matchersMost) this.#highlighters.set(key, highlighter);
     }
-    return made;
+    return highlighter;
   }
 
   /** Tells texts by themselves. The same matcher for the same words. */

@@ -238,12 +238,12 @@ export class TextInterner implements Dictionary {
   /** Place in `#slots` of the text, or of where it belongs. */
   #find(source: Uint8Array, start: number, end: number, hash: number): number {
     const slots = this.#slots;
-    const found = this.#findIn(slots, source, start, end, hash);
+    const code = this.#findIn(slots, source, start, end, hash);
     const earlier = this.#earlier;
-    if (slots[found] !== 0 || earlier === null) return found;
+    if (slots[code] !== 0 || earlier === null) return code;
     const before = this.#findIn(earlier, source, start, end, hash);
-    if (earlier[before] !== 0) for (let word = 0; word < 4; word++) slots[found + word] = earlier[before + word]!;
-    return found;
+    if (earlier[before] !== 0) for (let word = 0; word < 4; word++) slots[code + word] = earlier[before + word]!;
+    return code;
   }
 
   #findIn(slots: Int32Array, source: Uint8Array, start: number, end: number, hash: number): number {

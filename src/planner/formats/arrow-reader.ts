@@ -12,9 +12,10 @@ import type { RowRejection } from '../../projections/command.ts';
 import { BatchBuffers } from './arrow-buffers.ts';
 import { type ArrowCells, ArrowDictionary, type CellForm } from './arrow-cells.ts';
 import { type ArrowField, parseArrowMessage, parseMessageSize } from './arrow-messages.ts';
-import { type Column, ColumnSet } from './column-set.ts';
+import { ColumnSet } from './column-set.ts';
 import { malformedError } from './flat-table.ts';
 import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
+import type { Column } from './ingest-column.ts';
 import { RowTape } from './row-tape.ts';
 
 const metadataBytesMax = 4 << 20;

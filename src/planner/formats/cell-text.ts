@@ -14,21 +14,21 @@ export function putInteger(bytes: Uint8Array, at: number, value: number): number
 export function putI64(bytes: Uint8Array, at: number, highHalf: number, lowHalf: number): number {
   let upper = highHalf >>> 0;
   let lower = lowHalf;
-  let place = at;
+  let target = at;
   if (highHalf < 0) {
-    bytes[place++] = 0x2d;
+    bytes[target++] = 0x2d;
     lower = (~lower + 1) >>> 0;
     upper = (~upper + (lower === 0 ? 1 : 0)) >>> 0;
   }
-  if (upper < 0x20_0000) return putDigits(bytes, place, upper * 0x1_0000_0000 + lower, 1);
+  if (upper < 0x20_0000) return putDigits(bytes, target, upper * 0x1_0000_0000 + lower, 1);
   // Long division by 10^9 in limbs of 16 bits: every step is exact in a double.
   const high = Math.floor(upper / 1e9);
   const part = (upper - high * 1e9) * 0x1_0000 + (lower >>> 16);
   const middle = Math.floor(part / 1e9);
   const last = (part - middle * 1e9) * 0x1_0000 + (lower & 0xffff);
   const digit = Math.floor(last / 1e9);
-  place = putDigits(bytes, place, (high * 0x1_0000 + middle) * 0x1_0000 + digit, 1);
-  return putDigits(bytes, place, last - digit * 1e9, 9);
+  target = putDigits(bytes, target, (high * 0x1_0000 + middle) * 0x1_0000 + digit, 1);
+  return putDigits(bytes, target, last - digit * 1e9, 9);
 }
 
 /** The shortest text that reads back as this finite double. */
@@ -49,19 +49,19 @@ export function putNumber(bytes: Uint8Array, at: number, value: number): number 
 }
 
 function putHundredths(bytes: Uint8Array, at: number, value: number): number {
-  let place = at;
+  let target = at;
   let rest = value;
   if (rest < 0) {
-    bytes[place++] = 0x2d;
+    bytes[target++] = 0x2d;
     rest = -rest;
   }
   const units = Math.floor(rest / 100);
-  place = putDigits(bytes, place, units, 1);
+  target = putDigits(bytes, target, units, 1);
   const fraction = (rest - units * 100) << 1;
-  bytes[place++] = 0x2e;
-  bytes[place++] = digitPairs[fraction]!;
-  if (digitPairs[fraction + 1] !== 0x30) bytes[place++] = digitPairs[fraction + 1]!;
-  return place;
+  bytes[target++] = 0x2e;
+  bytes[target++] = digitPairs[fraction]!;
+  if (digitPairs[fraction + 1] !== 0x30) bytes[target++] = digitPairs[fraction + 1]!;
+  return target;
 }
 
 /** A safe integer that is not negative, two digits at a time, zeros in front up to `atLeast` digits. */

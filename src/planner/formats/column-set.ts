@@ -6,61 +6,33 @@
  * that they see and widen without loss: integers to numbers while every one is exact in a double, scalars of different
  * kinds to text, and anything else to JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
  */
-import { AssertionError, didYouMean, ServiceError } from '../../errors.ts';
+import { AssertionError, ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { SentCells } from '../../projections/command.ts';
 import { coarseHint, isBound, isCoarse } from '../../log/values/timestamp.ts';
-import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/values/value.ts';
+import { type ColumnType, limits } from '../../log/values/value.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, scalarToken, textFrom, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
+import { type Column, ColumnDefiner } from './ingest-column.ts';
 import type { ColumnNames } from './json-reader.ts';
 import { integerAt, latin1, unescapeInto } from './json-tokens.ts';
 import { type RowScanner, type ScanKind, scanKind } from './row-scanner.ts';
 import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
-export interface Column {
-  readonly name: string;
-  /** Null until a value is seen. */
-  type: ColumnType | null;
-  /** False: an open type's column, which widens instead of refusing. */
-  readonly fixed: boolean;
-  /** An open type's own declaration of the column. */
-  readonly declared: ColumnType | null;
-  /** Length of the vectors; 0 until one is seen. */
-  dims: number;
-  /** Integer tokens are taken as their decimal text (`_pk`, and an `id` declared as string). */
-  readonly integersAsText: boolean;
-  /** A property that the type did not have before. */
-  readonly added: boolean;
-  /** Bytes of text that the latest batch had in it. */
-  heapBytes: number;
-  /** Cell kinds, one bit each, of a column that waits for its whole batch to be typed. */
-  kindsSeen: number;
-  builder: VectorBuilder | null;
-  /** Scalars of different kinds came in: they are kept as text. */
-  mixed: boolean;
-}
-
 /** Rows that a batch is expected to hold, before there was one: a body may be one small row. */
 const firstCapacity = 8;
-
-/** Misspelt names of one body that a guess is kept for. */
-const guessesMax = 64;
 
 export class ColumnSet implements ColumnNames {
   /** Names as JSON text, so that equal names have equal bytes whichever characters are escaped. */
   readonly names: Uint8Array[] = [];
   readonly columns: Column[] = [];
   readonly #slots = new Map<string, number>();
-  readonly #definition: TypeDefinition | null;
-  readonly #guesses = new Map<string, string>();
+  readonly #definer: ColumnDefiner;
   readonly #tape: RowTape;
   /** Columns that existed before the row on the tape. */
   #settled = 0;
-  /** Properties that the type has once these columns are written. */
-  #properties: number;
   #rows = 0;
   /** Never fewer rows are made room for. */
   readonly #capacityMin: number;
@@ -83,8 +55,7 @@ export class ColumnSet implements ColumnNames {
   ) {
     this.#sent = tracksSent ? [] : null;
     this.#capacity = this.#capacityMin = capacityMin;
-    this.#definition = definition;
-    this.#properties = definition === null ? 0 : Object.keys(definition.properties).length;
+    this.#definer = new ColumnDefiner(definition, tape);
     this.#tape = tape;
     this.#plainText = plainText;
   }
@@ -96,7 +67,7 @@ export class ColumnSet implements ColumnNames {
   slotOf(name: string): number {
     const known = this.#slots.get(name);
     if (known !== undefined) return known;
-    const column = this.#newColumn(name);
+    const column = this.#definer.define(name);
     if (column === null) return -1;
     const slot = this.columns.length;
     this.columns.push(column);
@@ -176,10 +147,10 @@ export class ColumnSet implements ColumnNames {
   /** Forgets columns that only an abandoned row has named. */
   abandon(): void {
     while (this.columns.length > this.#settled) {
-      const { name, added } = this.columns.pop()!;
-      this.#slots.delete(name);
+      const column = this.columns.pop()!;
+      this.#slots.delete(column.name);
       this.names.pop();
-      if (added) this.#properties--;
+      this.#definer.forget(column);
     }
   }
 
@@ -221,67 +192,6 @@ export class ColumnSet implements ColumnNames {
     this.#rows = 0;
     this.#capacity = Math.max(this.#capacityMin, length);
     return { length, columns };
-  }
-
-  #newColumn(name: string): Column | null {
-    const tape = this.#tape;
-    try {
-      checkIdentifier(name, 'a property name');
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      tape.refuse('REL_INVALID', error.message);
-      return null;
-    }
-    const make = (type: ColumnType | null, fixed: boolean, dims = 0, integersAsText = false): Column => ({
-      name,
-      type,
-      fixed,
-      declared: null,
-      dims,
-      integersAsText,
-      added: false,
-      heapBytes: 0,
-      kindsSeen: 0,
-      builder: null,
-      mixed: false,
-    });
-    const definition = this.#definition;
-    const property = definition && Object.hasOwn(definition.properties, name) ? definition.properties[name] : undefined;
-    if (property) {
-      // Timestamps and vectors are never inferred, so someone declared them: a misfit is refused even in an open type.
-      const fixed = !definition!.open || property.type === 'timestamp' || property.type === 'vector';
-      const column = make(property.type, fixed, property.dims, name === 'id' && property.type === 'string');
-      return fixed ? column : { ...column, declared: property.type };
-    }
-    if (name === '_pk') return make('string', true, 0, true);
-    if (name === 'id') return definition && !definition.open ? make('string', true, 0, true) : make(null, false);
-    if (name === 'valid_from' || name === 'valid_to') return make('timestamp', true);
-    if (name === '_provenance') return make('json', true);
-    const embedding = name.startsWith('_emb_');
-    if (!embedding && (name.startsWith('_') || Object.hasOwn(systemColumns, name))) {
-      tape.refuse('REL_INVALID', `${JSON.stringify(name)} is set by the store and can't be written`);
-      return null;
-    }
-    if (!embedding && definition && !definition.open) {
-      tape.refuse('REL_UNKNOWN_COLUMN', `type ${definition.name} has no property ${JSON.stringify(name)}${this.#guess(name)}`);
-      return null;
-    }
-    if (this.#properties >= limits.columnsPerType) {
-      tape.refuse('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
-      return null;
-    }
-    this.#properties++;
-    return { ...(embedding ? make('vector', true) : make(null, false)), added: true };
-  }
-
-  /** Finds a suggestion once per unknown name: many rows may have the same mistake. */
-  #guess(name: string): string {
-    let guess = this.#guesses.get(name);
-    if (guess === undefined) {
-      guess = didYouMean(name, Object.keys(this.#definition!.properties));
-      if (this.#guesses.size < guessesMax) this.#guesses.set(name, guess);
-    }
-    return guess;
   }
 
   /** Refuses the row when a declared column can't hold cell `i`; leaves parsed instants and vectors for `#append`. */
@@ -454,17 +364,17 @@ export class ColumnSet implements ColumnNames {
   /** Makes an open type's column able to hold cell `i`. */
   #widen(column: Column, i: number, kind: CellKind): void {
     const type = column.type;
-    const found = typeOfKind[kind]!;
-    if (type === found || type === 'json') return;
+    const kindType = typeOfKind[kind]!;
+    if (type === kindType || type === 'json') return;
     if (type === null) {
-      column.type = found;
+      column.type = kindType;
       return;
     }
     const tape = this.#tape;
-    if (column.integersAsText && found === 'integer') return;
-    if (type === 'number' && found === 'integer') {
+    if (column.integersAsText && kindType === 'integer') return;
+    if (type === 'number' && kindType === 'integer') {
       if (kind === cellKind.integer || exactInDouble(integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!))) return;
-    } else if (type === 'integer' && found === 'number') {
+    } else if (type === 'integer' && kindType === 'number') {
       const widened = column.builder === null ? null : numbersFrom(column.builder);
       if (widened !== undefined) {
         column.type = 'number';
@@ -472,7 +382,7 @@ export class ColumnSet implements ColumnNames {
         return;
       }
     }
-    if (found !== 'json') {
+    if (kindType !== 'json') {
       column.type = 'string';
       column.mixed = true;
       if (type !== 'string' && column.builder !== null) column.builder = textFrom(column.builder);

@@ -94,11 +94,11 @@ function isNull(vector: Vector, row: number): boolean {
  * the column had before (null: none). `kindsSeen` has one bit for each kind of token among them.
  */
 export function typedFromText(texts: VectorBuilder, known: ColumnType | null, kindsSeen: number): VectorBuilder {
-  const found = typeOfTexts(texts, kindsSeen);
+  const inferredType = typeOfTexts(texts, kindsSeen);
   if (known === 'string') return texts;
-  if (known === null || known === found) return retype(texts, found);
-  if (known === 'number' && found === 'integer' && allExact(texts)) return retype(texts, 'number');
-  if (known === 'integer' && found === 'number') return retype(texts, 'number');
+  if (known === null || known === inferredType) return retype(texts, inferredType);
+  if (known === 'number' && inferredType === 'integer' && allExact(texts)) return retype(texts, 'number');
+  if (known === 'integer' && inferredType === 'number') return retype(texts, 'number');
   return known === 'json' ? retype(texts, 'json') : texts;
 }
 

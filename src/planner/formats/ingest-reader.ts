@@ -8,8 +8,9 @@
  * before it were handed out.
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { RowRejection } from '../../projections/command.ts';
 import { ArrowStream } from './arrow-reader.ts';
+import { BatchTally } from './batch-tally.ts';
+import { ByteWindow } from './byte-window.ts';
 import { ColumnSet } from './column-set.ts';
 import { CsvReader } from './csv-reader.ts';
 import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
@@ -57,7 +58,6 @@ const headerBytesMax = 1 << 20;
 const defaultPredictBytesMin = 2_048;
 /** White space and a byte-order mark may come first; a body that shows no form within so many bytes is refused. */
 const detectBytesMax = 65_536;
-const noBytes = new Uint8Array(0);
 
 /** Reads without a stream: bytes in, batches out, no awaiting. */
 export class BodyReader {
@@ -73,24 +73,12 @@ export class BodyReader {
   /** The body is Arrow: this reads all of it. */
   #arrow: ArrowStream | null = null;
 
-  /** Bytes that were read and are not used up: #window[#at .. #end). */
-  #window = noBytes;
-  #at = 0;
-  #end = 0;
-  #dirty = true;
-  /** Offset in the stream of #window[0]. */
-  #offset = 0;
-  #received = 0;
+  readonly #window = new ByteWindow();
   /** An unfinished row is not tried again before the window holds this many bytes from its start. */
   #retryAt = 0;
   /** In a line that was refused before its end had arrived. */
   #skippingLine = false;
-
-  #index = 0;
-  #batchIndex = 0;
-  #batchBytes = 0;
-  #rejections: RowRejection[] = [];
-  #indexes: number[] | null = null;
+  readonly #tally = new BatchTally();
   #failure: ServiceError | null = null;
 
   constructor(options: IngestOptions) {
@@ -107,31 +95,16 @@ export class BodyReader {
   }
 
   push(chunk: Uint8Array): void {
-    this.#received += chunk.length;
-    if (this.#options.limitBytes !== undefined && this.#received > this.#options.limitBytes) {
+    this.#window.received += chunk.length;
+    if (this.#options.limitBytes !== undefined && this.#window.received > this.#options.limitBytes) {
       this.#failure = new ServiceError(
         'REL_TOO_LARGE',
-        `the body is over ${this.#options.limitBytes} bytes; ${this.#arrow?.index ?? this.#index} rows were read`,
+        `the body is over ${this.#options.limitBytes} bytes; ${this.#arrow?.index ?? this.#tally.index} rows were read`,
       );
       return;
     }
-    if (this.#arrow !== null) return this.#arrow.push(chunk);
-    // Moved even where it would fit, so that the window stays as small as a chunk and a row.
-    if (this.#at > 0) {
-      this.#window.copyWithin(0, this.#at, this.#end);
-      this.#offset += this.#at;
-      this.#end -= this.#at;
-      this.#at = 0;
-    }
-    if (this.#end + chunk.length + 1 > this.#window.length) {
-      // A body may be one small row: the first window fits the first chunk exactly, later ones double.
-      const window = new Uint8Array(Math.max(this.#window.length * 2, this.#end + chunk.length + 1));
-      window.set(this.#window.subarray(0, this.#end));
-      this.#window = window;
-    }
-    this.#window.set(chunk, this.#end);
-    this.#end += chunk.length;
-    this.#dirty = true;
+    if (this.#arrow !== null) this.#arrow.push(chunk);
+    else this.#window.push(chunk);
   }
 
   /** There is more to read before more bytes are needed: `read` gave null so that others have their turn. */
@@ -153,42 +126,35 @@ export class BodyReader {
       if (!(error instanceof ServiceError)) throw error;
       return this.#fail(error);
     }
-    return last && this.#index > this.#batchIndex ? this.#take() : null;
+    return last && this.#tally.index > this.#tally.firstIndex ? this.#take() : null;
   }
 
   /** Rows before the failure leave first. */
   #fail(error: ServiceError): IngestBatch {
     this.#failure = error;
-    const rest = this.#arrow === null ? (this.#index === this.#batchIndex ? null : this.#take()) : this.#arrow.takeRest();
+    const rest =
+      this.#arrow === null ? (this.#tally.index === this.#tally.firstIndex ? null : this.#take()) : this.#arrow.takeRest();
     if (rest === null) throw error;
     return rest;
   }
 
   #isFull(): boolean {
-    return this.#roomRows() <= 0 || this.#batchBytes >= this.#options.batchBytes;
+    return this.#roomRows() <= 0 || this.#tally.bytes >= this.#options.batchBytes;
   }
 
   /** Rows that the batch may still take. */
   #roomRows(): number {
     const { batchRows } = this.#options;
-    return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#index - this.#batchIndex);
+    return (typeof batchRows === 'number' ? batchRows : batchRows()) - (this.#tally.index - this.#tally.firstIndex);
   }
 
   #take(): IngestBatch {
-    const batch: IngestBatch = {
+    return this.#tally.take({
       ...(this.#options.tracksSent && { sent: this.#columns.takeSent() }),
       rows: this.#columns.take(),
-      firstIndex: this.#batchIndex,
-      indexes: this.#indexes === null ? null : Float64Array.from(this.#indexes),
-      rejections: this.#rejections,
-      endOffset: this.#offset + this.#at,
+      endOffset: this.#window.offset + this.#window.at,
       mixed: this.#columns.mixedColumns(),
-    };
-    this.#batchIndex = this.#index;
-    this.#batchBytes = 0;
-    this.#rejections = [];
-    this.#indexes = null;
-    return batch;
+    });
   }
 
   /** Reads one row or one piece of punctuation; false when it needs more bytes or nothing is left. */
@@ -214,20 +180,20 @@ export class BodyReader {
 
   #detect(last: boolean): boolean {
     this.#openJson(false);
-    const window = this.#window;
-    if (this.#offset + this.#at === 0 && window[0] === 0xef) {
-      if (this.#end < 3 && !last) return false;
-      if (window[1] === 0xbb && window[2] === 0xbf && this.#end >= 3) this.#at = 3;
+    const window = this.#window.bytes;
+    if (this.#window.offset + this.#window.at === 0 && window[0] === 0xef) {
+      if (this.#window.end < 3 && !last) return false;
+      if (window[1] === 0xbb && window[2] === 0xbf && this.#window.end >= 3) this.#window.at = 3;
     }
-    const start = this.#json.skipSpace(this.#at);
-    if (start >= this.#end) {
-      if (this.#end - this.#at > detectBytesMax)
+    const start = this.#json.skipSpace(this.#window.at);
+    if (start >= this.#window.end) {
+      if (this.#window.end - this.#window.at > detectBytesMax)
         throw new ServiceError('REL_PARSE', 'the body starts with nothing but white space');
       return false;
     }
     const first = window[start]!;
     if (this.#options.columns || (first !== 0x7b && first !== 0x5b)) {
-      const arrow = arrowForm(window.subarray(this.#at, this.#end));
+      const arrow = arrowForm(window.subarray(this.#window.at, this.#window.end));
       if (arrow === 'unclear' && !last) return false;
       if (arrow === 'file')
         throw new ServiceError(
@@ -235,13 +201,13 @@ export class BodyReader {
           'the body is an Arrow file: send it as a stream (application/vnd.apache.arrow.stream)',
         );
       if (arrow === 'stream') {
-        this.#arrow = new ArrowStream(this.#options, this.#offset + this.#at);
-        this.#arrow.push(window.slice(this.#at, this.#end));
+        this.#arrow = new ArrowStream(this.#options, this.#window.offset + this.#window.at);
+        this.#arrow.push(window.slice(this.#window.at, this.#window.end));
       } else this.#startCsv();
       return true;
     }
     if (first === 0x5b) {
-      this.#at = start + 1;
+      this.#window.at = start + 1;
       this.#form = 'array-start';
       return true;
     }
@@ -249,11 +215,11 @@ export class BodyReader {
     if (array === 'unclear') return false;
     if (array === null) this.#form = 'ndjson';
     else {
-      this.#at = array;
+      this.#window.at = array;
       this.#wrapped = true;
       this.#form = 'array-start';
     }
-    this.#dirty = true;
+    this.#window.isDirty = true;
     return true;
   }
 
@@ -263,8 +229,8 @@ export class BodyReader {
     for (const token of ['"rows"', ':', '[']) {
       i = this.#json.skipSpace(i);
       for (let j = 0; j < token.length; j++, i++) {
-        if (i >= this.#end) return last || i - start > detectBytesMax ? null : 'unclear';
-        if (this.#window[i] !== token.charCodeAt(j)) return null;
+        if (i >= this.#window.end) return last || i - start > detectBytesMax ? null : 'unclear';
+        if (this.#window.bytes[i] !== token.charCodeAt(j)) return null;
       }
     }
     return i;
@@ -283,20 +249,20 @@ export class BodyReader {
   #stepLine(last: boolean): boolean {
     if (this.#mustWait(last)) return false;
     this.#openJson(true);
-    const window = this.#window;
+    const window = this.#window.bytes;
     if (this.#skippingLine) return this.#skipLine(last);
     for (;;) {
-      this.#at = this.#json.skipSpace(this.#at);
-      if (this.#at >= this.#end) return false;
-      if (window[this.#at] !== 0x0a) break;
-      this.#at++;
+      this.#window.at = this.#json.skipSpace(this.#window.at);
+      if (this.#window.at >= this.#window.end) return false;
+      if (window[this.#window.at] !== 0x0a) break;
+      this.#window.at++;
     }
     if (this.#readRun(true)) return true;
-    const from = this.#at;
+    const from = this.#window.at;
     let status = this.#json.readRow(from);
     if (status === 'row') {
       const after = this.#json.skipSpace(this.#json.position);
-      if (after >= this.#end) status = 'incomplete';
+      if (after >= this.#window.end) status = 'incomplete';
       else if (window[after] === 0x0a) {
         this.#advance(after + 1);
         this.#commit();
@@ -315,17 +281,18 @@ export class BodyReader {
 
   #stepRecord(last: boolean): boolean {
     const csv = this.#csv!;
-    const window = this.#window;
+    const window = this.#window.bytes;
     if (this.#skippingLine) return this.#skipLine(last);
-    csv.open(window, this.#end);
+    csv.open(window, this.#window.end);
     while (
-      this.#at < this.#end &&
-      (window[this.#at] === 0x0a || (this.#at + 1 < this.#end && window[this.#at] === 0x0d && window[this.#at + 1] === 0x0a))
+      this.#window.at < this.#window.end &&
+      (window[this.#window.at] === 0x0a ||
+        (this.#window.at + 1 < this.#window.end && window[this.#window.at] === 0x0d && window[this.#window.at + 1] === 0x0a))
     ) {
-      this.#at += window[this.#at] === 0x0a ? 1 : 2;
+      this.#window.at += window[this.#window.at] === 0x0a ? 1 : 2;
     }
-    if (this.#at >= this.#end || this.#mustWait(last)) return false;
-    const from = this.#at;
+    if (this.#window.at >= this.#window.end || this.#mustWait(last)) return false;
+    const from = this.#window.at;
     const header = this.#form === 'csv-header';
     const status: RowStatus = header ? csv.readHeader(from) : csv.readRow(from);
     if (status === 'incomplete' && !last) return this.#wait('CSV');
@@ -345,18 +312,19 @@ export class BodyReader {
   #stepArray(last: boolean): boolean {
     if (this.#mustWait(last)) return false;
     this.#openJson(false);
-    this.#at = this.#json.skipSpace(this.#at);
-    if (this.#at >= this.#end) return last ? this.#throwParseError('the text ends inside the array', this.#at) : false;
-    const byte = this.#window[this.#at]!;
+    this.#window.at = this.#json.skipSpace(this.#window.at);
+    if (this.#window.at >= this.#window.end)
+      return last ? this.#throwParseError('the text ends inside the array', this.#window.at) : false;
+    const byte = this.#window.bytes[this.#window.at]!;
     if (this.#form === 'array-next' || (this.#form === 'array-start' && byte === 0x5d)) {
       if (byte === 0x5d) this.#form = this.#wrapped ? 'wrapper-next' : 'done';
       else if (byte === 0x2c) this.#form = 'array-row';
-      else return this.#throwParseError('a comma or ] expected', this.#at);
-      this.#advance(this.#at + 1);
+      else return this.#throwParseError('a comma or ] expected', this.#window.at);
+      this.#advance(this.#window.at + 1);
       return true;
     }
     if (this.#readRun(false)) return true;
-    const status = this.#json.readRow(this.#at);
+    const status = this.#json.readRow(this.#window.at);
     if (status === 'incomplete' && !last) return this.#wait('array');
     if (status !== 'row') {
       this.#columns.abandon();
@@ -374,14 +342,13 @@ export class BodyReader {
       byLine,
       // The room may have shrunk since it was checked.
       rows: Math.max(1, this.#roomRows()),
-      bytes: this.#options.batchBytes - this.#batchBytes,
+      bytes: this.#options.batchBytes - this.#tally.bytes,
     };
-    const end = this.#predicted.read(this.#window, this.#at, this.#end, this.#json.validText, limits);
+    const end = this.#predicted.read(this.#window.bytes, this.#window.at, this.#window.end, this.#json.validText, limits);
     if (end === null) return false;
-    for (let i = 0; this.#indexes !== null && i < end.rows; i++) this.#indexes.push(this.#index + i);
-    this.#index += end.rows;
-    this.#at = end.at;
-    this.#batchBytes += end.bytes;
+    this.#tally.accept(end.rows);
+    this.#window.at = end.at;
+    this.#tally.bytes += end.bytes;
     this.#retryAt = 0;
     if (!byLine) this.#form = end.afterRow ? 'array-next' : 'array-row';
     return true;
@@ -392,55 +359,54 @@ export class BodyReader {
     if (this.#mustWait(last)) return false;
     this.#openJson(false);
     const json = this.#json;
-    let i = json.skipSpace(this.#at);
-    if (i < this.#end && this.#window[i] === 0x7d) {
+    let i = json.skipSpace(this.#window.at);
+    if (i < this.#window.end && this.#window.bytes[i] === 0x7d) {
       this.#advance(i + 1);
       this.#form = 'done';
       return true;
     }
-    if (i < this.#end && this.#window[i] !== 0x2c) return this.#throwParseError('a comma or } expected', i);
+    if (i < this.#window.end && this.#window.bytes[i] !== 0x2c) return this.#throwParseError('a comma or } expected', i);
     i = json.skipSpace(i + 1);
-    if (i < this.#end && this.#window[i] !== 0x22) return this.#throwParseError('a property name expected', i);
-    this.#tape.reset(this.#window);
+    if (i < this.#window.end && this.#window.bytes[i] !== 0x22) return this.#throwParseError('a property name expected', i);
+    this.#tape.reset(this.#window.bytes);
     i = json.skipValue(i, 1);
     if (i >= 0) {
       i = json.skipSpace(i);
-      if (i < this.#end && this.#window[i] !== 0x3a) return this.#throwParseError('a colon expected', i);
+      if (i < this.#window.end && this.#window.bytes[i] !== 0x3a) return this.#throwParseError('a colon expected', i);
       i = json.skipValue(json.skipSpace(i + 1), 1);
     }
     if (i < -1) return this.#throwParseError(json.reason, json.position);
-    if (i < 0 || i >= this.#end)
-      return last ? this.#throwParseError('the text ends inside the wrapper', this.#end) : this.#wait('wrapper');
+    if (i < 0 || i >= this.#window.end)
+      return last ? this.#throwParseError('the text ends inside the wrapper', this.#window.end) : this.#wait('wrapper');
     this.#advance(i);
     return true;
   }
 
   #stepDone(): boolean {
     this.#openJson(false);
-    this.#at = this.#json.skipSpace(this.#at);
-    if (this.#at < this.#end) return this.#throwParseError('text after the end of the rows', this.#at);
+    this.#window.at = this.#json.skipSpace(this.#window.at);
+    if (this.#window.at < this.#window.end) return this.#throwParseError('text after the end of the rows', this.#window.at);
     return false;
   }
 
   #openJson(byLine: boolean): void {
-    if (!this.#dirty) return;
-    this.#json.open(this.#window, this.#at, this.#end, byLine);
+    if (!this.#window.isDirty) return;
+    this.#json.open(this.#window.bytes, this.#window.at, this.#window.end, byLine);
     this.#predicted.invalidate();
-    this.#dirty = false;
+    this.#window.isDirty = false;
   }
 
   /** The last line may lack its line feed. */
   #finishLine(): void {
-    if (this.#at >= this.#end || this.#window[this.#end - 1] === 0x0a) return;
+    if (this.#window.at >= this.#window.end || this.#window.bytes[this.#window.end - 1] === 0x0a) return;
     if (this.#form !== 'ndjson' && this.#form !== 'csv' && this.#form !== 'csv-header' && this.#form !== 'unknown') return;
-    this.#window[this.#end++] = 0x0a;
-    this.#dirty = true;
+    this.#window.bytes[this.#window.end++] = 0x0a;
+    this.#window.isDirty = true;
   }
 
   #commit(): void {
     if (this.#tape.problem === null && this.#columns.commit()) {
-      this.#indexes?.push(this.#index);
-      this.#index++;
+      this.#tally.accept(1);
       this.#predicted.learn(this.#tape);
       return;
     }
@@ -450,42 +416,37 @@ export class BodyReader {
   }
 
   #reject(code: ErrorCode, detail: string): void {
-    if (this.#indexes === null) {
-      this.#indexes = [];
-      for (let i = this.#batchIndex; i < this.#index; i++) this.#indexes.push(i);
-    }
-    this.#rejections.push({ index: this.#index, code, detail });
-    this.#index++;
+    this.#tally.reject(code, detail);
     this.#predicted.pass();
   }
 
   #advance(to: number): void {
-    this.#batchBytes += to - this.#at;
-    this.#at = to;
+    this.#tally.bytes += to - this.#window.at;
+    this.#window.at = to;
     this.#retryAt = 0;
   }
 
   #skipLine(last: boolean): boolean {
     // Searches only the bytes read so far: the window may be far larger.
-    const feed = this.#window.subarray(this.#at, this.#end).indexOf(0x0a);
-    const found = feed >= 0;
-    this.#skippingLine = !found && !last;
-    this.#advance(found ? this.#at + feed + 1 : this.#end);
-    return found || last;
+    const feed = this.#window.bytes.subarray(this.#window.at, this.#window.end).indexOf(0x0a);
+    const hasFeed = feed >= 0;
+    this.#skippingLine = !hasFeed && !last;
+    this.#advance(hasFeed ? this.#window.at + feed + 1 : this.#window.end);
+    return hasFeed || last;
   }
 
   #mustWait(last: boolean): boolean {
-    return !last && this.#end - this.#at < this.#retryAt;
+    return !last && this.#window.end - this.#window.at < this.#retryAt;
   }
 
   /** Each further attempt at a long row waits for twice the bytes, so that the work stays linear in them. */
   #wait(form: 'ndjson' | 'CSV' | 'array' | 'wrapper'): false {
     this.#columns.abandon();
-    const held = this.#end - this.#at;
+    const held = this.#window.end - this.#window.at;
     const isHeader = this.#form === 'csv-header';
     const bytesMax = isHeader ? Math.min(headerBytesMax, this.#rowBytesMax) : this.#rowBytesMax;
     if (held > bytesMax) {
-      const detail = `${isHeader ? 'the CSV header' : `row ${this.#index}`} is over ${bytesMax} bytes`;
+      const detail = `${isHeader ? 'the CSV header' : `row ${this.#tally.index}`} is over ${bytesMax} bytes`;
       if (form !== 'ndjson') throw new ServiceError('REL_TOO_LARGE', `${detail}; the rows before it were read`);
       this.#reject('REL_TOO_LARGE', detail);
       this.#skipLine(false);
@@ -496,7 +457,10 @@ export class BodyReader {
   }
 
   #throwParseError(reason: string, at: number): never {
-    throw new ServiceError('REL_PARSE', `${reason}, at byte ${this.#offset + at} of the body, after ${this.#index} rows`);
+    throw new ServiceError(
+      'REL_PARSE',
+      `${reason}, at byte ${this.#window.offset + at} of the body, after ${this.#tally.index} rows`,
+    );
   }
 }
 

@@ -143,9 +143,9 @@ const known = new WeakMap<readonly OutputColumn[], JsonColumns>();
 
 /** Answers of one plan share their columns and these writers: each caller finishes within one turn. */
 function columnsOf(columns: readonly OutputColumn[]): JsonColumns {
-  let made = known.get(columns);
-  if (made === undefined) known.set(columns, (made = new JsonColumns(columns, 'array')));
-  return made;
+  let jsonColumns = known.get(columns);
+  if (jsonColumns === undefined) known.set(columns, (jsonColumns = new JsonColumns(columns, 'array')));
+  return jsonColumns;
 }
 
 /** The fixed texts around the cells of a row: text k precedes the k-th of `cells`, the last one follows all of them. */
@@ -311,8 +311,8 @@ class JsonColumns {
         ({ bytes, view } = writer);
       }
       for (let c = 0; ; c++) {
-        for (let k = starts[c]!, to = starts[c + 1]!, place = at; k < to; k++, place += 8)
-          view.setFloat64(place, words[k]!, true);
+        for (let k = starts[c]!, to = starts[c + 1]!, target = at; k < to; k++, target += 8)
+          view.setFloat64(target, words[k]!, true);
         at += sizes[c]!;
         if (c === width) break;
         const column = cells[c]!;
@@ -443,9 +443,9 @@ function putText(
     const quotes = word ^ 0x2222_2222;
     const backslashes = word ^ 0x5c5c_5c5c;
     // The highest bit is set in a byte that is below the subtrahend, and maybe in those above such a byte.
-    const found =
+    const cellSize =
       ((word - 0x2020_2020) & ~word) | ((quotes - 0x0101_0101) & ~quotes) | ((backslashes - 0x0101_0101) & ~backslashes);
-    if ((found & 0x8080_8080) !== 0) break;
+    if ((cellSize & 0x8080_8080) !== 0) break;
     view.setInt32(at, word, true);
   }
   for (; k < to; k++) {

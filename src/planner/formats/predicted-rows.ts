@@ -52,16 +52,16 @@ export class PredictedRows {
   learn(tape: RowTape): void {
     if (--this.#pause > 0) return;
     const order = this.#order;
-    let place = 0;
+    let columnAt = 0;
     for (let i = 0; i < tape.count; i++) {
       const slot = tape.slots[i]!;
-      if (order[place] === slot) {
-        place++;
+      if (order[columnAt] === slot) {
+        columnAt++;
         continue;
       }
       const known = order.indexOf(slot);
-      if (known < 0) order.splice(place++, 0, slot);
-      else if (known > place) place = known + 1;
+      if (known < 0) order.splice(columnAt++, 0, slot);
+      else if (known > columnAt) columnAt = known + 1;
       else return this.#reorder(tape);
     }
   }

@@ -19,8 +19,8 @@ const rowsMax = 64;
 export function readSmallBody(body: Uint8Array, definition: TypeDefinition | null): IngestBatch | null {
   if (body.length === 0 || body.length > bytesMax || body[0] !== 0x7b) return null;
   if (definition === null || !isSettled(definition)) return new SmallBody(definition).read(body);
-  const kept = readers.get(definition);
-  const batch = kept?.read(body) ?? null;
+  const keptReader = readers.get(definition);
+  const batch = keptReader?.read(body) ?? null;
   if (batch !== null) return batch;
   // A reader that learnt another order of names, or a refused row, does not help this client.
   const reader = new SmallBody(definition);

@@ -140,25 +140,25 @@ export class GraphOperator implements Operator {
     const instants = rows.edges === undefined ? null : new EdgeInstants(graph, this.#opening.execution, rows.edges);
     for (let first = 0; first < rows.count; first += outputRows) {
       const count = Math.min(outputRows, rows.count - first);
-      const places = Int32Array.from({ length: count }, (_, i) => (order === null ? first + i : order[first + i]!));
+      const resultRows = Int32Array.from({ length: count }, (_, i) => (order === null ? first + i : order[first + i]!));
       const columns = this.#algorithm.columns.map(({ name, holds }): Vector => {
         const cells = rows.columns.get(name)!;
-        if (holds === 'number') return numbersOf(cells as Float64Array, places);
+        if (holds === 'number') return numbersOf(cells as Float64Array, resultRows);
         if (holds === 'integer')
-          return { kind: 'i32', values: Int32Array.from(places, (place) => cells[place] as number), nulls: null };
+          return { kind: 'i32', values: Int32Array.from(resultRows, (row) => cells[row] as number), nulls: null };
         if (holds === 'boolean')
-          return { kind: 'bool', values: Uint8Array.from(places, (place) => cells[place] as number), nulls: null };
+          return { kind: 'bool', values: Uint8Array.from(resultRows, (row) => cells[row] as number), nulls: null };
         if (holds === 'node')
           return textsOf(
             graph.texts,
-            places.map((place) => cells[place] as number),
+            resultRows.map((row) => cells[row] as number),
           );
         const builder = new VectorBuilder('string', count);
-        for (const place of places) builder.append(cells[place] as string);
+        for (const row of resultRows) builder.append(cells[row] as string);
         return builder.build();
       });
       if (instants !== null) {
-        const edges = places.map((place) => rows.edges![place]!);
+        const edges = resultRows.map((row) => rows.edges![row]!);
         columns.push(...(yield* inTurns(instants.columns(edges), () => this.#tick())));
       }
       yield { columns, selection: null, first: 0, count };
@@ -224,8 +224,8 @@ function textsOf(texts: NodeTexts, nodes: Int32Array): Vector {
 }
 
 /** NaN is no number: NULL. */
-function numbersOf(cells: Float64Array, places: Int32Array): Vector {
-  const values = Float64Array.from(places, (place) => cells[place]!);
+function numbersOf(cells: Float64Array, resultRows: Int32Array): Vector {
+  const values = Float64Array.from(resultRows, (row) => cells[row]!);
   const nulls = values.some(Number.isNaN) ? Uint8Array.from(values, (value) => (Number.isNaN(value) ? 1 : 0)) : null;
   return { kind: 'f64', values, nulls };
 }

@@ -31,12 +31,12 @@ export const graphJob: SteppedJob<GraphRequest, GraphReply> = {
     const meter = new MemoryMeter(memory.bytesMax, memory.bytes);
     const graph = new Graph({ ...parts, texts: textsOf(nodes, named) });
     const running = answerCall(algorithmOf(call.algorithm), graph, countedCall(call, work, meter), work);
-    for (let told = 0, steps = 0; ; steps++) {
+    for (let reportedLooks = 0, steps = 0; ; steps++) {
       const step = running.next();
       if (step.done) return { ...step.value, work };
-      if (steps % stepsAtOnce !== stepsAtOnce - 1 && work.looks - told < looksAtOnce) continue;
-      told = work.looks;
-      yield { done: told, of: call.looksMax };
+      if (steps % stepsAtOnce !== stepsAtOnce - 1 && work.looks - reportedLooks < looksAtOnce) continue;
+      reportedLooks = work.looks;
+      yield { done: reportedLooks, of: call.looksMax };
     }
   },
 };

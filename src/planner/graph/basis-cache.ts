@@ -22,7 +22,7 @@ const instantsMax = 4;
 export class BasisCache {
   readonly #bytesMax: number;
   /** By key, the one asked about last at the end. */
-  readonly #kept = new Map<string, readonly Kept[]>();
+  readonly #pieces = new Map<string, readonly Kept[]>();
   #generation = 0;
 
   constructor(bytesMax: number) {
@@ -31,7 +31,7 @@ export class BasisCache {
 
   clear(): void {
     this.#generation++;
-    this.#kept.clear();
+    this.#pieces.clear();
   }
 
   /** `what` says how the piece is made of the rows of `types`; `make` gives it with the bytes that it holds on to. */
@@ -45,31 +45,31 @@ export class BasisCache {
     const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, what]);
     const generation = this.#generation;
     const isErased = snapshot.erasing(types);
-    let found: Kept | undefined;
+    let cachedPiece: Kept | undefined;
     let read: ReadAt | null = null;
-    for (const kept of this.#kept.get(key) ?? []) {
-      if (!kept.isErased()) read = yield* readAgain(kept.read, { snapshot, types, time });
+    for (const piece of this.#pieces.get(key) ?? []) {
+      if (!piece.isErased()) read = yield* readAgain(piece.read, { snapshot, types, time });
       if (read === null) continue;
-      found = kept;
+      cachedPiece = piece;
       break;
     }
-    const made = found ?? (yield* make());
+    const currentPiece = cachedPiece ?? (yield* make());
     if (generation === this.#generation && !isErased()) {
-      const { value, bytes } = made;
-      const others = (this.#kept.get(key) ?? []).filter((each) => each !== found);
-      this.#kept.delete(key);
-      this.#kept.set(key, [{ value, bytes, read: read ?? readAt(time, snapshot), isErased }, ...others].slice(0, instantsMax));
+      const { value, bytes } = currentPiece;
+      const others = (this.#pieces.get(key) ?? []).filter((each) => each !== cachedPiece);
+      this.#pieces.delete(key);
+      this.#pieces.set(key, [{ value, bytes, read: read ?? readAt(time, snapshot), isErased }, ...others].slice(0, instantsMax));
       this.#letGo();
     }
-    return made.value as T;
+    return currentPiece.value as T;
   }
 
   #letGo(): void {
     let bytes = 0;
-    for (const all of this.#kept.values()) for (const each of all) bytes += each.bytes;
-    for (const [key, all] of this.#kept) {
+    for (const all of this.#pieces.values()) for (const each of all) bytes += each.bytes;
+    for (const [key, all] of this.#pieces) {
       if (bytes <= this.#bytesMax) return;
-      this.#kept.delete(key);
+      this.#pieces.delete(key);
       for (const each of all) bytes -= each.bytes;
     }
   }

@@ -43,9 +43,9 @@ export function* breadthFirst(graph: Graph, call: GraphCall, search: Search): St
       }
     } else {
       for (let at = first; at < end; ) {
-        const stretch = stretchEnd(along, reached, at, end);
-        count = goAlong(along, search, { hops, count, first: at, end: stretch });
-        at = stretch;
+        const nodeCount = stretchEnd(along, reached, at, end);
+        count = goAlong(along, search, { hops, count, first: at, end: nodeCount });
+        at = nodeCount;
         if (edges >= stepsAtOnce) yield;
       }
     }
@@ -84,8 +84,8 @@ function goAlong(along: readonly Adjacency[], search: Search, { hops, count: bef
     for (let i = first; i < last; i++) {
       const node = reached[i]!;
       const end = offsets[node + 1]!;
-      for (let place = offsets[node]!; place < end; place++) {
-        const other = neighbours[place]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+        const other = neighbours[edgeSlot]!;
         if (distance[other]! < hops) continue;
         if (distance[other] === hops) {
           if (node < previous[other]!) previous[other] = node;
@@ -111,8 +111,8 @@ function lookBack(back: readonly Adjacency[], search: Search, { hops, count: bef
     let from = -1;
     for (const { offsets, neighbours } of back) {
       const end = offsets[node + 1]!;
-      for (let place = offsets[node]!; place < end; place++) {
-        const other = neighbours[place]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+        const other = neighbours[edgeSlot]!;
         if (distance[other] !== nearest) continue;
         if (from < 0 || other < from) from = other;
         break;

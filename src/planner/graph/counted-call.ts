@@ -84,9 +84,9 @@ function bestFirst({ columns: own, nearestFirst }: GraphAlgorithm, { count, colu
   const hop = nearestFirst ? (columns.get('hop') as Int32Array) : null;
   const score = columns.get('score') as Float64Array;
   const nodes = own.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
-  const places = new Int32Array(count);
-  for (let place = 0; place < count; place++) places[place] = place;
-  return sortInSteps(places, (a, b) => {
+  const order = new Int32Array(count);
+  for (let i = 0; i < count; i++) order[i] = i;
+  return sortInSteps(order, (a, b) => {
     const difference = hop === null ? score[b]! - score[a]! : score[a]! - score[b]! || hop[a]! - hop[b]!;
     if (difference !== 0) return difference;
     for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;

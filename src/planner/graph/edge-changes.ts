@@ -152,10 +152,11 @@ export function* followChanges({ graph, time, instant }: ReadGraph, of: GraphSou
     });
     if (isOther) return null;
   }
-  const made = yield* changedGraph(graph, added, removed);
+  const nextGraph = yield* changedGraph(graph, added, removed);
   // A node without edges, and without a row that makes it one, is no node any more.
-  const isLeft = ({ source, target }: EdgeChange): boolean => [source, target].every((node) => degreeOf(made!, node, 'both') > 0);
-  return made === null || isolated || removed.every(isLeft) ? made : null;
+  const isLeft = ({ source, target }: EdgeChange): boolean =>
+    [source, target].every((node) => degreeOf(nextGraph!, node, 'both') > 0);
+  return nextGraph === null || isolated || removed.every(isLeft) ? nextGraph : null;
 }
 
 /** A type that the caller may not read has no part in the graph, before or after. */
@@ -192,8 +193,8 @@ function* changesOf(
       const instants = vectors[link.columns.length]!;
       if (count > 0 && (instants.kind !== 'i64' || instants.nulls !== null)) return false;
       const cellOf = (column: number, row: number) => cellAt(vectors[column]!, link.columns[column]!.type, row);
-      const found = instants.kind === 'i64' ? rowsBetween(instants.values, { selection, first, count }, before, after) : [];
-      for (const row of found) {
+      const closedRows = instants.kind === 'i64' ? rowsBetween(instants.values, { selection, first, count }, before, after) : [];
+      for (const row of closedRows) {
         const [from, to, systemFrom, weight = 1] = link.columns.map((_, column) => cellOf(column, row));
         if (from === null || to === null || from === '' || to === '' || weight === null) continue;
         const [source, target] = [graph.texts.numberOf(String(from)), graph.texts.numberOf(String(to))];
@@ -236,8 +237,8 @@ function rowsBetween(
   const areFloats = after >= floatsBegin && until < floatsEnd;
   const values = areFloats ? floatsOf(instants) : instants;
   const [low, high] = areFloats ? (floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number]) : [after, until];
-  for (let place = 0; place < count && rows.length < most; place++) {
-    const row = selection === null ? first + place : selection[place]!;
+  for (let k = 0; k < count && rows.length < most; k++) {
+    const row = selection === null ? first + k : selection[k]!;
     const instant = values[row]!;
     if (low < instant && instant <= high) rows.push(row);
   }

@@ -24,7 +24,7 @@ export class EdgeInstants {
   /** Each once, ascending by link type, then by system_from. */
   readonly #edges: Int32Array;
   /** By edge: its index in `#edges`. An edge may be part of many paths. */
-  readonly #places: ReadonlyMap<number, number>;
+  readonly #edgeIndexes: ReadonlyMap<number, number>;
   /** By place: the halves of its instants, moved without an object for each; NULL for rows removed for good since. */
   readonly #halves: Int32Array;
   readonly #nulls: Uint8Array;
@@ -39,9 +39,9 @@ export class EdgeInstants {
     const times = floatsOf(graph.systemFrom);
     const link = (edge: number): number => (linkOf === null ? 0 : linkOf[edge]!);
     this.#edges = Int32Array.from(new Set(edges)).sort((a, b) => link(a) - link(b) || (times[a]! < times[b]! ? -1 : 1));
-    const places = new Map<number, number>();
-    for (let place = 0; place < this.#edges.length; place++) places.set(this.#edges[place]!, place);
-    this.#places = places;
+    const edgeIndexes = new Map<number, number>();
+    for (let i = 0; i < this.#edges.length; i++) edgeIndexes.set(this.#edges[i]!, i);
+    this.#edgeIndexes = edgeIndexes;
     this.#halves = new Int32Array(8 * this.#edges.length);
     this.#nulls = new Uint8Array(4 * this.#edges.length).fill(1);
     this.#known = new Uint8Array(this.#edges.length);
@@ -51,24 +51,27 @@ export class EdgeInstants {
   *columns(edges: Int32Array): Steps<Vector[]> {
     if (!this.#isScanned && edges.length > this.#graph.edges / rowsOfLookup + fetchedAtOnce) yield* this.#scan();
     const { linkOf } = this.#graph;
-    const places = edges.map((edge) => this.#places.get(edge)!);
+    const scanIndexes = edges.map((edge) => this.#edgeIndexes.get(edge)!);
     let fetched = 0;
-    for (const place of this.#isScanned ? [] : places) {
-      if (this.#known[place] === 1) continue;
-      this.#fetch(place);
+    for (const i of this.#isScanned ? [] : scanIndexes) {
+      if (this.#known[i] === 1) continue;
+      this.#fetch(i);
       if (++fetched % fetchedAtOnce === 0) yield;
     }
     const values = linkOf === null ? new Int32Array(edges.length) : Int32Array.from(edges, (edge) => linkOf[edge]!);
-    return [{ kind: 'dict', values, dictionary: this.#links, nulls: null }, ...instants.map((_, i) => this.#column(places, i))];
+    return [
+      { kind: 'dict', values, dictionary: this.#links, nulls: null },
+      ...instants.map((_, i) => this.#column(scanIndexes, i)),
+    ];
   }
 
-  #column(places: Int32Array, instant: number): Vector {
-    const values = new BigInt64Array(places.length);
-    const nulls = new Uint8Array(places.length);
+  #column(edgeIndexes: Int32Array, instant: number): Vector {
+    const values = new BigInt64Array(edgeIndexes.length);
+    const nulls = new Uint8Array(edgeIndexes.length);
     const halves = halvesOf(values);
     let hasNull = false;
-    for (let i = 0; i < places.length; i++) {
-      const cell = 4 * places[i]! + instant;
+    for (let i = 0; i < edgeIndexes.length; i++) {
+      const cell = 4 * edgeIndexes[i]! + instant;
       halves[2 * i] = this.#halves[2 * cell]!;
       halves[2 * i + 1] = this.#halves[2 * cell + 1]!;
       nulls[i] = this.#nulls[cell]!;
@@ -113,8 +116,8 @@ export class EdgeInstants {
     assert(vector, 'system times are i64');
     const times = floatsOf(vector);
     let at = from;
-    for (let place = 0; place < count; place++) {
-      const row = selection === null ? first + place : selection[place]!;
+    for (let i = 0; i < count; i++) {
+      const row = selection === null ? first + i : selection[i]!;
       const time = times[row]!;
       // Another path begins anew.
       if (at > 0 && time <= sought[at - 1]!) at = placeOf(sought, time);
@@ -124,18 +127,18 @@ export class EdgeInstants {
     return at;
   }
 
-  #fetch(place: number): void {
-    const edge = this.#edges[place]!;
-    const found = fetchVersion(this.#execution, this.#graph.link(edge), instants, this.#graph.systemFrom[edge]!);
-    if (found !== null) this.#take(place, cellsOf(found.columns), found.row);
-    this.#known[place] = 1;
+  #fetch(edgeIndex: number): void {
+    const edge = this.#edges[edgeIndex]!;
+    const version = fetchVersion(this.#execution, this.#graph.link(edge), instants, this.#graph.systemFrom[edge]!);
+    if (version !== null) this.#take(edgeIndex, cellsOf(version.columns), version.row);
+    this.#known[edgeIndex] = 1;
   }
 
-  #take(place: number, cells: readonly Cells[], row: number): void {
+  #take(edgeIndex: number, cells: readonly Cells[], row: number): void {
     for (let i = 0; i < cells.length; i++) {
       const { halves, nulls } = cells[i]!;
       if (halves === null || nulls?.[row] === 1) continue;
-      const cell = 4 * place + i;
+      const cell = 4 * edgeIndex + i;
       this.#nulls[cell] = 0;
       this.#halves[2 * cell] = halves[2 * row]!;
       this.#halves[2 * cell + 1] = halves[2 * row + 1]!;

@@ -66,11 +66,11 @@ export class EdgeList {
     if (times.kind !== 'i64') return;
     const [instants, read] = [floatsOf(time), floatsOf(times.values)];
     let length = this.#length;
-    for (let place = 0; place < count; place++) {
-      const source = sources[place]!;
-      const target = targets[place]!;
+    for (let k = 0; k < count; k++) {
+      const source = sources[k]!;
+      const target = targets[k]!;
       if (source === 0 || target === 0) continue;
-      const row = rowAt(batch, place);
+      const row = rowAt(batch, k);
       if (weights !== null) {
         const value = numberAt(weights, row);
         if (value === null) continue;
@@ -97,8 +97,8 @@ export class EdgeList {
     const [id, key] = batch.columns;
     const { count } = batch;
     if (id!.kind === 'text' && id!.nulls === null) return this.#addTexts(id!, batch, isolated);
-    for (let place = 0; place < count; place++) {
-      const row = rowAt(batch, place);
+    for (let k = 0; k < count; k++) {
+      const row = rowAt(batch, k);
       const named = isNull(id!, row) && !hidesId ? key! : id!;
       if (isNull(named, row)) continue;
       const code = this.#codeOf(named, row, named === id ? idType : 'string', isolated);
@@ -109,10 +109,10 @@ export class EdgeList {
   #addTexts(ids: Extract<Vector, { kind: 'text' }>, batch: Batch, adds: boolean): void {
     const numbers = this.#room(batch.count);
     this.#names.numbersOf(ids, batch, numbers, adds);
-    for (let place = 0; place < batch.count; place++) {
-      const row = rowAt(batch, place);
+    for (let k = 0; k < batch.count; k++) {
+      const row = rowAt(batch, k);
       // The empty text is no name.
-      if (numbers[place] !== 0 && ids.offsets[row] !== ids.offsets[row + 1]) this.#show(numbers[place]! - 1);
+      if (numbers[k] !== 0 && ids.offsets[row] !== ids.offsets[row + 1]) this.#show(numbers[k]! - 1);
     }
   }
 
@@ -156,9 +156,9 @@ export class EdgeList {
   #numbers(batch: Batch, column: 0 | 1, type: ColumnType, out: Int32Array): void {
     const vector = batch.columns[column]!;
     if (vector.kind === 'text') return this.#ends[column]!.numberTexts(vector, batch, out);
-    for (let place = 0; place < batch.count; place++) {
-      const row = rowAt(batch, place);
-      out[place] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;
+    for (let k = 0; k < batch.count; k++) {
+      const row = rowAt(batch, k);
+      out[k] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;
     }
   }
 
@@ -211,8 +211,8 @@ function copyInto<A extends Int32Array | BigInt64Array | Float64Array | Uint16Ar
   return room;
 }
 
-function rowAt({ selection, first }: Batch, place: number): number {
-  return selection === null ? first + place : selection[place]!;
+function rowAt({ selection, first }: Batch, k: number): number {
+  return selection === null ? first + k : selection[k]!;
 }
 
 function isNull(vector: Vector, row: number): boolean {

@@ -39,16 +39,16 @@ export function* transpose(outOffsets: Uint32Array, targets: Int32Array, nodes: 
     first = end;
     yield;
   }
-  const made = yield* byWords(records, length, [0], bitsOf(nodes));
+  const sortedEdges = yield* byWords(records, length, [0], bitsOf(nodes));
   const neighbours = sharedArray(Int32Array, length);
   const edges = sharedArray(Int32Array, length);
   for (let first = 0; first < length; first += edgesAtOnce) {
     const end = Math.min(length, first + edgesAtOnce);
-    column(made, 1, neighbours, first, end);
-    column(made, 2, edges, first, end);
+    column(sortedEdges, 1, neighbours, first, end);
+    column(sortedEdges, 2, edges, first, end);
     yield;
   }
-  return { offsets: yield* offsetsOf(made, length, nodes), neighbours, edges };
+  return { offsets: yield* offsetsOf(sortedEdges, length, nodes), neighbours, edges };
 }
 
 /** The start of each first word's records; one more offset than words. */
@@ -75,14 +75,14 @@ export function* byWords(records: Records, count: number, keys: readonly number[
   for (const key of keys) {
     for (let pass = 0; pass < passes; pass++) {
       const shift = pass * digitBits;
-      const places = new Uint32Array(digits + 1);
+      const digitStarts = new Uint32Array(digits + 1);
       for (let first = 0; first < count; first += edgesAtOnce) {
-        countDigits(from, key, shift, places, first, Math.min(count, first + edgesAtOnce));
+        countDigits(from, key, shift, digitStarts, first, Math.min(count, first + edgesAtOnce));
         yield;
       }
-      for (let digit = 0; digit < digits; digit++) places[digit + 1]! += places[digit]!;
+      for (let digit = 0; digit < digits; digit++) digitStarts[digit + 1]! += digitStarts[digit]!;
       for (let first = 0; first < count; first += edgesAtOnce) {
-        move(from, to.words, key, shift, places, first, Math.min(count, first + edgesAtOnce));
+        move(from, to.words, key, shift, digitStarts, first, Math.min(count, first + edgesAtOnce));
         yield;
       }
       [from, to] = [to, from];
@@ -102,12 +102,12 @@ function countDigits(
   { words, width }: Records,
   key: number,
   shift: number,
-  places: Uint32Array,
+  digitStarts: Uint32Array,
   first: number,
   end: number,
 ): void {
   const last = end * width;
-  for (let at = first * width + key; at < last; at += width) places[((words[at]! >>> shift) & (digits - 1)) + 1]!++;
+  for (let at = first * width + key; at < last; at += width) digitStarts[((words[at]! >>> shift) & (digits - 1)) + 1]!++;
 }
 
 function move(
@@ -115,18 +115,18 @@ function move(
   to: Int32Array,
   key: number,
   shift: number,
-  places: Uint32Array,
+  digitStarts: Uint32Array,
   first: number,
   end: number,
 ): void {
   const last = end * width;
   for (let at = first * width; at < last; at += width) {
-    const place = places[(words[at + key]! >>> shift) & (digits - 1)]!++ * width;
-    to[place] = words[at]!;
-    to[place + 1] = words[at + 1]!;
-    to[place + 2] = words[at + 2]!;
-    if (width > 3) to[place + 3] = words[at + 3]!;
-    if (width > 4) to[place + 4] = words[at + 4]!;
+    const target = digitStarts[(words[at + key]! >>> shift) & (digits - 1)]!++ * width;
+    to[target] = words[at]!;
+    to[target + 1] = words[at + 1]!;
+    to[target + 2] = words[at + 2]!;
+    if (width > 3) to[target + 3] = words[at + 3]!;
+    if (width > 4) to[target + 4] = words[at + 4]!;
   }
 }
 

@@ -24,7 +24,7 @@ const instantsMax = 4;
 export class GraphCache {
   readonly #bytesMax: number;
   /** Cached graphs by key, the one used last at the end. */
-  readonly #kept = new Map<string, readonly CachedGraph[]>();
+  readonly #graphsByKey = new Map<string, readonly CachedGraph[]>();
   /** States of earlier answers, the one used last at the end. */
   readonly #warm = new Map<string, Warm>();
   #generation = 0;
@@ -35,7 +35,7 @@ export class GraphCache {
 
   clear(): void {
     this.#generation++;
-    this.#kept.clear();
+    this.#graphsByKey.clear();
     this.#warm.clear();
   }
 
@@ -78,21 +78,21 @@ export class GraphCache {
     const key = keyOf(of);
     const generation = this.#generation;
     const isErased = snapshot.erasing(of.types);
-    const all = this.#kept.get(key) ?? [];
-    for (const kept of all) {
-      const again = kept.isErased() ? null : yield* readAgain(kept, of);
+    const all = this.#graphsByKey.get(key) ?? [];
+    for (const cached of all) {
+      const again = cached.isErased() ? null : yield* readAgain(cached, of);
       if (again === null) continue;
-      const { graph } = kept;
-      if (generation === this.#generation) this.#keep(key, { ...again, graph, isErased }, kept);
+      const { graph } = cached;
+      if (generation === this.#generation) this.#keep(key, { ...again, graph, isErased }, cached);
       return graph;
     }
     let before: CachedGraph | null = null;
     let graph: Graph | null = null;
-    for (const kept of all) {
-      if (graph !== null || kept.isErased()) continue;
-      graph = yield* followChanges(kept, of);
+    for (const cached of all) {
+      if (graph !== null || cached.isErased()) continue;
+      graph = yield* followChanges(cached, of);
       // A graph that was current is replaced by its later state.
-      if (graph !== null && kept.time.system === kept.instant) before = kept;
+      if (graph !== null && cached.time.system === cached.instant) before = cached;
     }
     graph ??= yield* read();
     const known = yield* this.#same(graph);
@@ -102,15 +102,15 @@ export class GraphCache {
     return known;
   }
 
-  #keep(key: string, kept: CachedGraph, instead: CachedGraph | null): void {
-    const others = (this.#kept.get(key) ?? []).filter((each) => each !== instead);
-    this.#kept.delete(key);
-    this.#kept.set(key, [kept, ...others].slice(0, instantsMax));
+  #keep(key: string, cached: CachedGraph, instead: CachedGraph | null): void {
+    const others = (this.#graphsByKey.get(key) ?? []).filter((each) => each !== instead);
+    this.#graphsByKey.delete(key);
+    this.#graphsByKey.set(key, [cached, ...others].slice(0, instantsMax));
     this.#letGo();
   }
 
   #letGo(): void {
-    for (const all of [this.#warm, this.#kept]) {
+    for (const all of [this.#warm, this.#graphsByKey]) {
       for (const oldest of all.keys()) {
         if (this.bytes <= this.#bytesMax) return;
         all.delete(oldest);
@@ -119,7 +119,7 @@ export class GraphCache {
   }
 
   #graphs(): Set<Graph> {
-    return new Set([...this.#kept.values()].flatMap((all) => all.map(({ graph }) => graph)));
+    return new Set([...this.#graphsByKey.values()].flatMap((all) => all.map(({ graph }) => graph)));
   }
 
   *#same(graph: Graph): Steps<Graph> {

@@ -21,7 +21,7 @@ export class EndNumbers {
   #known = new Int32Array(0);
   #wanted = new Uint8Array(0);
   #rows = new Int32Array(0);
-  #found = new Int32Array(0);
+  #nodeOfRow = new Int32Array(0);
 
   constructor(names: TextInterner) {
     this.#names = names;
@@ -39,9 +39,9 @@ export class EndNumbers {
   #oneByOne(texts: Texts, batch: Batch, out: Int32Array): void {
     this.#names.numbersOf(texts, batch, out);
     const { selection, first, count } = batch;
-    for (let place = 0; place < count; place++) {
-      const row = selection === null ? first + place : selection[place]!;
-      if (texts.offsets[row] === texts.offsets[row + 1]) out[place] = 0;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
+      if (texts.offsets[row] === texts.offsets[row + 1]) out[k] = 0;
     }
   }
 
@@ -52,7 +52,7 @@ export class EndNumbers {
       this.#known = new Int32Array(length);
       this.#wanted = new Uint8Array(length);
       this.#rows = new Int32Array(length);
-      this.#found = new Int32Array(length);
+      this.#nodeOfRow = new Int32Array(length);
     }
     this.#known.fill(0, 0, length);
   }
@@ -61,8 +61,8 @@ export class EndNumbers {
     const known = this.#known;
     const wanted = this.#wanted;
     let any = 0;
-    for (let place = 0; place < count; place++) {
-      const row = selection === null ? first + place : selection[place]!;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
       if (nulls !== null && nulls[row] === 1) continue;
       const code = codes[row]!;
       const isNew = known[code] === 0 ? 1 : 0;
@@ -77,13 +77,13 @@ export class EndNumbers {
     const rows = this.#rows;
     let count = 0;
     for (let code = 0; code < firsts.length; code++) if (wanted[code] === 1) rows[count++] = firsts[code]!;
-    const found = this.#found;
-    this.#names.numbersOf(texts, { selection: rows, first: 0, count }, found);
+    const nodeOfRow = this.#nodeOfRow;
+    this.#names.numbersOf(texts, { selection: rows, first: 0, count }, nodeOfRow);
     const { offsets } = texts;
     for (let code = 0, at = 0; code < firsts.length; code++) {
       if (wanted[code] === 0) continue;
       const row = firsts[code]!;
-      this.#known[code] = offsets[row] === offsets[row + 1] ? nobody : found[at]!;
+      this.#known[code] = offsets[row] === offsets[row + 1] ? nobody : nodeOfRow[at]!;
       wanted[code] = 0;
       at++;
     }
@@ -91,10 +91,10 @@ export class EndNumbers {
 
   #tell(nulls: Uint8Array | null, { codes }: DistinctCells, { selection, first, count }: Batch, out: Int32Array): void {
     const known = this.#known;
-    for (let place = 0; place < count; place++) {
-      const row = selection === null ? first + place : selection[place]!;
+    for (let k = 0; k < count; k++) {
+      const row = selection === null ? first + k : selection[k]!;
       const number = nulls !== null && nulls[row] === 1 ? 0 : known[codes[row]!]!;
-      out[place] = number > 0 ? number : 0;
+      out[k] = number > 0 ? number : 0;
     }
   }
 }

@@ -19,18 +19,18 @@ export interface EdgeChange {
 
 /** Null where an edge to remove is missing: then the graph is not the expected one. */
 export function* changedGraph(graph: Graph, added: readonly EdgeChange[], removed: readonly EdgeChange[]): Steps<Graph | null> {
-  const gone = removed.map((edge) => placeOf(graph, edge, true));
+  const gone = removed.map((edge) => edgeSlotOf(graph, edge, true));
   if (gone.includes(-1)) return null;
   const going = Int32Array.from(gone).sort();
   const coming = added
-    .map((edge) => ({ edge, place: placeOf(graph, edge, false) }))
-    .sort((a, b) => a.place - b.place || compareEdges(a.edge, b.edge));
+    .map((edge) => ({ edge, edgeSlot: edgeSlotOf(graph, edge, false) }))
+    .sort((a, b) => a.edgeSlot - b.edgeSlot || compareEdges(a.edge, b.edge));
   const cuts = cutsOf(coming, going, graph.edges);
   const count = graph.edges + coming.length - going.length;
   const { linkOf, weights, texts, links, out } = graph;
   const neighbours = yield* merge(out.neighbours, sharedArray(Int32Array, count), cuts, ({ target }) => target);
   const systemFrom = yield* merge(graph.systemFrom, sharedArray(BigInt64Array, count), cuts, (edge) => edge.systemFrom);
-  const made = {
+  const nextArrays = {
     systemFrom,
     weights: weights && (yield* merge(weights, sharedArray(Float64Array, count), cuts, ({ weight }) => weight)),
     linkOf: linkOf && (yield* merge(linkOf, sharedArray(Uint16Array, count), cuts, ({ link }) => link)),
@@ -41,7 +41,7 @@ export function* changedGraph(graph: Graph, added: readonly EdgeChange[], remove
   ]);
   const into = yield* changedInto(graph, { coming, going, removed, gone }, count);
   const grown = removed.length === 0 && { lineage: graph.lineage };
-  return new MadeGraph({ texts, links, ...made, ...grown, out: { offsets, neighbours, edges: null }, in: into });
+  return new MadeGraph({ texts, links, ...nextArrays, ...grown, out: { offsets, neighbours, edges: null }, in: into });
 }
 
 interface Changes {
@@ -55,13 +55,17 @@ interface Changes {
 /** Edges by target: the remaining ones are renumbered, in the same order. */
 function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone }: Changes, count: number): Steps<Adjacency> {
   const numbers = new Renumbered(coming, going, edges);
-  const placeIn = (target: number, edge: number): number =>
+  const slotAtTarget = (target: number, edge: number): number =>
     lowerBound(into.edges!, edge, into.offsets[target]!, into.offsets[target + 1]!);
   const arriving = coming
-    .map(({ edge, place }, i) => ({ edge, place: placeIn(edge.target, place), number: numbers.ofComing(place, i) }))
-    .sort((a, b) => a.place - b.place || a.edge.target - b.edge.target || a.number - b.number);
+    .map(({ edge, edgeSlot }, i) => ({
+      edge,
+      edgeSlot: slotAtTarget(edge.target, edgeSlot),
+      number: numbers.ofComing(edgeSlot, i),
+    }))
+    .sort((a, b) => a.edgeSlot - b.edgeSlot || a.edge.target - b.edge.target || a.number - b.number);
   const numberOf = new Map(arriving.map(({ edge, number }) => [edge, number]));
-  const leaving = Int32Array.from(removed.map((edge, i) => placeIn(edge.target, gone[i]!))).sort();
+  const leaving = Int32Array.from(removed.map((edge, i) => slotAtTarget(edge.target, gone[i]!))).sort();
   const cuts = cutsOf(arriving, leaving, edges);
   const neighbours = yield* merge(into.neighbours, sharedArray(Int32Array, count), cuts, ({ source }) => source);
   const own = yield* merge(into.edges!, sharedArray(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
@@ -79,28 +83,28 @@ function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone
 /** Edges that have one number more or less for each that came or went in front of them. */
 class Renumbered {
   /** The edges in front of which changes lie, ascending. */
-  readonly #places: Int32Array;
+  readonly #insertSlots: Int32Array;
   readonly #going: Int32Array;
   /** By block of edges: the shift of their numbers; `mixed` where it differs within the block. */
   readonly #added: Int32Array;
 
   constructor(coming: readonly Coming[], going: Int32Array, edges: number) {
-    this.#places = Int32Array.from(coming, ({ place }) => place);
+    this.#insertSlots = Int32Array.from(coming, ({ edgeSlot }) => edgeSlot);
     this.#going = going;
     this.#added = new Int32Array((edges >>> blockBits) + 1);
     let [came, went] = [0, 0];
     for (let block = 0; block < this.#added.length; block++) {
       const first = block << blockBits;
       const last = first + (1 << blockBits) - 1;
-      while (came < coming.length && this.#places[came]! <= first) came++;
+      while (came < coming.length && this.#insertSlots[came]! <= first) came++;
       while (went < going.length && going[went]! < first) went++;
-      const changes = (came < coming.length && this.#places[came]! <= last) || (went < going.length && going[went]! < last);
+      const changes = (came < coming.length && this.#insertSlots[came]! <= last) || (went < going.length && going[went]! < last);
       this.#added[block] = changes ? mixed : came - went;
     }
   }
 
-  ofComing(place: number, i: number): number {
-    return place + i - lowerBound(this.#going, place, 0, this.#going.length);
+  ofComing(edgeSlot: number, i: number): number {
+    return edgeSlot + i - lowerBound(this.#going, edgeSlot, 0, this.#going.length);
   }
 
   /** The former numbers of edges; for new ones, the complement of their new number. */
@@ -118,7 +122,9 @@ class Renumbered {
   }
 
   #addedTo(edge: number): number {
-    return lowerBound(this.#places, edge + 1, 0, this.#places.length) - lowerBound(this.#going, edge, 0, this.#going.length);
+    return (
+      lowerBound(this.#insertSlots, edge + 1, 0, this.#insertSlots.length) - lowerBound(this.#going, edge, 0, this.#going.length)
+    );
   }
 }
 
@@ -139,7 +145,7 @@ function lowerBound(numbers: Int32Array, wanted: number, first: number, end: num
 interface Coming {
   readonly edge: EdgeChange;
   /** The edge of the graph in front of which the change lies. */
-  readonly place: number;
+  readonly edgeSlot: number;
 }
 
 /** A stretch of the graph's edges, and the changes behind it. */
@@ -154,9 +160,9 @@ function cutsOf(coming: readonly Coming[], going: Int32Array, edges: number): re
   let first = 0;
   let [c, g] = [0, 0];
   while (c < coming.length || g < going.length) {
-    const end = Math.min(coming[c]?.place ?? edges, going[g] ?? edges);
+    const end = Math.min(coming[c]?.edgeSlot ?? edges, going[g] ?? edges);
     const here: EdgeChange[] = [];
-    while (c < coming.length && coming[c]!.place === end) here.push(coming[c++]!.edge);
+    while (c < coming.length && coming[c]!.edgeSlot === end) here.push(coming[c++]!.edge);
     cuts.push({ first, end, coming: here });
     first = end;
     if (g < going.length && going[g] === end) {
@@ -176,21 +182,21 @@ function* merge<A extends Int32Array | BigInt64Array | Float64Array | Uint16Arra
 ): Steps<A> {
   const [from, to] = [wordsOf(isBefore), wordsOf(after)];
   const words = isBefore.BYTES_PER_ELEMENT / 4;
-  let place = 0;
+  let edgeSlot = 0;
   let copied = 0;
   for (const { first, end, coming } of cuts) {
     for (let at = first; at < end; ) {
       const last = Math.min(end, at + copiedAtOnce - copied);
-      if (from === null || to === null) after.set(isBefore.subarray(at, last) as never, place);
-      else copy(from, to, { first: words * at, end: words * last, place: words * place });
-      place += last - at;
+      if (from === null || to === null) after.set(isBefore.subarray(at, last) as never, edgeSlot);
+      else copy(from, to, { first: words * at, end: words * last, edgeSlot: words * edgeSlot });
+      edgeSlot += last - at;
       copied += last - at;
       at = last;
       if (copied < copiedAtOnce) continue;
       copied = 0;
       yield;
     }
-    for (const edge of coming) after[place++] = cell(edge);
+    for (const edge of coming) after[edgeSlot++] = cell(edge);
   }
   return after;
 }
@@ -204,15 +210,15 @@ function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Arr
 function copy(
   from: Int32Array,
   to: Int32Array,
-  { first, end, place }: { readonly first: number; readonly end: number; readonly place: number },
+  { first, end, edgeSlot }: { readonly first: number; readonly end: number; readonly edgeSlot: number },
 ): void {
-  for (let at = first, next = place; at < end; at++, next++) to[next] = from[at]!;
+  for (let at = first, next = edgeSlot; at < end; at++, next++) to[next] = from[at]!;
 }
 
 /** Cells between two looks at the clock. */
 const copiedAtOnce = 1 << 17;
 
-/** Adjusts the offsets for the places that were added to, or removed from, some nodes. */
+/** Adjusts the offsets for the edges that were added to, or removed from, some nodes. */
 function shiftOffsets(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
   const after = sharedArray(Uint32Array, offsets.length);
   after.set(offsets);
@@ -227,13 +233,14 @@ function shiftOffsets(offsets: Uint32Array, changes: readonly (readonly [node: n
 }
 
 /** The number of an edge, -1 where it is missing; or the number that it will get. */
-function placeOf({ out, systemFrom, linkOf }: Graph, edge: EdgeChange, isThere: boolean): number {
+function edgeSlotOf({ out, systemFrom, linkOf }: Graph, edge: EdgeChange, isThere: boolean): number {
   let low = out.offsets[edge.source]!;
   let high = out.offsets[edge.source + 1]!;
   const end = high;
-  const isBefore = (place: number): boolean =>
-    (out.neighbours[place]! - edge.target || (linkOf?.[place] ?? 0) - edge.link || Number(systemFrom[place]! - edge.systemFrom)) <
-    0;
+  const isBefore = (edgeSlot: number): boolean =>
+    (out.neighbours[edgeSlot]! - edge.target ||
+      (linkOf?.[edgeSlot] ?? 0) - edge.link ||
+      Number(systemFrom[edgeSlot]! - edge.systemFrom)) < 0;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (isBefore(middle)) low = middle + 1;

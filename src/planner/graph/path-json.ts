@@ -83,23 +83,23 @@ class EntitiesOperator extends PiecesOperator {
           const cell = cellAt(columns[at]!, this.#types[at]!, row);
           return cell === null ? null : String(cell);
         };
-      const found: Found = { nodes: new Map(), edges: new Map(), bytes: rows.bytes };
+      const elements: Found = { nodes: new Map(), edges: new Map(), bytes: rows.bytes };
       for (let row = 0; row < count; row++) {
-        this.#name(cellsOf(row), found);
+        this.#name(cellsOf(row), elements);
         if (row % outputRows === outputRows - 1) yield emptyBatch;
       }
-      yield* this.#readEdges(found);
-      yield* this.#readNodes(found);
+      yield* this.#readEdges(elements);
+      yield* this.#readNodes(elements);
       for (let first = 0; first < count; first += outputRows) {
         const most = Math.min(outputRows, count - first);
-        const made = this.#layouts.map(() => new VectorBuilder('json'));
+        const builders = this.#layouts.map(() => new VectorBuilder('json'));
         for (let row = first; row < first + most; row++)
-          for (const [i, layout] of this.#layouts.entries()) made[i]!.append(entityOf(layout, cellsOf(row), found));
+          for (const [i, layout] of this.#layouts.entries()) builders[i]!.append(entityOf(layout, cellsOf(row), elements));
         const selection = Int32Array.from({ length: most }, (_, i) => first + i);
         const output = new CollectedRows(this.#types);
         output.append({ columns, selection, first: 0, count: most });
         const through = yield* this.#drive(output.vectors());
-        yield { columns: [...through, ...made.map((each) => each.build())], selection: null, first: 0, count: most };
+        yield { columns: [...through, ...builders.map((each) => each.build())], selection: null, first: 0, count: most };
       }
     }
     this.#hold(0);
@@ -123,36 +123,36 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   /** Reads the edges with the names of their ends. */
-  *#readEdges(found: Found): Pieces {
-    if (found.edges.size === 0) return;
+  *#readEdges(elements: Found): Pieces {
+    if (elements.edges.size === 0) return;
     const number = Number(this.#opening.node.graph!.choices.get('NODES'));
     const scan = this.#opening.edges[number];
     assert(scan !== undefined, 'what names edges has a scan of them');
-    yield* this.#scan(scan, number, found, ({ name, entity, from, to }) => {
-      if (!found.edges.has(name)) return 0;
-      found.edges.set(name, { entity, from, to });
-      for (const end of [from, to]) if (end !== null && !found.nodes.has(end)) found.nodes.set(end, null);
+    yield* this.#scan(scan, number, elements, ({ name, entity, from, to }) => {
+      if (!elements.edges.has(name)) return 0;
+      elements.edges.set(name, { entity, from, to });
+      for (const end of [from, to]) if (end !== null && !elements.nodes.has(end)) elements.nodes.set(end, null);
       return entity.length + name.length;
     });
   }
 
-  *#readNodes(found: Found): Pieces {
-    if (found.nodes.size === 0 || this.#opening.node.graph!.choices.get('NODES') === '0') return;
+  *#readNodes(elements: Found): Pieces {
+    if (elements.nodes.size === 0 || this.#opening.node.graph!.choices.get('NODES') === '0') return;
     const keys = new VectorBuilder('string');
-    for (const name of found.nodes.keys()) keys.append(name);
+    for (const name of elements.nodes.keys()) keys.append(name);
     const filter = new KeyFilter();
-    yield* this.#drive(filter.take(keys.build(), found.nodes.size));
+    yield* this.#drive(filter.take(keys.build(), elements.nodes.size));
     const scan = this.#opening.edges[0]!;
     const scanFiltered = (): Operator => scan([{ column: 0, filter }]);
-    yield* this.#scan(scanFiltered, 0, found, ({ name, entity }) => {
-      if (found.nodes.get(name) !== null) return 0;
-      found.nodes.set(name, entity);
+    yield* this.#scan(scanFiltered, 0, elements, ({ name, entity }) => {
+      if (elements.nodes.get(name) !== null) return 0;
+      elements.nodes.set(name, entity);
       return entity.length + name.length;
     });
   }
 
   /** `take` says how many bytes of a row it keeps. */
-  *#scan(open: () => Operator, number: number, found: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
+  *#scan(open: () => Operator, number: number, elements: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
     const { columns } = this.#opening.node.graph!.edges[number]!;
     const indexOfColumn = (name: string): number => columns.findIndex((column) => column.name === name);
     const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(indexOfColumn) as [
@@ -167,15 +167,15 @@ class EntitiesOperator extends PiecesOperator {
         const cell = column < 0 ? null : cellAt(batch!.columns[column]!, columns[column]!.type, row);
         return cell === null ? null : String(cell);
       };
-      for (let place = 0; place < batch.count; place++) {
-        const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
+      for (let k = 0; k < batch.count; k++) {
+        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
         const called = text(name, row);
         if (called === null) continue;
         const json = text(entity, row);
         if (json === null) continue;
-        found.bytes += 2 * take({ name: called, entity: json, from: text(from, row), to: text(to, row) });
+        elements.bytes += 2 * take({ name: called, entity: json, from: text(from, row), to: text(to, row) });
       }
-      this.#hold(found.bytes);
+      this.#hold(elements.bytes);
       yield emptyBatch;
     }
     this.#open.close();
@@ -189,10 +189,10 @@ class EntitiesOperator extends PiecesOperator {
 
 const edgesOf = (trail: string | null): readonly string[] => (trail === null || trail === '' ? [] : trail.split(','));
 
-function entityOf(layout: EntityLayout, cell: Cell, found: Found): string | null {
+function entityOf(layout: EntityLayout, cell: Cell, elements: Found): string | null {
   const known = new Map(layout.known.map(({ name, entity }) => [cell(name), cell(entity)]));
   const nodeOf = (name: string | null): string => {
-    const there = known.get(name) ?? (name === null ? null : found.nodes.get(name)) ?? null;
+    const there = known.get(name) ?? (name === null ? null : elements.nodes.get(name)) ?? null;
     // An edge may lead to a node without a row, which has only its name.
     return there ?? `{"labels":[],"element_id":${JSON.stringify(name)},"system_from":null,"properties":{}}`;
   };
@@ -211,7 +211,7 @@ function entityOf(layout: EntityLayout, cell: Cell, found: Found): string | null
   const edges: Edge[] = [];
   for (const [i, { reversed }] of layout.steps.entries()) {
     const walked = edgesOf(names[i]!).map((each) => {
-      const edge = found.edges.get(each) ?? null;
+      const edge = elements.edges.get(each) ?? null;
       if (edge === null) throw new ServiceError('REL_INTERNAL', 'a walk went along an edge that nobody has');
       return edge;
     });

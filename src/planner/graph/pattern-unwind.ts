@@ -37,13 +37,13 @@ class UnwindOperator extends PiecesOperator {
       const unwound = (): Batch => {
         const sink = new RowSink(types);
         sink.append({ columns: batch!.columns, selection: Int32Array.from(rows), first: 0, count: rows.length });
-        const made = { columns: [...sink.vectors(), values.build()], selection: null, first: 0, count: rows.length };
+        const unwound = { columns: [...sink.vectors(), values.build()], selection: null, first: 0, count: rows.length };
         rows = [];
         values = new VectorBuilder('json');
-        return made;
+        return unwound;
       };
-      for (let place = 0; place < batch.count; place++) {
-        const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
+      for (let k = 0; k < batch.count; k++) {
+        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
         const json = cellAt(batch.columns[list]!, 'json', row);
         if (json === null || json === 'null') continue;
         const text = String(json);

@@ -54,13 +54,13 @@ class WalkOperator extends PiecesOperator {
     const direction = choices.get('DIRECTION') as Direction;
     const trails = new Trails(graph, direction, bounds, execution.limits.scannedRowsMax * looksOfScan);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      let found = new Found(types, batch);
-      for (let place = 0; place < batch.count; place++) {
-        const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
+      let walks = new Found(types, batch);
+      for (let k = 0; k < batch.count; k++) {
+        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
         const text = cellAt(batch.columns[begins]!, 'string', row);
         const start = text === null ? -1 : graph.texts.numberOf(String(text));
         // A node without edges is where a walk of none ends.
-        if (start < 0 && bounds.least === 0 && typeof text === 'string') found.add(row, text, []);
+        if (start < 0 && bounds.least === 0 && typeof text === 'string') walks.add(row, text, []);
         if (start < 0) continue;
         for (const end of trails.from(start, avoidedBy(batch.columns.slice(begins + 1), row))) {
           if (end === null) {
@@ -70,13 +70,13 @@ class WalkOperator extends PiecesOperator {
             continue;
           }
           const edges = end.edges.map((edge) => graph.systemFrom[edge]!);
-          found.add(row, graph.texts.text(end.node), edges);
-          if (found.count < outputRows) continue;
-          yield found.rows();
-          found = new Found(types, batch);
+          walks.add(row, graph.texts.text(end.node), edges);
+          if (walks.count < outputRows) continue;
+          yield walks.rows();
+          walks = new Found(types, batch);
         }
       }
-      yield found.rows();
+      yield walks.rows();
     }
   }
 
@@ -150,10 +150,10 @@ class Trails {
 
   *#steps(of: number): Generator<{ readonly node: number; readonly edge: number }, void> {
     for (const [way, { offsets, neighbours, edges }] of ways(this.#graph, this.#direction).entries()) {
-      for (let place = offsets[of]!; place < offsets[of + 1]!; place++) {
-        const node = neighbours[place]!;
+      for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) {
+        const node = neighbours[edgeSlot]!;
         // A loop is one edge, whichever way it is gone.
-        if (way === 0 || node !== of) yield { node, edge: edges === null ? place : edges[place]! };
+        if (way === 0 || node !== of) yield { node, edge: edges === null ? edgeSlot : edges[edgeSlot]! };
       }
     }
   }

@@ -60,14 +60,14 @@ export class ShortestWays {
       if (node === to) return;
       for (const { offsets, neighbours, edges } of this.#along) {
         const end = offsets[node + 1]!;
-        for (let place = offsets[node]!; place < end; place++) {
+        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
           if (++this.#looks % stepsAtOnce === 0) {
             this.#call.spend(stepsAtOnce);
             yield;
           }
-          const other = neighbours[place]!;
+          const other = neighbours[edgeSlot]!;
           if (this.#settled[other] === 1) continue;
-          const far = distance[node]! + this.#graph.weight(edges === null ? place : edges[place]!);
+          const far = distance[node]! + this.#graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
           const hops = hop[node]! + 1;
           if (far > distance[other]!) continue;
           if (far === distance[other]! && (hops > hop[other]! || (hops === hop[other]! && node >= previous[other]!))) continue;
@@ -107,14 +107,14 @@ class Heap {
   }
 
   add(node: number): void {
-    let place = this.#nodes.push(node) - 1;
+    let heapIndex = this.#nodes.push(node) - 1;
     this.#far.push(this.#distance[node]!);
     this.#hops.push(this.#hop[node]!);
-    while (place > 0) {
-      const above = (place - 1) >> 1;
-      if (!this.#isBefore(place, above)) break;
-      this.#swap(place, above);
-      place = above;
+    while (heapIndex > 0) {
+      const above = (heapIndex - 1) >> 1;
+      if (!this.#isBefore(heapIndex, above)) break;
+      this.#swap(heapIndex, above);
+      heapIndex = above;
     }
   }
 
@@ -125,12 +125,13 @@ class Heap {
     if (first === undefined) return -1;
     this.#swap(0, nodes.length - 1);
     for (const each of [nodes, this.#far, this.#hops]) each.pop();
-    for (let place = 0; ; ) {
-      let least = place;
-      for (const below of [2 * place + 1, 2 * place + 2]) if (below < nodes.length && this.#isBefore(below, least)) least = below;
-      if (least === place) return first;
-      this.#swap(place, least);
-      place = least;
+    for (let heapIndex = 0; ; ) {
+      let least = heapIndex;
+      for (const below of [2 * heapIndex + 1, 2 * heapIndex + 2])
+        if (below < nodes.length && this.#isBefore(below, least)) least = below;
+      if (least === heapIndex) return first;
+      this.#swap(heapIndex, least);
+      heapIndex = least;
     }
   }
 
@@ -140,9 +141,9 @@ class Heap {
 
   #swap(a: number, b: number): void {
     for (const each of [this.#nodes, this.#far, this.#hops]) {
-      const kept = each[a]!;
+      const firstWay = each[a]!;
       each[a] = each[b]!;
-      each[b] = kept;
+      each[b] = firstWay;
     }
   }
 }

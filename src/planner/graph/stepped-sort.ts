@@ -17,9 +17,9 @@ export function* forEachInSteps(count: number, work: (number: number) => void, a
 
 /** The results of work on each item, so many each step. */
 export function* mapInSteps<T, U>(items: readonly T[], work: (item: T, i: number) => U, atOnce = 1_024): Steps<U[]> {
-  const made: U[] = [];
-  yield* forEachInSteps(items.length, (i) => void made.push(work(items[i]!, i)), atOnce);
-  return made;
+  const results: U[] = [];
+  yield* forEachInSteps(items.length, (i) => void results.push(work(items[i]!, i)), atOnce);
+  return results;
 }
 
 /** 0, 1, 2 … */
@@ -64,9 +64,9 @@ interface Runs {
 function* merge(from: Int32Array, to: Int32Array, { first, middle, end, compare }: Runs): Steps<void> {
   let left = first;
   let right = middle;
-  for (let place = first; place < end; place++) {
+  for (let target = first; target < end; target++) {
     const takesLeft = right >= end || (left < middle && compare(from[left]!, from[right]!) <= 0);
-    to[place] = takesLeft ? from[left++]! : from[right++]!;
-    if (place % 8_192 === 8_191) yield;
+    to[target] = takesLeft ? from[left++]! : from[right++]!;
+    if (target % 8_192 === 8_191) yield;
   }
 }

@@ -27,9 +27,9 @@ export function* startingState(algorithm: GraphAlgorithm, warm: Warm, graph: Gra
 
 /** Scales the scores to add up to 1 again. */
 function scores(state: Float64Array, before: Int32Array): Float64Array {
-  const made = Float64Array.from(before, (node) => (node < 0 ? 1 / before.length : state[node]!));
-  const sum = made.reduce((all, each) => all + each, 0);
-  return made.map((each) => each / sum);
+  const startScores = Float64Array.from(before, (node) => (node < 0 ? 1 / before.length : state[node]!));
+  const sum = startScores.reduce((all, each) => all + each, 0);
+  return startScores.map((each) => each / sum);
 }
 
 function labels(state: Int32Array, before: Int32Array): Int32Array {

@@ -11,8 +11,8 @@ export interface NamedRow {
 /** Visible rows, in the order of their types. A key comes before a name that has its type in front. */
 export function rowsNamed(snapshot: GovernedSnapshot, name: string, time: TimeBounds, only?: string): readonly NamedRow[] {
   const types = snapshot.catalog.types().flatMap(({ name: type }) => (only === undefined || type === only ? [type] : []));
-  const found = types.filter((type) => hasRow(snapshot, { type, key: name }, time));
-  if (found.length > 0) return found.map((type) => ({ type, key: name }));
+  const typesWithRow = types.filter((type) => hasRow(snapshot, { type, key: name }, time));
+  if (typesWithRow.length > 0) return typesWithRow.map((type) => ({ type, key: name }));
   return types.flatMap((type) => {
     const row = { type, key: name.slice(type.length + 1) };
     return name.startsWith(`${type}:`) && hasRow(snapshot, row, time) ? [row] : [];

@@ -49,7 +49,7 @@ export interface ColumnKernels {
     right: MemoryOffset,
     rightTable: MemoryOffset,
     rightSize: number,
-    places: MemoryOffset,
+    offsets: MemoryOffset,
     bits: number,
     selection: MemoryOffset,
     first: number,

@@ -95,12 +95,12 @@ function numericColumn(bound: Bound): BoundColumn | null {
 }
 
 function columnOf(bound: Bound): BoundColumn | null {
-  let found: BoundColumn | null = null;
+  let boundColumn: BoundColumn | null = null;
   const look = (each: Bound): void => {
-    if (each.kind === 'column') found ??= each;
+    if (each.kind === 'column') boundColumn ??= each;
   };
   visit(bound, look);
-  return found;
+  return boundColumn;
 }
 
 function visit(bound: Bound, look: (each: Bound) => void): void {

@@ -115,9 +115,9 @@ export class RowMask {
     if (sift?.visible) for (let at = 0; at < words; at++) mask[at]! &= sift.visible[word + at]!;
     if (!sift?.closings) return;
     const { closings, closing } = sift;
-    const place = this.#placeOf(room, closings, closingsAt) + word * 32 * closings.BYTES_PER_ELEMENT;
-    if (closings instanceof Int32Array) kernels.keepRangeI32(place, closing, 2_147_483_647, 0, at + maskAt, words);
-    else kernels.keepRangeF64(place, closing, Number.POSITIVE_INFINITY, 0, at + maskAt, words);
+    const address = this.#placeOf(room, closings, closingsAt) + word * 32 * closings.BYTES_PER_ELEMENT;
+    if (closings instanceof Int32Array) kernels.keepRangeI32(address, closing, 2_147_483_647, 0, at + maskAt, words);
+    else kernels.keepRangeF64(address, closing, Number.POSITIVE_INFINITY, 0, at + maskAt, words);
   }
 
   #keep(room: Room, vector: Vector, demand: Demand, word: number, words: number): void {

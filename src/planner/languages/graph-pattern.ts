@@ -107,18 +107,19 @@ class PatternReader {
   write(matches: readonly Clause[]): PatternWrite {
     const cursor = this.#cursor;
     const { location } = cursor;
-    const made: MadeClause[] = [];
+    const createdClauses: MadeClause[] = [];
     while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
       const begin = cursor.location;
-      if (matches.length + made.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
+      if (matches.length + createdClauses.length === clausesMax)
+        throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
       const kind = cursor.next().key === 'CREATE' ? 'create' : 'merge';
       const chains = [this.#chain(null)];
       while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain(null));
-      made.push({ kind, chains, location: begin });
+      createdClauses.push({ kind, chains, location: begin });
     }
     const end = cursor.location;
     const returned = cursor.accept('RETURN') ? this.#projection('return', end) : null;
-    return { matches, made, returned, location };
+    return { matches, created: createdClauses, returned, location };
   }
 
   #unwind(location: Location): Clause {

@@ -33,9 +33,9 @@ export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphW
 function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {
   const read = readPattern(cursor);
   if (!('verb' in read) || read.pattern === null) return null;
-  const { matches, made, returned, location } = read.pattern;
+  const { matches, created, returned, location } = read.pattern;
   const things = new Things(matches);
-  const all = things.list(made);
+  const all = things.list(created);
   const known = new Set(all.map(({ name }) => name));
   const clause = returned && things.withValues(returned, known);
   const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
@@ -46,7 +46,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
     kind: 'pattern',
     purpose,
     matched: matched && { query: matched.query, names: used, values: things.values.length },
-    method: made.every(({ kind }) => kind === 'merge') ? 'merge' : 'create',
+    method: created.every(({ kind }) => kind === 'merge') ? 'merge' : 'create',
     things: all,
     returned: clause && { clause, shapes },
     nullSlot: cursor.lexed.parameters.length,
@@ -99,17 +99,17 @@ class Things {
   }
 
   /** Replaces terms that name nothing made by values of the matched row. */
-  withValues(clause: Projection, made: ReadonlySet<string>): Projection {
+  withValues(clause: Projection, createdNames: ReadonlySet<string>): Projection {
     if (clause.isAll) throw parseError(clause.location, 'RETURN * is not supported behind CREATE and MERGE: name the values');
     const replaceTerm = (term: Term): Term => {
       const names = namesIn(term);
       if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaceTerm(term.of) };
       if (names.length === 0 || isAggregate(term)) return term;
-      if (names.every((name) => !made.has(name))) {
+      if (names.every((name) => !createdNames.has(name))) {
         const value = this.values.push(term) - 1;
         return { kind: 'variable', name: valueName(value), location: term.location };
       }
-      if (names.every((name) => made.has(name))) return term;
+      if (names.every((name) => createdNames.has(name))) return term;
       throw parseError(term.location, 'a value in RETURN cannot combine what was matched with what was created');
     };
     return {
@@ -123,8 +123,8 @@ class Things {
     };
   }
 
-  list(made: readonly MadeClause[]): readonly MadeThing[] {
-    return made.flatMap(({ kind, chains }) =>
+  list(created: readonly MadeClause[]): readonly MadeThing[] {
+    return created.flatMap(({ kind, chains }) =>
       chains.flatMap(({ nodes, edges }) => {
         const things: MadeThing[] = [];
         const names = nodes.map((node) => this.#node(node, kind, things));

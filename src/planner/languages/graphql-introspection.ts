@@ -55,8 +55,8 @@ export function introspect(question: SchemaDocument): (schema: SchemaView) => Ge
   new Extent(fragments).check(operation.selectionSet);
   const [error] = validate(anySchema, document, undefined, { maxErrors: 1 });
   if (error) {
-    const [place] = error.locations ?? [];
-    throw place ? errorAt('REL_PARSE', error.message, place) : new ServiceError('REL_PARSE', error.message);
+    const [sourceLocation] = error.locations ?? [];
+    throw sourceLocation ? errorAt('REL_PARSE', error.message, sourceLocation) : new ServiceError('REL_PARSE', error.message);
   }
   const given = getVariableValues(anySchema, operation.variableDefinitions ?? [], question.variables, { maxErrors: 1 });
   if (given.errors) throw new ServiceError('REL_INVALID', given.errors[0]!.message);

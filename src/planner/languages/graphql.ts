@@ -71,9 +71,9 @@ function parseDocument(text: string): DocumentNode {
   } catch (error) {
     if (error instanceof RangeError) throw new ServiceError('REL_PARSE', 'the document nests too deeply');
     if (!(error instanceof GraphQLError)) throw error;
-    const [place] = error.locations ?? [];
+    const [sourceLocation] = error.locations ?? [];
     const detail = error.message.replace(/^Syntax Error: /, '');
-    throw place ? errorAt('REL_PARSE', detail, place) : new ServiceError('REL_PARSE', detail);
+    throw sourceLocation ? errorAt('REL_PARSE', detail, sourceLocation) : new ServiceError('REL_PARSE', detail);
   }
 }
 
@@ -262,7 +262,7 @@ class StatementMaker {
 }
 
 type Value = Exclude<Literal, null>;
-type Equality = readonly [field: string, value: Value, place: Location];
+type Equality = readonly [field: string, value: Value, location: Location];
 
 const letters = { string: 's', bigint: 'i', number: 'n', boolean: 'b' } as const;
 
@@ -281,16 +281,16 @@ function refuseDirectives(directives: FieldNode['directives']): void {
 }
 
 function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly limit?: ArgumentNode } {
-  const found: { where?: ArgumentNode; limit?: ArgumentNode } = {};
+  const filterArguments: { where?: ArgumentNode; limit?: ArgumentNode } = {};
   for (const each of root.arguments ?? []) {
     const name = each.name.value;
     if (name !== 'where' && name !== 'limit') {
       throw errorAt('REL_INVALID', `a type takes where and limit, not ${name}`, locationOf(each));
     }
-    if (found[name]) throw errorAt('REL_INVALID', `${name} is given twice`, locationOf(each));
-    found[name] = each;
+    if (filterArguments[name]) throw errorAt('REL_INVALID', `${name} is given twice`, locationOf(each));
+    filterArguments[name] = each;
   }
-  return found;
+  return filterArguments;
 }
 
 function scalar(value: unknown, what: string, location: Location): Value {

@@ -112,7 +112,7 @@ const bound = '(?:(?:at most|max(?:imum)?(?: of)?|up to|no more than|not more th
 const edges = '(?:hops?|steps?|edges?|links?|levels?|degrees?(?: of separation)?)';
 /** At the end, or in front of the subject. */
 const within = `(?:(?:and )?(?:with(?:in)?|in|of|over|using) )?(?:a )?${bound}${count}[ -]${edges}(?: or (?:fewer|less)| at most| max(?:imum)?)?`;
-const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<PlainQuestion>])[] = [
+const ends: readonly (readonly [RegExp, (match: RegExpExecArray) => Partial<PlainQuestion>])[] = [
   [/[ ,;:.!?]+$/, () => ({})],
   [/[ ,]+(?:please|pls|thanks|thank you)$/i, () => ({})],
   [new RegExp(`[ ,]+${within}$`, 'i'), hopsOf],
@@ -129,7 +129,7 @@ function askedOf(question: string): PlainQuestion {
     .replaceAll('\0', ' ')
     .replaceAll(
       quotes,
-      (_, ...found: string[]) => `\0${quoted.push(found.slice(0, 4).find((each) => each !== undefined)!) - 1}\0`,
+      (_, ...groups: string[]) => `\0${quoted.push(groups.slice(0, 4).find((each) => each !== undefined)!) - 1}\0`,
     )
     .replaceAll(/\s+/g, ' ')
     .trim();
@@ -138,16 +138,16 @@ function askedOf(question: string): PlainQuestion {
     isDone = true;
     for (const [pattern, read] of ends) {
       const from = Math.max(0, asked.text.length - endMax);
-      const found = pattern.exec(asked.text.slice(from));
-      if (found === null) continue;
-      asked = { ...asked, text: asked.text.slice(0, from + found.index), ...read(found) };
+      const match = pattern.exec(asked.text.slice(from));
+      if (match === null) continue;
+      asked = { ...asked, text: asked.text.slice(0, from + match.index), ...read(match) };
       isDone = false;
     }
   }
-  const found = inFront.exec(asked.text);
-  if (found === null) return asked;
-  const [, word = '', ...rest] = found;
-  const around = asked.text.slice(0, found.index) + word + asked.text.slice(found.index + found[0].length);
+  const prefixMatch = inFront.exec(asked.text);
+  if (prefixMatch === null) return asked;
+  const [, word = '', ...rest] = prefixMatch;
+  const around = asked.text.slice(0, prefixMatch.index) + word + asked.text.slice(prefixMatch.index + prefixMatch[0].length);
   return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
@@ -169,9 +169,9 @@ function refuseNarrowed({ text, hops, asOf }: PlainQuestion, takes: Form['takes'
 
 /** Two names; none where it could be parted in more than one way. */
 function pair({ text }: PlainQuestion, opens: RegExp, between: string): readonly string[] | null {
-  const found = opens.exec(text);
-  if (found === null) return null;
-  const both = text.slice(found.index + found[0].length);
+  const match = opens.exec(text);
+  if (match === null) return null;
+  const both = text.slice(match.index + match[0].length);
   const parts = both.split(new RegExp(between, 'i'));
   if (parts.length === 2) return parts.map((part) => part.trim());
   // A quoted name is whole.
@@ -181,17 +181,17 @@ function pair({ text }: PlainQuestion, opens: RegExp, between: string): readonly
 }
 
 function subjectBehind({ text }: PlainQuestion, opens: RegExp): readonly string[] | null {
-  const found = opens.exec(text);
-  return found === null ? null : [text.slice(found.index + found[0].length).trim()];
+  const match = opens.exec(text);
+  return match === null ? null : [text.slice(match.index + match[0].length).trim()];
 }
 
 /** The thing that is counted; null where the question asks for no number. */
 function countedOf(text: string): string | null {
-  const found = /\b(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) ([^]*)$/i.exec(text);
-  if (found === null) return null;
+  const match = /\b(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) ([^]*)$/i.exec(text);
+  if (match === null) return null;
   const behindIt =
     / (?:are there|are (?:known|stored|recorded)|do (?:we|you|i) (?:have|know)|exist)(?: in total| altogether| overall)?$/i;
-  return found[1]!
+  return match[1]!
     .replace(behindIt, '')
     .replace(/ (?:in total|altogether|overall)$/i, '')
     .replace(/^(?:the|all|all the|different) /i, '')

@@ -132,10 +132,11 @@ export class PatternChains {
     const { names, where } = matching;
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const found = this.#matchKnown(node, known, before!, matching);
+      const knownNode = this.#matchKnown(node, known, before!, matching);
       // A walk from nowhere has no rows; a node alone would have one.
-      if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: found.id, negated: true, location: node.location });
-      return found;
+      if (chain.edges.length === 0)
+        where.push({ kind: 'is-null', operand: knownNode.id, negated: true, location: node.location });
+      return knownNode;
     }
     const { location, labels } = node;
     const edge = chain.edges[first] ?? chain.edges[first - 1];
@@ -309,9 +310,9 @@ export class PatternChains {
     let reached: Reached & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const found = this.#matchKnown(node, known, source, matching);
-      where.push(equal(found.id, end, node.location));
-      reached = { ...found, id: end };
+      const knownNode = this.#matchKnown(node, known, source, matching);
+      where.push(equal(knownNode.id, end, node.location));
+      reached = { ...knownNode, id: end };
     } else if (node.labels.length > 0 || this.#asksRow(node, matching)) reached = this.#row(node, source, end, matching);
     else {
       const variable_ = this.#namedNode(node, node.name ?? this.#newName('node'), end, matching);

@@ -55,10 +55,10 @@ export const valueName = (number: number): string => `#value ${number}`;
 /** The RETURN of rows that were made: their nodes and edges have keys under their names, and the values follow. */
 export function returnedQuery(
   clause: Projection,
-  made: readonly { readonly name: string; readonly kind: 'node' | 'edge'; readonly type: string }[],
+  createdElements: readonly { readonly name: string; readonly kind: 'node' | 'edge'; readonly type: string }[],
   values: readonly { readonly type: ColumnType; readonly shape: EntityShape | null }[],
 ): Query {
-  return new PatternCompiler([clause], null).overMade(clause, made, values);
+  return new PatternCompiler([clause], null).overMade(clause, createdElements, values);
 }
 
 /** The name that RETURN shows as the columns of its row: alone, and of one type. */
@@ -106,10 +106,14 @@ class PatternCompiler {
     throw errorAt('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.location);
   }
 
-  overMade(clause: Projection, made: Parameters<typeof returnedQuery>[1], values: Parameters<typeof returnedQuery>[2]): Query {
+  overMade(
+    clause: Projection,
+    createdElements: Parameters<typeof returnedQuery>[1],
+    values: Parameters<typeof returnedQuery>[2],
+  ): Query {
     const { location } = clause;
     const columns = [
-      ...made.map(({ name }) => ({ name, type: 'string' as const })),
+      ...createdElements.map(({ name }) => ({ name, type: 'string' as const })),
       ...values.map(({ type }, i) => ({ name: valueName(i), type })),
     ];
     let source: Source = { kind: 'given', rows: madeRows, tables: [{ name: madeRows, columns }], location };
@@ -117,7 +121,7 @@ class PatternCompiler {
     const wanted: WantedEntity[] = [];
     const entities = this.#name('entities');
     const used = new Set([...clause.items, ...clause.orderBy].flatMap(({ term }) => namesIn(term)));
-    for (const { name, kind, type } of made) {
+    for (const { name, kind, type } of createdElements) {
       if (!clause.isAll && !used.has(name)) continue;
       const { properties } = this.#uses.usesOf(name);
       if (clause.isAll) properties.add(rowColumns.entity);
@@ -311,12 +315,12 @@ class PatternCompiler {
     const projection = [...passed.projection, ...values];
     const groups = grouped || (clause.distinct && passed.projection.length > 0);
     const keys = groups ? [...passed.projection, ...values.filter((_, i) => !isAggregate(valuesOf(carried)[i]!.term))] : [];
-    const made = {
+    const selectTail = {
       ...select(projection, rows, location),
       distinct: clause.distinct && !groups,
       groupBy: keys.flatMap(expressionOf),
     };
-    const inner: Query = { ...query(made, location), ...this.#orderAndPage(clause, rows.names) };
+    const inner: Query = { ...query(selectTail, location), ...this.#orderAndPage(clause, rows.names) };
     const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], location }, where: [], names };
     return clause.where === null ? after : { ...after, where: [compileCondition(clause.where, names)] };
   }
@@ -352,8 +356,8 @@ class PatternCompiler {
       }
       const { labels, id, type } = variable;
       const hasEntity = properties.has(rowColumns.entity);
-      const kept = { id: add(id, '#id'), type: type && add(type, '#type of row') };
-      names.set(name, { kind: 'node', labels, ...kept, table: null, hasEntity, property });
+      const rowIdentity = { id: add(id, '#id'), type: type && add(type, '#type of row') };
+      names.set(name, { kind: 'node', labels, ...rowIdentity, table: null, hasEntity, property });
     }
     return { projection, names };
   }
@@ -384,9 +388,9 @@ class PatternCompiler {
       if (!groups || isAggregate(term)) return [];
       return term.kind === 'variable' ? [...expressionOf(item), compileCompared(term, rows.names)] : expressionOf(item);
     });
-    const made = { ...select(items, rows, location), distinct: clause.distinct && !groups, groupBy };
+    const selectTail = { ...select(items, rows, location), distinct: clause.distinct && !groups, groupBy };
     const shapes = entities.some((shape) => shape !== null) ? { entities } : {};
-    return { ...query(made, location), ...this.#orderAndPage(clause, rows.names), ...shapes, oneInstant: true };
+    return { ...query(selectTail, location), ...this.#orderAndPage(clause, rows.names), ...shapes, oneInstant: true };
   }
 
   #orderAndPage({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {

@@ -149,7 +149,7 @@ function compileCase({ operand, branches, otherwise, location }: Extract<Term, {
     const value = compileTerm(each, names);
     return isAny ? call('#JSON', [value], location) : value;
   };
-  const made: Expression = {
+  const condition: Expression = {
     kind: 'case',
     operand: operand && compileCompared(operand, names),
     branches: branches.map(({ when, result }) => ({
@@ -160,7 +160,7 @@ function compileCase({ operand, branches, otherwise, location }: Extract<Term, {
     otherwise: otherwise && valueOf(otherwise),
     location,
   };
-  return isAny ? call('#ANY', [made], location) : made;
+  return isAny ? call('#ANY', [condition], location) : condition;
 }
 
 function compileAggregated(name: string, of: Term, names: Names): Expression {

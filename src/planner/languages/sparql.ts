@@ -113,8 +113,8 @@ function parseQuery(text: string): Ast {
 
 function unexpectedToken(text: string, offset: number): ServiceError {
   if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', placeAt(text, text.length));
-  const [found = ''] = text.slice(offset).match(token) ?? [];
-  return errorAt('REL_PARSE', `${JSON.stringify(found.slice(0, 40))} is not expected here`, placeAt(text, offset));
+  const [lexemeText = ''] = text.slice(offset).match(token) ?? [];
+  return errorAt('REL_PARSE', `${JSON.stringify(lexemeText.slice(0, 40))} is not expected here`, placeAt(text, offset));
 }
 
 const lineEnd = /\r\n|\n|\r/;
@@ -126,14 +126,14 @@ function checkExtent(text: string): void {
   if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a query has at most ${charactersMax} characters`);
   let tokens = 0;
   let depth = 0;
-  for (const { 0: found, index } of text.matchAll(token)) {
-    if (found.startsWith('#')) continue;
+  for (const { 0: lexemeText, index } of text.matchAll(token)) {
+    if (lexemeText.startsWith('#')) continue;
     if (++tokens > tokensMax)
       throw errorAt('REL_PARSE', `a query has at most ${tokensMax} words and signs`, placeAt(text, index));
-    if ('{[('.includes(found) && ++depth > depthMax) {
+    if ('{[('.includes(lexemeText) && ++depth > depthMax) {
       throw errorAt('REL_PARSE', `a query nests at most ${depthMax} levels`, placeAt(text, index));
     }
-    if ('}])'.includes(found)) depth--;
+    if ('}])'.includes(lexemeText)) depth--;
   }
 }
 

@@ -8,6 +8,7 @@
 import type { ErrorReason, ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { errorAt } from '../syntax/error-location.ts';
+import { NameLimits, namesMax } from './name-limits.ts';
 import { type Literal, type Location, type StatedType, TypedValue } from '../syntax/statement.ts';
 import {
   ampersand,
@@ -25,7 +26,6 @@ import {
   nameCharactersMax,
   nameContinue,
   nameStart,
-  newline,
   plus,
   printable,
   quote,
@@ -34,6 +34,7 @@ import {
   symbolOf,
   wordOf,
 } from './sql-alphabet.ts';
+import { continuedAt, escaped, escapes, letterEscapes, patternEscapes, tagged, unicodeEscape } from './sql-strings.ts';
 
 export type TokenKind = 'word' | 'quoted' | 'literal' | 'symbol' | 'end';
 
@@ -55,11 +56,6 @@ export interface Token {
 
 export const statementCharactersMax = 1 << 20;
 const tokensMax = 250_000;
-/**
- * Names and operators of one statement, and values of it. Values in lists of IN and rows of VALUES are not counted: a list of them
- * is bound and tested as one set, and rows are rows.
- */
-const namesMax = 16_384;
 const tokensPerStep = 2_048;
 const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
 /** Values of a list of IN behind these are one token, and have one place. */
@@ -179,247 +175,255 @@ export function checkLength(text: string): void {
 /** Lexes in bounded steps, so that a text of a megabyte doesn't block other requests. */
 export function* lexing(text: string, values: MarkerValues | null = null): Generator<undefined, LexedStatement, void> {
   checkLength(text);
-  const tokens: Token[] = [];
-  const parameters: Literal[] = [];
-  const markers = new Map<number, number>();
-  let template = '';
-  // Whether the next token needs a space before it: none after an opening bracket or a dot.
-  let apart = false;
-  // Whether the token before is an operand: decides if `-5` is a literal or a subtraction, and if `(` opens arguments.
-  let afterOperand = false;
-  let patternKnown: boolean | null = null;
-  let nextBackslash = -1;
-  let at = 0;
-  let words = 0;
-  // Values outside of lists.
-  let lone = 0;
-  // Brackets that are open here, and that were where VALUES began; -1 outside of VALUES.
-  let depth = 0;
-  let rowsAt = -1;
-  // Values behind `IN (` that nothing but commas parts; -1 elsewhere.
-  let listed = -1;
-  // Tokens that became part of another one.
-  let joined = 0;
-  let pauseAt = tokensPerStep;
-  const length = text.length;
+  return yield* new Lexer(text, values).run();
+}
 
-  while (at < length) {
-    if (tokens.length + joined >= pauseAt) {
-      pauseAt += tokensPerStep;
-      yield;
-    }
-    const code = text.charCodeAt(at);
-    const kind = code < 128 ? classOf[code]! : classOther;
-    if (kind === classSpace) {
-      at++;
-      continue;
-    }
-    const start = at;
-    if (tokens.length + joined === tokensMax) fail(start, `the statement has more than ${tokensMax} tokens`);
+class Lexer {
+  readonly #text: string;
+  readonly #length: number;
+  readonly #values: MarkerValues | null;
+  readonly #tokens: Token[] = [];
+  readonly #parameters: Literal[] = [];
+  readonly #markers = new Map<number, number>();
+  readonly #limits = new NameLimits();
+  #template = '';
+  /** Whether the next token needs a space before it: none after an opening bracket or a dot. */
+  #apart = false;
+  /** Whether the token before is an operand: decides if `-5` is a literal or a subtraction, and if `(` opens arguments. */
+  #afterOperand = false;
+  #patternKnown: boolean | null = null;
+  #nextBackslash = -1;
+  #at = 0;
+  /** Tokens that became part of another one. */
+  #joined = 0;
 
-    if (kind === classLetter || kind === classOther) {
-      at = nameEnd(start);
-      if (isPrefixOfString(start)) {
-        pushPrefixed(start);
-        continue;
-      }
-      if (at === start) fail(start, `unexpected character ${printable(text, start)}`);
-      const word = wordOf(text.slice(start, at));
-      if (word.text.length > nameCharactersMax) fail(start, `a name is at most ${nameCharactersMax} characters`);
-      if (!word.reserved) {
-        pushName('word', word.key, word.text, word.text, start);
-        continue;
-      }
-      const before = tokens.length === 0 ? '' : tokens[tokens.length - 1]!.key;
-      if (before === '.') {
-        // Behind a dot only a name can stand.
-        pushName('word', '', word.text, word.text, start);
-        continue;
-      }
-      if (word.key === 'TRUE' || word.key === 'FALSE') {
-        pushLiteral('b', word.key === 'TRUE', start);
-        continue;
-      }
-      // The NULL of IS NULL and IS NOT NULL belongs to the operator.
-      const ofOperator = before === 'IS' || (before === 'NOT' && tokens[tokens.length - 2]?.key === 'IS');
-      if (word.key === 'NULL' && !ofOperator) {
-        pushLiteral('null', null, start);
-        continue;
-      }
-      countWord(start);
-      tokens.push({ kind: 'word', key: word.key, text: word.text, reserved: true, slot: -1, start });
-      template += apart ? ' ' + word.key : word.key;
-      apart = true;
-      afterOperand = word.key === 'END' || word.key === 'NULL';
-      continue;
-    }
+  constructor(text: string, values: MarkerValues | null) {
+    this.#text = text;
+    this.#length = text.length;
+    this.#values = values;
+  }
 
-    if (kind === classDigit) {
-      pushNumber(start, start);
-      continue;
+  *run(): Generator<undefined, LexedStatement, void> {
+    let pauseAt = tokensPerStep;
+    while (this.#at < this.#length) {
+      const read = this.#tokens.length + this.#joined;
+      if (read >= pauseAt) {
+        pauseAt += tokensPerStep;
+        yield;
+      }
+      const start = this.#at;
+      const code = this.#text.charCodeAt(start);
+      const kind = code < 128 ? classOf[code]! : classOther;
+      if (kind === classSpace) {
+        this.#at++;
+        continue;
+      }
+      if (read === tokensMax) this.#fail(start, `the statement has more than ${tokensMax} tokens`);
+      if (kind === classLetter || kind === classOther) this.#readWord(start);
+      else if (kind === classDigit) this.#pushNumber(start, start);
+      else this.#readSign(start, code);
     }
+    this.#tokens.push({ kind: 'end', key: '', text: 'the end of the statement', reserved: true, slot: -1, start: this.#length });
+    // A closing semicolon says nothing.
+    const template = this.#template.endsWith(';') ? this.#template.slice(0, -1) : this.#template;
+    return new LexedStatement(this.#text, template, this.#parameters, this.#tokens, this.#markers);
+  }
 
+  /** A name, a reserved word, or the letter before a quoted text. */
+  #readWord(start: number): void {
+    this.#at = this.#nameEnd(start);
+    if (this.#isPrefixOfString(start)) {
+      this.#pushPrefixed(start);
+      return;
+    }
+    if (this.#at === start) this.#fail(start, `unexpected character ${printable(this.#text, start)}`);
+    const word = wordOf(this.#text.slice(start, this.#at));
+    if (word.text.length > nameCharactersMax) this.#fail(start, `a name is at most ${nameCharactersMax} characters`);
+    if (!word.reserved) {
+      this.#pushName('word', word.key, word.text, word.text, start);
+      return;
+    }
+    const before = this.#tokens.length === 0 ? '' : this.#tokens[this.#tokens.length - 1]!.key;
+    if (before === '.') {
+      // Behind a dot only a name can stand.
+      this.#pushName('word', '', word.text, word.text, start);
+      return;
+    }
+    if (word.key === 'TRUE' || word.key === 'FALSE') {
+      this.#pushLiteral('b', word.key === 'TRUE', start);
+      return;
+    }
+    // The NULL of IS NULL and IS NOT NULL belongs to the operator.
+    const ofOperator = before === 'IS' || (before === 'NOT' && this.#tokens[this.#tokens.length - 2]?.key === 'IS');
+    if (word.key === 'NULL' && !ofOperator) {
+      this.#pushLiteral('null', null, start);
+      return;
+    }
+    this.#countWord(start);
+    this.#tokens.push({ kind: 'word', key: word.key, text: word.text, reserved: true, slot: -1, start });
+    this.#template += this.#apart ? ' ' + word.key : word.key;
+    this.#apart = true;
+    this.#afterOperand = word.key === 'END' || word.key === 'NULL';
+  }
+
+  /** Whatever begins with another sign: a quoted text or name, a comment, a number with a sign, a marker, a symbol. */
+  #readSign(start: number, code: number): void {
     if (code === quote) {
-      pushLiteral('s', stringUpTo(quote, "'", 'string') + continueString(), start);
-      continue;
+      this.#pushLiteral('s', this.#stringUpTo(quote, "'", 'string') + this.#continueString(), start);
+      return;
     }
     if (code === dollar) {
-      const tag = dollarTag(start);
+      const tag = this.#dollarTag(start);
       if (tag !== null) {
-        pushLiteral('s', dollarQuoted(tag), start);
-        continue;
+        this.#pushLiteral('s', this.#dollarQuoted(tag), start);
+        return;
       }
     }
 
     if (code === doubleQuote || code === backtick) {
-      if (code === doubleQuote && isPattern()) {
+      if (code === doubleQuote && this.#isPattern()) {
         // In a graph pattern double quotes hold text, which must not reach the template.
-        pushLiteral('s', stringUpTo(code, '"', 'string'), start);
-        continue;
+        this.#pushLiteral('s', this.#stringUpTo(code, '"', 'string'), start);
+        return;
       }
-      const name = stringUpTo(code, code === doubleQuote ? '"' : '`', 'quoted name');
-      if (name.length === 0) fail(start, 'a quoted name is empty');
-      if (name.length > nameCharactersMax) fail(start, `a name is at most ${nameCharactersMax} characters`);
-      if (name.includes('\0')) fail(start, 'a name holds no NUL character');
-      pushName('quoted', '', name, `"${name.includes('"') ? name.replaceAll('"', '""') : name}"`, start);
-      continue;
+      const name = this.#stringUpTo(code, code === doubleQuote ? '"' : '`', 'quoted name');
+      if (name.length === 0) this.#fail(start, 'a quoted name is empty');
+      if (name.length > nameCharactersMax) this.#fail(start, `a name is at most ${nameCharactersMax} characters`);
+      if (name.includes('\0')) this.#fail(start, 'a name holds no NUL character');
+      this.#pushName('quoted', '', name, `"${name.includes('"') ? name.replaceAll('"', '""') : name}"`, start);
+      return;
     }
 
-    const next = at + 1 < length ? text.charCodeAt(at + 1) : 0;
+    const next = this.#at + 1 < this.#length ? this.#text.charCodeAt(this.#at + 1) : 0;
     if (code === minus) {
-      if (next === minus && !isPattern()) {
-        const end = text.indexOf('\n', at);
-        at = end < 0 ? length : end + 1;
-        continue;
+      if (next === minus && !this.#isPattern()) {
+        const end = this.#text.indexOf('\n', this.#at);
+        this.#at = end < 0 ? this.#length : end + 1;
+        return;
       }
-      if (!afterOperand && (isDigit(next) || (next === dot && isDigit(text.charCodeAt(at + 2))))) {
-        pushNumber(start, start + 1);
-        continue;
+      if (!this.#afterOperand && (isDigit(next) || (next === dot && isDigit(this.#text.charCodeAt(this.#at + 2))))) {
+        this.#pushNumber(start, start + 1);
+        return;
       }
     }
     if (code === slash && next === star) {
-      const end = text.indexOf('*/', at + 2);
-      if (end < 0) fail(start, 'unterminated comment');
-      at = end + 2;
-      continue;
+      const end = this.#text.indexOf('*/', this.#at + 2);
+      if (end < 0) this.#fail(start, 'unterminated comment');
+      this.#at = end + 2;
+      return;
     }
-    if (code === dot && isDigit(next) && !afterOperand) {
-      pushNumber(start, start);
-      continue;
+    if (code === dot && isDigit(next) && !this.#afterOperand) {
+      this.#pushNumber(start, start);
+      return;
     }
-    if (code === dollar && values === null && isDigit(next))
-      fail(start, 'no value was given for a parameter', 'no-such-parameter');
-    if (code === dollar && values !== null && (isDigit(next) || nameEnd(start + 1) > start + 1)) {
-      pushMarker(start, values);
-      continue;
+    if (code === dollar && this.#values === null && isDigit(next))
+      this.#fail(start, 'no value was given for a parameter', 'no-such-parameter');
+    if (code === dollar && this.#values !== null && (isDigit(next) || this.#nameEnd(start + 1) > start + 1)) {
+      this.#pushMarker(start, this.#values);
+      return;
     }
-    pushSymbol(start, code, next);
-  }
-  tokens.push({ kind: 'end', key: '', text: 'the end of the statement', reserved: true, slot: -1, start: length });
-  // A closing semicolon says nothing.
-  if (template.endsWith(';')) template = template.slice(0, -1);
-  return new LexedStatement(text, template, parameters, tokens, markers);
-
-  function countValue(start: number): void {
-    if (listed >= 0 || (rowsAt >= 0 && depth === rowsAt + 1) || ++lone <= namesMax) return;
-    fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
+    this.#pushSymbol(start, code, next);
   }
 
-  function countWord(start: number): void {
-    if (depth <= rowsAt) rowsAt = -1;
-    if (++words > namesMax) fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
+  #countWord(start: number): void {
+    if (!this.#limits.addWord())
+      this.#fail(start, `the statement has more than ${namesMax} names and operators; values fit into IN (...)`);
   }
 
-  function pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
-    countWord(start);
-    if (key === 'VALUES') rowsAt = depth;
-    tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
-    template += apart ? ' ' + shown : shown;
-    apart = true;
-    afterOperand = true;
+  #pushName(nameKind: 'word' | 'quoted', key: string, name: string, shown: string, start: number): void {
+    this.#countWord(start);
+    if (key === 'VALUES') this.#limits.beginRows();
+    this.#tokens.push({ kind: nameKind, key, text: name, reserved: false, slot: -1, start });
+    this.#template += this.#apart ? ' ' + shown : shown;
+    this.#apart = true;
+    this.#afterOperand = true;
   }
 
-  function pushLiteral(type: string, value: Literal, start: number): void {
-    countValue(start);
+  #pushLiteral(type: string, value: Literal, start: number): void {
+    if (!this.#limits.addValue())
+      this.#fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
     const shown = type === 'null' ? 'NULL' : '?' + type;
     const typed = type === 'u' ? ({ typed: 'unknown' } as const) : {};
-    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: parameters.length, start, ...typed });
-    parameters.push(value);
-    template += apart ? ' ' + shown : shown;
-    apart = true;
-    afterOperand = true;
+    this.#tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: this.#parameters.length, start, ...typed });
+    this.#parameters.push(value);
+    this.#template += this.#apart ? ' ' + shown : shown;
+    this.#apart = true;
+    this.#afterOperand = true;
   }
 
   /** E'…', U&'…', N'…' and the bit strings B'…', X'…': a letter right before the quote, as Postgres has them. */
-  function isPrefixOfString(start: number): boolean {
-    const letter = text.charCodeAt(start) | 0x20;
-    if (at !== start + 1) return false;
-    if (text.charCodeAt(at) === quote) return letter === 0x65 || letter === 0x6e || letter === 0x62 || letter === 0x78;
-    const next = text.charCodeAt(at + 1);
-    return letter === 0x75 && text.charCodeAt(at) === ampersand && (next === quote || next === doubleQuote);
+  #isPrefixOfString(start: number): boolean {
+    const letter = this.#text.charCodeAt(start) | 0x20;
+    if (this.#at !== start + 1) return false;
+    if (this.#text.charCodeAt(this.#at) === quote)
+      return letter === 0x65 || letter === 0x6e || letter === 0x62 || letter === 0x78;
+    const next = this.#text.charCodeAt(this.#at + 1);
+    return letter === 0x75 && this.#text.charCodeAt(this.#at) === ampersand && (next === quote || next === doubleQuote);
   }
 
-  function pushPrefixed(start: number): void {
-    switch (text.charCodeAt(start) | 0x20) {
+  #pushPrefixed(start: number): void {
+    switch (this.#text.charCodeAt(start) | 0x20) {
       case 0x65:
-        return pushLiteral('s', escapedString(start), start);
+        return this.#pushLiteral('s', this.#escapedString(start), start);
       case 0x6e:
-        return pushLiteral('s', stringUpTo(quote, "'", 'string') + continueString(), start);
+        return this.#pushLiteral('s', this.#stringUpTo(quote, "'", 'string') + this.#continueString(), start);
       case 0x75: {
-        at++;
-        if (text.charCodeAt(at) === quote) return pushLiteral('s', unicodeText(stringUpTo(quote, "'", 'string'), start), start);
-        const name = unicodeText(stringUpTo(doubleQuote, '"', 'quoted name'), start);
+        this.#at++;
+        if (this.#text.charCodeAt(this.#at) === quote)
+          return this.#pushLiteral('s', this.#unicodeText(this.#stringUpTo(quote, "'", 'string'), start), start);
+        const name = this.#unicodeText(this.#stringUpTo(doubleQuote, '"', 'quoted name'), start);
         if (name.length === 0 || name.length > nameCharactersMax || name.includes('\0'))
-          fail(start, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
-        return pushName('quoted', '', name, `"${name.replaceAll('"', '""')}"`, start);
+          this.#fail(start, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
+        return this.#pushName('quoted', '', name, `"${name.replaceAll('"', '""')}"`, start);
       }
       default: {
-        const [letter, digits] = [text.charAt(start).toUpperCase(), stringUpTo(quote, "'", 'bit string')];
+        const [letter, digits] = [this.#text.charAt(start).toUpperCase(), this.#stringUpTo(quote, "'", 'bit string')];
         if (!(letter === 'B' ? /^[01]*$/ : /^[0-9a-f]*$/i).test(digits))
-          fail(start, `a bit string is written ${letter === 'B' ? "B'01'" : "X'0f'"}`, 'text-form');
-        fail(start, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
+          this.#fail(start, `a bit string is written ${letter === 'B' ? "B'01'" : "X'0f'"}`, 'text-form');
+        this.#fail(start, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
       }
     }
   }
 
   /** Joins a string that continues after a line break. */
-  function continueString(): string {
+  #continueString(): string {
     let more = '';
     for (;;) {
-      const next = continuedAt(text, at);
+      const next = continuedAt(this.#text, this.#at);
       if (next < 0) return more;
-      at = next;
-      more += stringUpTo(quote, "'", 'string');
+      this.#at = next;
+      more += this.#stringUpTo(quote, "'", 'string');
     }
   }
 
   /** Between the quotes of E'…'; `at` is left behind the last one. */
-  function escapedString(start: number): string {
-    escaped.lastIndex = at;
-    const match = escaped.exec(text);
-    if (match === null) fail(start, 'unterminated string');
-    at = escaped.lastIndex;
+  #escapedString(start: number): string {
+    escaped.lastIndex = this.#at;
+    const match = escaped.exec(this.#text);
+    if (match === null) this.#fail(start, 'unterminated string');
+    this.#at = escaped.lastIndex;
     const value = match[1]!.replaceAll(
       escapes,
       (written: string, octal?: string, hex?: string, short?: string, long?: string) => {
         if (written === "''") return "'";
-        if (octal !== undefined) return byteOf(Number.parseInt(octal, 8) & 0xff, start);
-        if (hex !== undefined) return byteOf(Number.parseInt(hex, 16), start);
+        if (octal !== undefined) return this.#byteOf(Number.parseInt(octal, 8) & 0xff, start);
+        if (hex !== undefined) return this.#byteOf(Number.parseInt(hex, 16), start);
         const point = short ?? long;
-        if (point !== undefined) return pointOf(Number.parseInt(point, 16), start);
+        if (point !== undefined) return this.#pointOf(Number.parseInt(point, 16), start);
         const letter = written.charAt(1);
-        if (letter === 'u' || letter === 'U') fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
+        if (letter === 'u' || letter === 'U')
+          this.#fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
         return letterEscapes[letter] ?? letter;
       },
     );
-    return wholeCharacters(value, start) + continueString();
+    return this.#wholeCharacters(value, start) + this.#continueString();
   }
 
   /** Between the quotes of U&'…', before its UESCAPE: \XXXX and \+XXXXXX are characters. */
-  function unicodeText(written: string, start: number): string {
-    unicodeEscape.lastIndex = at;
-    const stated = unicodeEscape.exec(text);
-    if (stated !== null) at = unicodeEscape.lastIndex;
+  #unicodeText(written: string, start: number): string {
+    unicodeEscape.lastIndex = this.#at;
+    const stated = unicodeEscape.exec(this.#text);
+    if (stated !== null) this.#at = unicodeEscape.lastIndex;
     const mark = stated?.[1] ?? '\\';
     let value = '';
     for (let i = 0; i < written.length; i++) {
@@ -428,194 +432,197 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       else if (written.charAt(i + 1) === mark) value += written.charAt(++i);
       else {
         const point = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(written.slice(i + 1, i + 8));
-        if (point === null) fail(start, `a Unicode escape is written ${mark}XXXX or ${mark}+XXXXXX`, 'syntax');
-        value += pointOf(Number.parseInt(point[1] ?? point[2]!, 16), start);
+        if (point === null) this.#fail(start, `a Unicode escape is written ${mark}XXXX or ${mark}+XXXXXX`, 'syntax');
+        value += this.#pointOf(Number.parseInt(point[1] ?? point[2]!, 16), start);
         i += point[0].length;
       }
     }
-    return wholeCharacters(value, start);
+    return this.#wholeCharacters(value, start);
   }
 
-  function byteOf(byte: number, start: number): string {
-    if (byte === 0 || byte > 0x7f) fail(start, 'an escaped byte is no character of UTF-8 by itself: write \\uXXXX', 'not-utf8');
+  #byteOf(byte: number, start: number): string {
+    if (byte === 0 || byte > 0x7f)
+      this.#fail(start, 'an escaped byte is no character of UTF-8 by itself: write \\uXXXX', 'not-utf8');
     return String.fromCharCode(byte);
   }
 
-  function pointOf(point: number, start: number): string {
-    if (point === 0 || point > 0x10_ffff) fail(start, 'there is no such character', 'syntax');
+  #pointOf(point: number, start: number): string {
+    if (point === 0 || point > 0x10_ffff) this.#fail(start, 'there is no such character', 'syntax');
     return String.fromCodePoint(point);
   }
 
   /** Two escapes may make one character; half of one is none. */
-  function wholeCharacters(value: string, start: number): string {
-    return !value.isWellFormed() ? fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
+  #wholeCharacters(value: string, start: number): string {
+    return !value.isWellFormed() ? this.#fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
   }
 
   /** `$tag$` or `$$` where a text begins with it. */
-  function dollarTag(start: number): string | null {
+  #dollarTag(start: number): string | null {
     tagged.lastIndex = start;
-    return tagged.exec(text)?.[0] ?? null;
+    return tagged.exec(this.#text)?.[0] ?? null;
   }
 
-  function dollarQuoted(tag: string): string {
-    const start = at;
-    const end = text.indexOf(tag, start + tag.length);
-    if (end < 0) fail(start, 'unterminated string');
-    at = end + tag.length;
-    return wholeCharacters(text.slice(start + tag.length, end), start);
+  #dollarQuoted(tag: string): string {
+    const start = this.#at;
+    const end = this.#text.indexOf(tag, start + tag.length);
+    if (end < 0) this.#fail(start, 'unterminated string');
+    this.#at = end + tag.length;
+    return this.#wholeCharacters(this.#text.slice(start + tag.length, end), start);
   }
 
-  function pushMarker(start: number, valueOf: MarkerValues): void {
-    at = start + 1;
-    while (isDigit(text.charCodeAt(at))) at++;
-    const byNumber = at > start + 1;
-    if (!byNumber) at = nameEnd(at);
-    const marker = text.slice(start + 1, at);
+  #pushMarker(start: number, valueOf: MarkerValues): void {
+    this.#at = start + 1;
+    while (isDigit(this.#text.charCodeAt(this.#at))) this.#at++;
+    const byNumber = this.#at > start + 1;
+    if (!byNumber) this.#at = this.#nameEnd(this.#at);
+    const marker = this.#text.slice(start + 1, this.#at);
     const number = byNumber ? Number(marker) : 0;
     const value = valueOf(byNumber ? number : marker);
-    if (value === undefined) fail(start, `no value was given for ${text.slice(start, at)}`, 'no-such-parameter');
-    markers.set(parameters.length, number);
-    if (value === untyped) pushLiteral('u', null, start);
-    else if (value instanceof TypedValue) pushTyped(value, start);
+    if (value === undefined)
+      this.#fail(start, `no value was given for ${this.#text.slice(start, this.#at)}`, 'no-such-parameter');
+    this.#markers.set(this.#parameters.length, number);
+    if (value === untyped) this.#pushLiteral('u', null, start);
+    else if (value instanceof TypedValue) this.#pushTyped(value, start);
     else
-      pushLiteral(
-        letterOf(value, (message) => fail(start, message)),
+      this.#pushLiteral(
+        letterOf(value, (message) => this.#fail(start, message)),
         value,
         start,
       );
   }
 
-  function pushTyped({ type, value }: TypedValue, start: number): void {
-    countValue(start);
-    letterOf(value, (message) => fail(start, message));
+  #pushTyped({ type, value }: TypedValue, start: number): void {
+    if (!this.#limits.addValue())
+      this.#fail(start, `the statement has more than ${namesMax} values outside of IN (...) and VALUES`);
+    letterOf(value, (message) => this.#fail(start, message));
     const isNull = value === null;
-    const slot = parameters.length;
-    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot, start, typed: { type, isNull } });
-    parameters.push(value);
-    template += `${apart ? ' ' : ''}?${isNull ? '0' : ''}${type}`;
-    apart = true;
-    afterOperand = true;
+    const slot = this.#parameters.length;
+    this.#tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot, start, typed: { type, isNull } });
+    this.#parameters.push(value);
+    this.#template += `${this.#apart ? ' ' : ''}?${isNull ? '0' : ''}${type}`;
+    this.#apart = true;
+    this.#afterOperand = true;
   }
 
-  function pushNumber(start: number, digits: number): void {
+  #pushNumber(start: number, digits: number): void {
     let end = digits;
     let whole = true;
-    while (isDigit(text.charCodeAt(end))) end++;
+    while (isDigit(this.#text.charCodeAt(end))) end++;
     // `1..5` is a range of a graph pattern, not two numbers.
-    if (text.charCodeAt(end) === dot && text.charCodeAt(end + 1) !== dot) {
+    if (this.#text.charCodeAt(end) === dot && this.#text.charCodeAt(end + 1) !== dot) {
       whole = false;
       end++;
-      while (isDigit(text.charCodeAt(end))) end++;
+      while (isDigit(this.#text.charCodeAt(end))) end++;
     }
-    const e = text.charCodeAt(end) | 0x20;
+    const e = this.#text.charCodeAt(end) | 0x20;
     if (e === 0x65) {
-      const sign = text.charCodeAt(end + 1);
+      const sign = this.#text.charCodeAt(end + 1);
       const exponent = sign === minus || sign === plus ? end + 2 : end + 1;
-      if (isDigit(text.charCodeAt(exponent))) {
+      if (isDigit(this.#text.charCodeAt(exponent))) {
         whole = false;
         end = exponent;
-        while (isDigit(text.charCodeAt(end))) end++;
+        while (isDigit(this.#text.charCodeAt(end))) end++;
       }
     }
-    if (end < length && nameEnd(end) > end) fail(start, 'a number is followed by a letter');
-    at = end;
-    const written = text.slice(start, end);
+    if (end < this.#length && this.#nameEnd(end) > end) this.#fail(start, 'a number is followed by a letter');
+    this.#at = end;
+    const written = this.#text.slice(start, end);
     if (whole) {
       if (written.length > 15) {
         // Leading zeros aside, 20 characters hold every i64: longer text is refused before it costs a conversion.
-        if (end - digits > 1000) fail(start, 'the integer does not fit 64 bits');
+        if (end - digits > 1000) this.#fail(start, 'the integer does not fit 64 bits');
         const value = BigInt(written);
-        if (value > FOREVER || value < -FOREVER - 1n) fail(start, 'the integer does not fit 64 bits', 'out-of-range');
-        pushLiteral('i', value, start);
+        if (value > FOREVER || value < -FOREVER - 1n) this.#fail(start, 'the integer does not fit 64 bits', 'out-of-range');
+        this.#pushLiteral('i', value, start);
       } else {
-        pushLiteral('i', BigInt(Number(written)), start);
+        this.#pushLiteral('i', BigInt(Number(written)), start);
       }
       return;
     }
     const value = Number(written);
-    if (!Number.isFinite(value)) fail(start, 'the number is too large', 'out-of-range');
-    pushLiteral('n', value, start);
+    if (!Number.isFinite(value)) this.#fail(start, 'the number is too large', 'out-of-range');
+    this.#pushLiteral('n', value, start);
   }
 
   /** Text between quotes, a doubled quote standing for one; a pattern's has escapes, too. Leaves `at` behind the closing quote. */
-  function stringUpTo(code: number, mark: string, what: string): string {
-    const start = at;
-    let from = at + 1;
+  #stringUpTo(code: number, mark: string, what: string): string {
+    const start = this.#at;
+    let from = this.#at + 1;
     let value = '';
-    const hasEscapes = what === 'string' && isPattern();
+    const hasEscapes = what === 'string' && this.#isPattern();
     for (;;) {
-      const end = text.indexOf(mark, from);
-      if (end < 0) fail(start, `unterminated ${what}`);
-      if (hasEscapes && nextBackslash < from) {
-        const found = text.indexOf('\\', from);
-        nextBackslash = found < 0 ? length : found;
+      const end = this.#text.indexOf(mark, from);
+      if (end < 0) this.#fail(start, `unterminated ${what}`);
+      if (hasEscapes && this.#nextBackslash < from) {
+        const backslash = this.#text.indexOf('\\', from);
+        this.#nextBackslash = backslash < 0 ? this.#length : backslash;
       }
-      if (hasEscapes && nextBackslash < end) {
-        const { characters, behind } = escapeAt(nextBackslash);
-        value += text.slice(from, nextBackslash) + characters;
+      if (hasEscapes && this.#nextBackslash < end) {
+        const { characters, behind } = this.#escapeAt(this.#nextBackslash);
+        value += this.#text.slice(from, this.#nextBackslash) + characters;
         from = behind;
         continue;
       }
-      value += text.slice(from, end);
-      if (text.charCodeAt(end + 1) !== code) {
-        at = end + 1;
+      value += this.#text.slice(from, end);
+      if (this.#text.charCodeAt(end + 1) !== code) {
+        this.#at = end + 1;
         break;
       }
       value += mark;
       from = end + 2;
     }
     // Half a character has no UTF-8 form: it would silently become another one where it is compared or stored.
-    if (!value.isWellFormed()) fail(start, `a ${what} holds half of a surrogate pair`);
+    if (!value.isWellFormed()) this.#fail(start, `a ${what} holds half of a surrogate pair`);
     return value;
   }
 
   /** Source: openCypher, "EscapedChar". */
-  function escapeAt(backslash: number): { readonly characters: string; readonly behind: number } {
-    const letter = text.charAt(backslash + 1);
+  #escapeAt(backslash: number): { readonly characters: string; readonly behind: number } {
+    const letter = this.#text.charAt(backslash + 1);
     const characters = patternEscapes.get(letter);
     if (characters !== undefined) return { characters, behind: backslash + 2 };
     const digits = letter === 'u' ? 4 : 8;
-    const hex = text.slice(backslash + 2, backslash + 2 + digits);
+    const hex = this.#text.slice(backslash + 2, backslash + 2 + digits);
     const isPoint = (letter === 'u' || letter === 'U') && hex.length === digits && /^[\da-f]+$/i.test(hex);
     const point = isPoint ? Number.parseInt(hex, 16) : -1;
     if (point < 0 || point > 0x10ffff) {
-      fail(backslash, 'a string of a pattern has the escapes \\\\ \\\' \\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX');
+      this.#fail(backslash, 'a string of a pattern has the escapes \\\\ \\\' \\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX');
     }
     const one = digits === 4 ? String.fromCharCode(point) : String.fromCodePoint(point);
     return { characters: one, behind: backslash + 2 + digits };
   }
 
-  function pushSymbol(start: number, code: number, next: number): void {
-    const third = at + 2 < length ? text.charCodeAt(at + 2) : 0;
+  #pushSymbol(start: number, code: number, next: number): void {
+    const third = this.#at + 2 < this.#length ? this.#text.charCodeAt(this.#at + 2) : 0;
     const symbol = symbolOf(code, next, third);
-    if (symbol === '') fail(start, `unexpected character ${printable(text, start)}`);
-    at += symbol.length;
-    if (symbol !== ',' && symbol !== '(' && symbol !== ')') countWord(start);
-    if (symbol === '(') depth++;
-    else if (symbol === ')') depth--;
-    if (symbol === '(') listed = tokens.at(-1)?.key === 'IN' ? 0 : -1;
-    else if (symbol === ',' && listed >= 0) countListed();
-    tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
+    if (symbol === '') this.#fail(start, `unexpected character ${printable(this.#text, start)}`);
+    this.#at += symbol.length;
+    if (symbol !== ',' && symbol !== '(' && symbol !== ')') this.#countWord(start);
+    if (symbol === '(') this.#limits.openBracket(this.#tokens.at(-1)?.key === 'IN');
+    else if (symbol === ')') this.#limits.closeBracket();
+    else if (symbol === ',' && this.#limits.listed >= 0) this.#countListed();
+    this.#tokens.push({ kind: 'symbol', key: symbol, text: symbol, reserved: true, slot: -1, start });
     const tight = symbol === '.' || symbol === ',' || symbol === ')' || symbol === ']' || symbol === ';';
-    const call = symbol === '(' && afterOperand;
-    template += apart && !tight && !call ? ' ' + symbol : symbol;
-    apart = symbol !== '(' && symbol !== '.' && symbol !== '[';
-    afterOperand = symbol === ')' || symbol === ']' || symbol === '}';
+    const call = symbol === '(' && this.#afterOperand;
+    this.#template += this.#apart && !tight && !call ? ' ' + symbol : symbol;
+    this.#apart = symbol !== '(' && symbol !== '.' && symbol !== '[';
+    this.#afterOperand = symbol === ')' || symbol === ']' || symbol === '}';
   }
 
   /** A value of a list is read whole. Behind many it joins the one before it: a hundred thousand must not be as many tokens, nodes and parameters. */
-  function countListed(): void {
-    const value = tokens.at(-1)!;
-    const between = tokens.at(-2)!.key;
+  #countListed(): void {
+    const value = this.#tokens.at(-1)!;
+    const between = this.#tokens.at(-2)!.key;
     const isAlone = value.kind === 'literal' && (between === ',' || between === '(');
-    listed = isAlone ? listed + 1 : -1;
+    const listed = isAlone ? this.#limits.listed + 1 : -1;
+    this.#limits.listed = listed;
     if (listed <= placedMax || !joinable.has(value.text) || value.typed) return;
-    const last = tokens.length - 3;
-    const before = tokens[last]!;
+    const last = this.#tokens.length - 3;
+    const before = this.#tokens[last]!;
     const { count = 1 } = before;
     if (before.text !== value.text || before.slot + count !== value.slot) return;
-    tokens.length = last;
-    tokens.push({
+    this.#tokens.length = last;
+    this.#tokens.push({
       kind: 'literal',
       key: '',
       text: before.text,
@@ -624,14 +631,14 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       start: before.start,
       count: count + 1,
     });
-    joined += 2;
+    this.#joined += 2;
   }
 
   /** End of the name that starts here; `from` itself where none does. */
-  function nameEnd(from: number): number {
+  #nameEnd(from: number): number {
     let end = from;
     for (;;) {
-      const code = text.charCodeAt(end);
+      const code = this.#text.charCodeAt(end);
       if (code < 128) {
         const kind = classOf[code]!;
         if (kind !== classLetter && (kind !== classDigit || end === from)) return end;
@@ -639,7 +646,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       } else {
         // Past the end the code is NaN.
         if (!(code >= 128)) return end;
-        const point = text.codePointAt(end)!;
+        const point = this.#text.codePointAt(end)!;
         const character = String.fromCodePoint(point);
         if (!(end === from ? nameStart : nameContinue).test(character)) return end;
         end += character.length;
@@ -648,30 +655,30 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   }
 
   /** Statements in the graph-pattern language share this lexer; their first words tell. */
-  function isPattern(): boolean {
-    if (patternKnown !== null) return patternKnown;
+  #isPattern(): boolean {
+    if (this.#patternKnown !== null) return this.#patternKnown;
     let first = 0;
-    while (first < tokens.length) {
-      const { key, kind } = tokens[first]!;
+    while (first < this.#tokens.length) {
+      const { key, kind } = this.#tokens[first]!;
       if (key !== 'EXPLAIN' && key !== 'ANALYZE' && key !== 'POLICY' && key !== 'PURPOSE' && kind !== 'literal') break;
       first++;
     }
     // Undecided while nothing but prefixes was read, or while what may be the deciding bracket is still to come.
-    if (first === tokens.length) return false;
-    const word = tokens[first]!.key;
-    if (word === 'UNWIND' || word === 'RETURN') return (patternKnown = true);
-    const second = tokens[first + 1]?.key;
+    if (first === this.#tokens.length) return false;
+    const word = this.#tokens[first]!.key;
+    if (word === 'UNWIND' || word === 'RETURN') return (this.#patternKnown = true);
+    const second = this.#tokens[first + 1]?.key;
     if (second === undefined) return false;
-    patternKnown =
+    this.#patternKnown =
       (word === 'OPTIONAL' && second === 'MATCH') ||
       // MATCH p = (a)-[]->(b)
-      (word === 'MATCH' && tokens[first + 1]!.kind !== 'symbol') ||
+      (word === 'MATCH' && this.#tokens[first + 1]!.kind !== 'symbol') ||
       ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE') && second === '(');
-    return patternKnown;
+    return this.#patternKnown;
   }
 
-  function fail(offset: number, message: string, reason?: ErrorReason): never {
-    throw parseError(new LexedStatement(text, '', [], []).placeAt(offset), message, reason);
+  #fail(offset: number, message: string, reason?: ErrorReason): never {
+    throw parseError(new LexedStatement(this.#text, '', [], []).placeAt(offset), message, reason);
   }
 }
 
@@ -689,37 +696,6 @@ export function letterOf(value: Literal, refuse: (message: string) => never): st
       return 'b';
   }
 }
-
-/** Where the next part of a text opens, behind a line break with spaces and comments of a line around it; -1 where none does. */
-function continuedAt(text: string, from: number): number {
-  let broken = false;
-  for (let at = from; ; at++) {
-    const code = text.charCodeAt(at);
-    if (code === minus && text.charCodeAt(at + 1) === minus) {
-      at = text.indexOf('\n', at);
-      if (at < 0) return -1;
-      broken = true;
-    } else if (code === newline) broken = true;
-    else if (!(code < 128) || classOf[code] !== classSpace) return broken && code === quote ? at : -1;
-  }
-}
-
-const escaped = /'((?:[^'\\]|\\[^]|'')*)'/y;
-const escapes = /''|\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^])/g;
-const letterEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
-const unicodeEscape = /\s+UESCAPE\s+'([^'"+\s0-9A-Fa-f])'/iy;
-const tagged = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
-
-const patternEscapes: ReadonlyMap<string, string> = new Map([
-  ['\\', '\\'],
-  ["'", "'"],
-  ['"', '"'],
-  ['b', '\b'],
-  ['f', '\f'],
-  ['n', '\n'],
-  ['r', '\r'],
-  ['t', '\t'],
-]);
 
 function lineStartsOf(text: string): number[] {
   const starts = [0];

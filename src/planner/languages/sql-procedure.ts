@@ -124,10 +124,10 @@ function functionOf(space: string, written: string, refusal: (text: string) => E
   const key = written.toLowerCase();
   const names = graphAlgorithms.map((algorithm) => algorithm.name);
   const plain = (name: string): string => name.toLowerCase().replaceAll('_', '');
-  const found =
+  const namedArgument =
     names.find((name) => plain(name) === key) ?? names.find((name) => plain(name) === `graph${key}`) ?? aliases.get(key);
-  if (found !== undefined && (space === 'traverse' || aliases.get(key) === found)) return found;
-  const known = found ?? elsewhere.get(key);
+  if (namedArgument !== undefined && (space === 'traverse' || aliases.get(key) === namedArgument)) return namedArgument;
+  const known = namedArgument ?? elsewhere.get(key);
   const use = known === undefined ? didYouMean(written, names.map(camelCase)) : `: use ${known}`;
   throw refusal(
     `${space} has no algorithm ${JSON.stringify(written)}${use === '' ? ': docs/graph.md lists those there are' : use}`,

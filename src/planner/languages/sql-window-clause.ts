@@ -45,9 +45,10 @@ function namedWindow(cursor: TokenCursor, readers: OverReaders): Window {
   const { location } = cursor;
   const name = cursor.name('a window');
   const windows = cursor.windows ?? cursor.ahead('WINDOW', () => readWindows(cursor, readers));
-  const found = windows?.get(name.toLowerCase());
-  if (found === undefined) throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, location, 'no-such-window');
-  return found;
+  const namedWindow = windows?.get(name.toLowerCase());
+  if (namedWindow === undefined)
+    throw cursor.error(`there is no window ${JSON.stringify(name)} in WINDOW`, location, 'no-such-window');
+  return namedWindow;
 }
 
 function readFrame(cursor: TokenCursor): Frame {

@@ -89,9 +89,9 @@ export class TokenCursor {
       else if (word === ')') depth--;
       else if (word === key && depth <= 0) {
         this.#at = at + 1;
-        const found = read();
+        const result = read();
         this.#at = from;
-        return found;
+        return result;
       }
     }
     return null;

@@ -96,13 +96,13 @@ export function accumulate(batch: Batch, source: GroupSource, fragments: readonl
   loop(batch, source, fragments, counts.counts);
 }
 
-const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, places, bits } = source;';
+const pairsPrologue = 'const { leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits } = source;';
 
 const groupOf: Readonly<Record<GroupSource['kind'], string>> = {
   single: '',
   groups: 'const g = groups[j];',
   codes: 'const g = table[codes[i]];',
-  pairs: 'const g = places[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
+  pairs: 'const g = groupOfPair[(leftTable[leftCodes[i]] << bits) | rightTable[rightCodes[i]]] - 1;',
 };
 
 function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly Fragment[]): Loop {
@@ -118,9 +118,9 @@ function loopOf(dense: boolean, kind: GroupSource['kind'], fragments: readonly F
       prologue.push(`let ${name}s${k} = ${name}${k}[0];`);
       epilogue.push(`${name}${k}[0] = ${name}s${k};`);
     }
-    const place = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
-    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => place(name.toLowerCase()));
-    updates.push(nulls ? `if (n${k}[i] === 1) ${place('b')}++; else { ${update} }` : `{ ${update} }`);
+    const accumulatorName = (name: string): string => (single ? `${name}s${k}` : `${name}${k}[g]`);
+    const update = body.replace(/\bvalues\b/g, `v${k}`).replace(/\b[ABC]\b/g, (name) => accumulatorName(name.toLowerCase()));
+    updates.push(nulls ? `if (n${k}[i] === 1) ${accumulatorName('b')}++; else { ${update} }` : `{ ${update} }`);
   });
   const source = [
     '"use strict"; const first = batch.first, count = batch.count, selection = batch.selection;',

@@ -17,8 +17,8 @@ export function matchOf({ matches, scores }: Found, match: number, row: number):
 
 export function scoreOf({ scores }: Found, row: number): number {
   if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
-  const place = placeIn(scores.rows, row);
-  return place < 0 ? 0 : scores.scores[place]!;
+  const scoreIndex = placeIn(scores.rows, row);
+  return scoreIndex < 0 ? 0 : scores.scores[scoreIndex]!;
 }
 
 /** Place of a row among these, which rise; -1 where it is none of them. */

@@ -12,7 +12,7 @@ export interface Fetch {
   readonly rows: Int32Array;
   readonly count: number;
   /** Row numbers of the outputs; null is 0 .. count-1. Text can't be put in places: it lies one after the other. */
-  readonly places: Int32Array | null;
+  readonly targetRows: Int32Array | null;
   /** Above every place. */
   readonly length: number;
   /** Whether some row is -1. */
@@ -24,7 +24,7 @@ type Move = (
   source: Words,
   nulls: Uint8Array | null,
   rows: Int32Array,
-  places: Int32Array | null,
+  targetRows: Int32Array | null,
   count: number,
   target: Words,
   targetNulls: Uint8Array,
@@ -74,19 +74,19 @@ export class Gatherer {
   }
 
   #move(letter: 'i' | 'f' | 'l' | 'b', source: Words, nulls: Uint8Array | null, wanted: Fetch, target: Words): void {
-    const { rows, places, count, absent } = wanted;
-    move(letter, nulls !== null, absent, places !== null)(source, nulls, rows, places, count, target, this.#nulls);
+    const { rows, targetRows, count, absent } = wanted;
+    move(letter, nulls !== null, absent, targetRows !== null)(source, nulls, rows, targetRows, count, target, this.#nulls);
   }
 
   #floatsOf(source: Extract<Vector, { kind: 'vec' }>, wanted: Fetch, nulls: Uint8Array | null): Vector {
-    const { rows, places, count, length } = wanted;
+    const { rows, targetRows, count, length } = wanted;
     const { values, dims } = source;
     if (this.#floats.length < length * dims) this.#floats = new Float32Array(room(length) * dims);
     for (let j = 0; j < count; j++) {
       const row = rows[j]!;
-      const place = places ? places[j]! : j;
-      if (nulls) nulls[place] = row < 0 || source.nulls?.[row] === 1 ? 1 : 0;
-      if (row >= 0) this.#floats.set(values.subarray(row * dims, (row + 1) * dims), place * dims);
+      const targetRow = targetRows ? targetRows[j]! : j;
+      if (nulls) nulls[targetRow] = row < 0 || source.nulls?.[row] === 1 ? 1 : 0;
+      if (row >= 0) this.#floats.set(values.subarray(row * dims, (row + 1) * dims), targetRow * dims);
     }
     return { kind: 'vec', values: this.#floats, dims, nulls };
   }
@@ -122,14 +122,14 @@ export class Gatherer {
 const moves: (Move | undefined)[] = [];
 
 /** One loop per layout; the letter is in its text, so that no two layouts share V8's type feedback. */
-function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, places: boolean): Move {
-  const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (places ? 1 : 0);
+function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, hasTargets: boolean): Move {
+  const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (hasTargets ? 1 : 0);
   return (moves[key] ??= generateFunction<Move>(
     ['source', 'nulls', 'rows', 'places', 'count', 'target', 'targetNulls'],
     [
       `"use strict"; /* ${letter} */`,
       'for (let j = 0; j < count; j++) {',
-      places ? 'const r = rows[j], p = places[j];' : 'const r = rows[j], p = j;',
+      hasTargets ? 'const r = rows[j], p = places[j];' : 'const r = rows[j], p = j;',
       absent ? `if (r < 0) { targetNulls[p] = 1; ${moveOf(letter, '0')} continue; }` : '',
       nulls ? 'targetNulls[p] = nulls[r];' : absent ? 'targetNulls[p] = 0;' : '',
       moveOf(letter, 'source[#]'),

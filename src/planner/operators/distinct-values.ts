@@ -18,7 +18,7 @@ export class OfDistinct extends RowByRow {
   readonly #pairs = new PairNumbers();
   readonly #rows = new RowCounts();
   #numbers = new Int32Array(0);
-  #places = new Int32Array(0);
+  #firstRows = new Int32Array(0);
   /** Values that the only group has met, while there is one. */
   #ofOne = 0;
   /** The last batch brought no new value. */
@@ -38,7 +38,7 @@ export class OfDistinct extends RowByRow {
   update(batch: Batch, groups: Int32Array, groupsMax: number): void {
     if (this.#numbers.length < batch.count) {
       this.#numbers = new Int32Array(batch.count);
-      this.#places = new Int32Array(batch.count);
+      this.#firstRows = new Int32Array(batch.count);
     }
     const numbers = this.#numbers;
     const vector = batch.columns[this.#column]!;
@@ -50,13 +50,13 @@ export class OfDistinct extends RowByRow {
     }
     this.#values.assign(vector, batch, numbers);
     this.#settled = this.#values.size === known;
-    const places = this.#places;
+    const firstRows = this.#firstRows;
     const admitted = this.#admit(groups, numbers, batch.count, groupsMax, known);
     const rows = new Int32Array(admitted);
     const groupOf = new Int32Array(admitted);
     let count = 0;
     for (let n = 0; n < admitted; n++) {
-      const j = places[n]!;
+      const j = firstRows[n]!;
       if (numbers[j] === 0) continue;
       rows[count] = batch.selection === null ? batch.first + j : batch.selection[j]!;
       groupOf[count++] = groups[j]!;
@@ -68,7 +68,7 @@ export class OfDistinct extends RowByRow {
 
   /** Places of the rows that bring their group a value for the first time; `known` values came in batches before. */
   #admit(groups: Int32Array, numbers: Int32Array, count: number, groupsMax: number, known: number): number {
-    const places = this.#places;
+    const firstRows = this.#firstRows;
     if (groupsMax === 1) {
       // Numbers of new values rise by one: with a single group they show which values are new.
       let admitted = 0;
@@ -76,14 +76,14 @@ export class OfDistinct extends RowByRow {
       for (let j = 0; j < count; j++) {
         if (numbers[j]! <= seen) continue;
         seen = numbers[j]!;
-        places[admitted++] = j;
+        firstRows[admitted++] = j;
       }
       this.#ofOne = seen;
       return admitted;
     }
     // A second group came: values of the first one so far become pairs as well.
     for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);
-    return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, places);
+    return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, firstRows);
   }
 
   result(groups: Int32Array): Vector {

@@ -10,7 +10,7 @@ export class DistinctOperator implements Operator {
   readonly #groups: GroupTable;
   readonly #turns: Turns;
   #seen = new Uint8Array(64);
-  #kept = new Int32Array(0);
+  #firstRows = new Int32Array(0);
   #held = 0;
 
   constructor(input: Operator, node: DistinctNode, execution: Execution) {
@@ -31,16 +31,16 @@ export class DistinctOperator implements Operator {
       seen.set(this.#seen);
       this.#seen = seen;
     }
-    if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
+    if (this.#firstRows.length < batch.count) this.#firstRows = new Int32Array(batch.count);
     let count = 0;
     for (let j = 0; j < batch.count; j++) {
       const group = groups[j]!;
       if (this.#seen[group] === 1) continue;
       this.#seen[group] = 1;
-      this.#kept[count++] = batch.selection ? batch.selection[j]! : batch.first + j;
+      this.#firstRows[count++] = batch.selection ? batch.selection[j]! : batch.first + j;
     }
     this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#seen.length);
-    return { columns: batch.columns, selection: this.#kept, first: 0, count };
+    return { columns: batch.columns, selection: this.#firstRows, first: 0, count };
   }
 
   close(): void {

@@ -55,7 +55,7 @@ export class FilterOperator implements Operator {
   /** The work in progress on a batch that many pieces test. */
   #work: Generator<Batch, Batch> | null = null;
   #rest = new Int32Array(0);
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
 
   constructor(input: Operator, kernels: FilterKernels, execution: Execution) {
     this.#input = input;
@@ -92,7 +92,7 @@ export class FilterOperator implements Operator {
     this.#held = count < 0 ? batch : null;
     if (count < 0) return emptyBatch;
     // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
-    return count === batch.count ? batch : { columns: batch.columns, selection: this.#predicates[0]!.kept, first: 0, count };
+    return count === batch.count ? batch : { columns: batch.columns, selection: this.#predicates[0]!.passing, first: 0, count };
   }
 
   close(): void {
@@ -109,7 +109,7 @@ export class FilterOperator implements Operator {
         yield emptyBatch;
         done = 0;
       }
-      left = { columns: batch.columns, selection: predicate.kept, first: 0, count };
+      left = { columns: batch.columns, selection: predicate.passing, first: 0, count };
     }
     return left;
   }
@@ -118,7 +118,7 @@ export class FilterOperator implements Operator {
   *#passingAny(batch: Batch): Generator<Batch, Batch> {
     if (this.#rest.length < batch.count) {
       this.#rest = new Int32Array(batch.count);
-      this.#kept = new Int32Array(batch.count);
+      this.#passing = new Int32Array(batch.count);
     }
     let left = batch;
     let done = 0;
@@ -129,9 +129,9 @@ export class FilterOperator implements Operator {
         yield emptyBatch;
         done = 0;
       }
-      left = without(left, predicate.kept, count, this.#rest);
+      left = without(left, predicate.passing, count, this.#rest);
     }
-    return without(batch, left.selection ?? noRows, left.count, this.#kept);
+    return without(batch, left.selection ?? noRows, left.count, this.#passing);
   }
 }
 
@@ -140,11 +140,11 @@ const noRows = new Int32Array(0);
 /** Rows of a batch but for those in `taken`, which are some of them in the same order. `out` may be the batch's own selection. */
 function without({ columns, selection, first, count }: Batch, taken: Int32Array, takenCount: number, out: Int32Array): Batch {
   let at = 0;
-  let kept = 0;
+  let passingCount = 0;
   for (let j = 0; j < count; j++) {
     const row = selection ? selection[j]! : first + j;
     if (at < takenCount && taken[at] === row) at++;
-    else out[kept++] = row;
+    else out[passingCount++] = row;
   }
-  return { columns, selection: out, first: 0, count: kept };
+  return { columns, selection: out, first: 0, count: passingCount };
 }

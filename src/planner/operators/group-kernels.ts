@@ -172,7 +172,7 @@ export class GroupKernels {
     for (let from = 0, left = newMax; ; left--) {
       const tables = this.#groups.keyTables(batch);
       if (!tables || !fits(tables)) return this.#giveUp();
-      shift = tables.places ? 1 : 0;
+      shift = tables.groupOfPair ? 1 : 0;
       const end = assign({ room, tables, batch, selection, from, added, addends, noted });
       if (end === batch.count) break;
       if (left === 0) return null;
@@ -193,8 +193,8 @@ export class GroupKernels {
   }
 }
 
-function fits({ keys, places }: KeyTables): boolean {
-  return keys.every(({ table }) => table.length <= tableMax) && (places === null || places.length <= placesMax);
+function fits({ keys, groupOfPair }: KeyTables): boolean {
+  return keys.every(({ table }) => table.length <= tableMax) && (groupOfPair === null || groupOfPair.length <= placesMax);
 }
 
 interface Assignment {
@@ -211,7 +211,7 @@ interface Assignment {
 
 /** Assigns groups to the rows from a place on; returns the place of the first row without one. */
 function assign({ room, tables, batch, selection, from, added, addends, noted }: Assignment): number {
-  const { keys, places, bits } = tables;
+  const { keys, groupOfPair, bits } = tables;
   const [left, right] = keys;
   const { kernels, at } = room;
   const { first, count } = batch;
@@ -220,7 +220,7 @@ function assign({ room, tables, batch, selection, from, added, addends, noted }:
   const leftSize = left!.table.length;
   const into = at + groupsAt;
   const rows = at + rowsAt;
-  if (!right || !places) {
+  if (!right || !groupOfPair) {
     const groups = addends === 0 || noted ? into : 0;
     const sums = at + sumsAt;
     return kernels.groupValues(
@@ -238,7 +238,7 @@ function assign({ room, tables, batch, selection, from, added, addends, noted }:
     );
   }
   const rightTable = room.put(right.table, tablesAt[1], valueAt(right));
-  const pairs = room.put(places, pairsAt, added === null ? null : placeOf(tables, added));
+  const pairs = room.put(groupOfPair, pairsAt, added === null ? null : placeOf(tables, added));
   const rest = [pairs, bits, selection, first, from, count, into, rows - 4] as const;
   return kernels.groupPairs(
     left!.values.byteOffset,
@@ -253,14 +253,14 @@ function assign({ room, tables, batch, selection, from, added, addends, noted }:
 
 /** Whether the tables lead from a row to its group. */
 function leads(tables: KeyTables, row: number): boolean {
-  const place = placeOf(tables, row);
-  return place > 0 && (tables.places === null || tables.places[place] !== 0);
+  const pairIndex = placeOf(tables, row);
+  return pairIndex > 0 && (tables.groupOfPair === null || tables.groupOfPair[pairIndex] !== 0);
 }
 
 /** The number of an only key, or where the group of two stands; 0 where a key has none. */
-function placeOf({ keys, places, bits }: KeyTables, row: number): number {
+function placeOf({ keys, groupOfPair, bits }: KeyTables, row: number): number {
   const [left, right] = keys.map(({ values, table }) => table[values[row]!] ?? 0);
-  if (places === null) return left!;
+  if (groupOfPair === null) return left!;
   return left === 0 || right === 0 ? 0 : (left! << bits) | right!;
 }
 

@@ -14,7 +14,7 @@ export interface CodePairs {
   readonly leftTable: Int32Array;
   readonly rightCodes: Int32Array;
   readonly rightTable: Int32Array;
-  readonly places: Int32Array;
+  readonly groupOfPair: Int32Array;
   readonly bits: number;
 }
 
@@ -27,7 +27,7 @@ export interface KeyTable {
 /** The number of an only key is the group; of two keys, the numbers side by side are a place where the group + 1 stands. */
 export interface KeyTables {
   readonly keys: readonly KeyTable[];
-  readonly places: Int32Array | null;
+  readonly groupOfPair: Int32Array | null;
   readonly bits: number;
 }
 
@@ -114,14 +114,14 @@ export class GroupTable {
     if (this.#columns.length !== 2 || !(first instanceof TextNumbers) || !(second instanceof TextNumbers)) return null;
     if (left?.kind !== 'dict' || right?.kind !== 'dict' || left.nulls !== null || right.nulls !== null) return null;
     for (let attempt = 0; ; attempt++) {
-      const places = this.#pairs[0]!.placesFor(first.size + 1, second.size + 1);
-      if (places === null) return null;
+      const groupOfPair = this.#pairs[0]!.placesFor(first.size + 1, second.size + 1);
+      if (groupOfPair === null) return null;
       const pairs: CodePairs = {
         leftCodes: left.values,
         leftTable: first.tableOf(left)!,
         rightCodes: right.values,
         rightTable: second.tableOf(right)!,
-        places,
+        groupOfPair,
         bits: this.#pairs[0]!.bits,
       };
       if (attempt > 0 || isComplete(pairs, batch)) return pairs;
@@ -138,12 +138,12 @@ export class GroupTable {
       if (table === null || (vector.kind !== 'dict' && vector.kind !== 'i32')) return null;
       keys.push({ values: vector.values, table });
     }
-    if (keys.length === 1) return { keys, places: null, bits: 0 };
+    if (keys.length === 1) return { keys, groupOfPair: null, bits: 0 };
     const [first, second] = this.#columns;
     if (keys.length !== 2 || !first || !second) return null;
     const [pairs] = this.#pairs;
-    const places = pairs!.placesFor(first.size + 1, second.size + 1);
-    return places && { keys, places, bits: pairs!.bits };
+    const groupOfPair = pairs!.placesFor(first.size + 1, second.size + 1);
+    return groupOfPair && { keys, groupOfPair, bits: pairs!.bits };
   }
 
   /** Every group, in order of first appearance. */
@@ -190,14 +190,14 @@ export class GroupTable {
 }
 
 /** Whether every row of the batch finds its group. Entries are above 0: only an absent one minus 1 is negative. */
-function isComplete({ leftCodes, leftTable, rightCodes, rightTable, places, bits }: CodePairs, batch: Batch): boolean {
+function isComplete({ leftCodes, leftTable, rightCodes, rightTable, groupOfPair, bits }: CodePairs, batch: Batch): boolean {
   const { selection, first, count } = batch;
   let missing = 0;
   for (let j = 0; j < count; j++) {
     const i = selection === null ? first + j : selection[j]!;
     const left = leftTable[leftCodes[i]!]!;
     const right = rightTable[rightCodes[i]!]!;
-    missing |= (left - 1) | (right - 1) | (places[(left << bits) | right]! - 1);
+    missing |= (left - 1) | (right - 1) | (groupOfPair[(left << bits) | right]! - 1);
   }
   return missing >= 0;
 }

@@ -12,7 +12,7 @@ import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';
 import { RowSink } from './column-sink.ts';
-import { JoinMatches, type Partners } from './join-partners.ts';
+import { JoinPairs, type Partners } from './join-pairs.ts';
 import type { JoinNarrowing } from './key-filter.ts';
 import { MarkMatches } from './semi-join.ts';
 import { NumberedRows } from './composite-key-index.ts';
@@ -67,24 +67,24 @@ export class JoinOperator extends PiecesOperator {
     const { left, right, node } = this.#parts;
     const { leads = false } = node;
     const first = this.#sink('left');
-    let told = 0;
+    let passedRows = 0;
     if (leads) {
       yield* this.#collect(left, first, 0);
       if (first.length === 0) return;
-      told = yield* this.#tell(node.leftKeys, first.vectors(), first.length);
+      passedRows = yield* this.#tell(node.leftKeys, first.vectors(), first.length);
     }
     const sink = this.#sink('right');
-    yield* this.#collect(right, sink, first.bytes + told);
+    yield* this.#collect(right, sink, first.bytes + passedRows);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
     const columns = sink.vectors();
-    if (!leads) told = yield* this.#tell(node.rightKeys, columns, sink.length);
+    if (!leads) passedRows = yield* this.#tell(node.rightKeys, columns, sink.length);
     const index = yield* this.#index(node.rightKeys, columns, sink.length);
     const { following, unique } = index;
     const partners: Partners = { columns, rows: sink.length, following, unique };
     const matches = yieldsRight(node.type)
-      ? new JoinMatches(node, partners, this.#residual)
+      ? new JoinPairs(node, partners, this.#residual)
       : new MarkMatches(node, partners, this.#residual);
-    this.#hold(first.bytes + told + sink.bytes + index.bytes + matches.bytes);
+    this.#hold(first.bytes + passedRows + sink.bytes + index.bytes + matches.bytes);
     for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
       if (batch.count === 0) yield emptyBatch;
       else yield* matches.match(batch, this.#find(index, node.leftKeys, batch));
@@ -117,9 +117,9 @@ export class JoinOperator extends PiecesOperator {
     yield* this.#collect(left, sink, 0);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
     const columns = sink.vectors();
-    const told = yield* this.#tell(node.leftKeys, columns, sink.length);
+    const passedRows = yield* this.#tell(node.leftKeys, columns, sink.length);
     const index = yield* this.#index(node.leftKeys, columns, sink.length);
-    const held = sink.bytes + told + index.bytes;
+    const held = sink.bytes + passedRows + index.bytes;
     const partners = this.#sink('right');
     const owners = new Owners();
     const keepsAll = node.type === 'right' || node.type === 'full';
@@ -127,8 +127,8 @@ export class JoinOperator extends PiecesOperator {
       if (batch.count > 0) {
         const heads = this.#find(index, node.rightKeys, batch);
         if (keepsAll) owners.append(heads, batch.count);
-        const kept = keepsAll ? batch : owners.appendOwned(heads, batch);
-        if (kept.count > 0) partners.append(kept);
+        const heldBatch = keepsAll ? batch : owners.appendOwned(heads, batch);
+        if (heldBatch.count > 0) partners.append(heldBatch);
         this.#hold(held + partners.bytes + owners.bytes);
       }
       yield emptyBatch;
@@ -136,8 +136,8 @@ export class JoinOperator extends PiecesOperator {
     const chains = new Chains(sink.length, owners.values, partners.length);
     yield* chains.build();
     const { firsts, following, unique } = chains;
-    const found: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
-    const matches = new JoinMatches(node, found, this.#residual);
+    const partnerRows: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
+    const matches = new JoinPairs(node, partnerRows, this.#residual);
     this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
     for (const batch of blocksOf(sink)) {
       const { first } = batch;
@@ -211,7 +211,7 @@ function* pace<T>(work: Generator<undefined, T, void>): Pieces<T> {
 class Owners {
   values = new Int32Array(1024);
   #length = 0;
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
 
   get bytes(): number {
     return this.values.byteLength;
@@ -227,19 +227,19 @@ class Owners {
   appendOwned(heads: Int32Array, batch: Batch): Batch {
     const { columns, selection, first, count } = batch;
     this.#reserve(count);
-    if (this.#kept.length < count) this.#kept = new Int32Array(count);
+    if (this.#passing.length < count) this.#passing = new Int32Array(count);
     let n = 0;
     const owners = this.values.subarray(this.#length, this.#length + count);
-    const kept = this.#kept;
+    const passing = this.#passing;
     // Each row is written, and the next one over it where it has no owner: nothing to guess for the processor.
     for (let j = 0; j < count; j++) {
       const head = heads[j]!;
       owners[n] = head;
-      kept[n] = selection === null ? first + j : selection[j]!;
+      passing[n] = selection === null ? first + j : selection[j]!;
       n = (n + (head === 0 ? 0 : 1)) | 0;
     }
     this.#length += n;
-    return { columns, selection: this.#kept, first: 0, count: n };
+    return { columns, selection: this.#passing, first: 0, count: n };
   }
 
   #reserve(count: number): void {

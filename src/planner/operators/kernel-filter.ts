@@ -56,8 +56,8 @@ export class KernelFilterOperator implements Operator {
     if (block === null) return null;
     if (block.count === 0) return emptyBatch;
     const judged = block.sift !== undefined || (this.#testing && block.selection === null && block.count >= rowsMin);
-    const found = judged ? this.#mask.select(block, true) : -1;
-    if (found >= 0) return this.#pass(this.#rest, this.#batchOf(block, found));
+    const passingCount = judged ? this.#mask.select(block, true) : -1;
+    if (passingCount >= 0) return this.#pass(this.#rest, this.#batchOf(block, passingCount));
     return this.#pass(this.#whole, block.sift ? this.#siftVisible(block, block.sift) : block);
   }
 
@@ -70,7 +70,7 @@ export class KernelFilterOperator implements Operator {
     this.#held = count < 0 ? { predicate, batch } : null;
     if (count < 0) return emptyBatch;
     // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
-    return count === batch.count ? batch : { columns: batch.columns, selection: predicate.kept, first: 0, count };
+    return count === batch.count ? batch : { columns: batch.columns, selection: predicate.passing, first: 0, count };
   }
 
   close(): void {
@@ -80,25 +80,25 @@ export class KernelFilterOperator implements Operator {
 
   /** Visible rows of a block whose conditions are not for kernels. */
   #siftVisible(block: ScanBatch, sift: Sift): Batch {
-    const found = this.#mask.select(block, false);
-    return found >= 0 ? this.#batchOf(block, found) : siftedHere(block, sift);
+    const passingCount = this.#mask.select(block, false);
+    return passingCount >= 0 ? this.#batchOf(block, passingCount) : siftedHere(block, sift);
   }
 
-  #batchOf({ columns, first, count }: ScanBatch, found: number): Batch {
-    if (found === count) return { columns, selection: null, first, count };
-    return { columns, selection: this.#mask.selection, first: 0, count: found };
+  #batchOf({ columns, first, count }: ScanBatch, passingCount: number): Batch {
+    if (passingCount === count) return { columns, selection: null, first, count };
+    return { columns, selection: this.#mask.selection, first: 0, count: passingCount };
   }
 }
 
 /** Sifts rows in JavaScript, where the memory has no workspace. */
 function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing, visible }: Sift): Batch {
   const rows = new Int32Array(count);
-  let kept = 0;
+  let passingCount = 0;
   for (let row = first; row < first + count; row++) {
     if (live !== null && ((live[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
     if (closings !== null && closings[row]! < closing) continue;
     if (visible && ((visible[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-    rows[kept++] = row;
+    rows[passingCount++] = row;
   }
-  return { columns, selection: rows, first: 0, count: kept };
+  return { columns, selection: rows, first: 0, count: passingCount };
 }

@@ -50,9 +50,9 @@ export class KeyFilter {
     if (least < -wholeMax || most > wholeMax) return;
     this.#least = least;
     this.#most = most;
-    const places = most - least + 1;
-    if (places > 0 && places <= Math.min(bitsMax, Math.max(bitsMin, count * bitsPerKey))) {
-      this.#bits = yield* bitsOf(key, count, least, places);
+    const keyRange = most - least + 1;
+    if (keyRange > 0 && keyRange <= Math.min(bitsMax, Math.max(bitsMin, count * bitsPerKey))) {
+      this.#bits = yield* bitsOf(key, count, least, keyRange);
     }
     this.isSet = true;
   }
@@ -72,13 +72,13 @@ export class KeyFilter {
     if (key.kind === 'i32' && key.nulls === null && this.#fitsInts()) {
       return selectInts(key.values, this.#bits ?? everyBit, this.#least, this.#most, selection, first, count, out);
     }
-    let kept = 0;
+    let passingCount = 0;
     for (let j = 0; j < count; j++) {
       const row = selection === null ? first + j : selection[j]!;
-      out[kept] = row;
-      if (this.#has(key as Numbers, row)) kept++;
+      out[passingCount] = row;
+      if (this.#has(key as Numbers, row)) passingCount++;
     }
-    return kept;
+    return passingCount;
   }
 
   /** Whether it has anything to say of a column as it is laid out. */
@@ -95,8 +95,8 @@ export class KeyFilter {
     const value = values[row]!;
     if (value < this.#least || value > this.#most) return false;
     if (this.#bits === null) return true;
-    const place = Number(value) - this.#least;
-    return place === Math.floor(place) && (this.#bits[place >>> 5]! & (1 << (place & 31))) !== 0;
+    const keyBit = Number(value) - this.#least;
+    return keyBit === Math.floor(keyBit) && (this.#bits[keyBit >>> 5]! & (1 << (keyBit & 31))) !== 0;
   }
 }
 
@@ -137,39 +137,39 @@ function selectInts(
 ): number {
   const range = (most - least) | 0;
   const mask = bits === everyBit ? 0 : -1;
-  let kept = 0;
+  let passingCount = 0;
   // Each row is written, and the next one over it where it has no such key: nothing to guess for the processor.
   if (selection === null) {
     for (let row = first; row < first + count; row++) {
-      const place = (values[row]! - least) | 0;
-      out[kept] = row;
-      kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
+      const keyBit = (values[row]! - least) | 0;
+      out[passingCount] = row;
+      passingCount += keyBit >= 0 && keyBit <= range ? (bits[(keyBit >>> 5) & mask]! >>> (keyBit & 31)) & 1 : 0;
     }
-    return kept;
+    return passingCount;
   }
   for (let j = 0; j < count; j++) {
     const row = selection[j]!;
-    const place = (values[row]! - least) | 0;
-    out[kept] = row;
-    kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
+    const keyBit = (values[row]! - least) | 0;
+    out[passingCount] = row;
+    passingCount += keyBit >= 0 && keyBit <= range ? (bits[(keyBit >>> 5) & mask]! >>> (keyBit & 31)) & 1 : 0;
   }
-  return kept;
+  return passingCount;
 }
 
 /** A bit per value, less the least one; null where so many are keys that few rows would be dropped. */
-function* bitsOf(key: Numbers, count: number, least: number, places: number): Generator<undefined, Int32Array | null, void> {
-  const bits = new Int32Array(Math.ceil(places / 32));
+function* bitsOf(key: Numbers, count: number, least: number, keyRange: number): Generator<undefined, Int32Array | null, void> {
+  const bits = new Int32Array(Math.ceil(keyRange / 32));
   let set = 0;
   for (let from = 0; from < count; from += rowsPerStep) {
     for (const value of wholeValues(key, from, Math.min(count, from + rowsPerStep))) {
-      const place = value - least;
-      const bit = 1 << (place & 31);
-      if ((bits[place >>> 5]! & bit) === 0) set++;
-      bits[place >>> 5]! |= bit;
+      const keyBit = value - least;
+      const bit = 1 << (keyBit & 31);
+      if ((bits[keyBit >>> 5]! & bit) === 0) set++;
+      bits[keyBit >>> 5]! |= bit;
     }
     yield;
   }
-  return set <= places * densestShare ? bits : null;
+  return set <= keyRange * densestShare ? bits : null;
 }
 
 /** The values that there are, as doubles. */
@@ -198,7 +198,7 @@ export interface JoinNarrowing extends Narrowing {
 export class NarrowedOperator implements Operator {
   readonly #input: Operator;
   readonly #narrowings: readonly Narrowing[];
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
 
   constructor(input: Operator, narrowings: readonly Narrowing[]) {
     this.#input = input;
@@ -211,11 +211,11 @@ export class NarrowedOperator implements Operator {
     let left = batch;
     for (const { column, filter } of this.#narrowings) {
       if (!filter.judges(batch.columns[column]!)) continue;
-      if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
-      const count = filter.select(left, column, this.#kept);
+      if (this.#passing.length < batch.count) this.#passing = new Int32Array(batch.count);
+      const count = filter.select(left, column, this.#passing);
       if (count === 0) return emptyBatch;
       // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
-      if (count < left.count) left = { columns: batch.columns, selection: this.#kept, first: 0, count };
+      if (count < left.count) left = { columns: batch.columns, selection: this.#passing, first: 0, count };
     }
     return left;
   }

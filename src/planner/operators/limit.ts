@@ -107,10 +107,10 @@ export class LimitOperator implements Operator {
     this.#input = this.#parts.countAfter(after, Math.max(0, Math.min(countingRowsMax, this.#scannable)));
   }
 
-  #systemFromOf(batch: Batch, place: number): bigint {
+  #systemFromOf(batch: Batch, k: number): bigint {
     const vector = batch.columns[this.#systemFrom]!;
     assert(vector.kind === 'i64', 'rows of a type carry their system_from');
-    return vector.values[batch.selection ? batch.selection[place]! : batch.first + place]!;
+    return vector.values[batch.selection ? batch.selection[k]! : batch.first + k]!;
   }
 }
 

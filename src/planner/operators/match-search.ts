@@ -19,6 +19,7 @@ import {
   type Scoring,
   type BlockSearch,
 } from '../../governance/text-search/block-search.ts';
+import { ResultColumns } from './match-columns.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -43,7 +44,7 @@ interface Stretch {
   readonly rows: number;
   /** The search of each match. */
   readonly searches: readonly BlockSearch[];
-  found: Found | null;
+  matches: Found | null;
 }
 
 export class SearchOperator implements Operator {
@@ -54,20 +55,16 @@ export class SearchOperator implements Operator {
   /** Columns that are searched, by number in the scan. */
   readonly #searched: readonly number[];
   readonly #work: Generator<Batch, void>;
-  readonly #places = new Map<object, Stretch[]>();
+  readonly #blocksOfSegment = new Map<object, Stretch[]>();
   /** By match: the figures for scores. */
   readonly #scorings: Writable<Scoring>[];
   /** The boosts, by match and column. */
   readonly #boosts: readonly (readonly (number | null)[])[];
   /** The language whose stems are sought, where the indexes have those of another. */
   readonly #language: string | null;
-  /** By match: which rows it holds of, once that is known. */
+  /** By match: how its words combine. Which of them is the rarest is known after the first pass. */
   #shapes: readonly TextQuery['shape'][];
-  #matched: readonly Uint8Array[];
-  #absent: readonly Uint8Array[];
-  #scores = new Float64Array(0);
-  /** The column of a match that holds for every row. */
-  #all = new Uint8Array(0);
+  readonly #results: ResultColumns;
   #scan: ScanOperator | null = null;
   #first: Iterator<GovernedBlock, void> | null = null;
   #held = 0;
@@ -103,8 +100,7 @@ export class SearchOperator implements Operator {
     }));
     this.#boosts = node.matches.map(({ boosts }) => boosts.map((slot) => this.#factor(slot)));
     this.#shapes = this.#queries.map(([query]) => query!.shape);
-    this.#matched = [];
-    this.#absent = [];
+    this.#results = new ResultColumns(node.matches.length, node.scored);
     this.#work = this.#run();
   }
 
@@ -182,12 +178,12 @@ export class SearchOperator implements Operator {
         if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
           for (const _ of searched.stem(this.#language)) yield emptyBatch;
         }
-        const stretch = this.#stretch(searched, texts?.base ?? 0);
+        const searchBlock = this.#searchBlock(searched, texts?.base ?? 0);
         if (isCounted) {
-          yield* this.#seek(stretch);
-          this.#count(stretch, totals);
+          yield* this.#seek(searchBlock);
+          this.#count(searchBlock, totals);
         }
-        if (indexed !== null) this.#keep(placed!.place, stretch);
+        if (indexed !== null) this.#keep(placed!.place, searchBlock);
         else {
           isWhole = false;
           if (placed) unindexed.add(placed.place);
@@ -196,7 +192,7 @@ export class SearchOperator implements Operator {
       yield emptyBatch;
     }
     this.#first = null;
-    for (const place of unindexed) this.#places.delete(place);
+    for (const segment of unindexed) this.#blocksOfSegment.delete(segment);
     for (const [i, scoring] of this.#scorings.entries()) {
       scoring.averages = totals[i]!.map(({ held, total }) => (held === 0 ? 1 : total / held));
     }
@@ -215,7 +211,7 @@ export class SearchOperator implements Operator {
     notices.push(`the texts of ${this.#node.input.type} are being indexed: rows that are not indexed yet are left out`);
   }
 
-  #stretch(texts: SearchableTexts, base: number): Stretch {
+  #searchBlock(texts: SearchableTexts, base: number): Stretch {
     const { input, matches } = this.#node;
     const searches = matches.map(({ columns }, i) =>
       texts.search(
@@ -223,18 +219,18 @@ export class SearchOperator implements Operator {
         this.#queries[i]!,
       ),
     );
-    return { base, rows: searches[0]!.rows, searches, found: null };
+    return { base, rows: searches[0]!.rows, searches, matches: null };
   }
 
-  #keep(place: object, stretch: Stretch): void {
-    const known = this.#places.get(place);
-    if (known) known.push(stretch);
-    else this.#places.set(place, [stretch]);
+  #keep(segment: object, block: Stretch): void {
+    const known = this.#blocksOfSegment.get(segment);
+    if (known) known.push(block);
+    else this.#blocksOfSegment.set(segment, [block]);
   }
 
   /** Adds up the figures for scores from one stretch. */
-  #count(stretch: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
-    for (const [i, search] of stretch.searches.entries()) {
+  #count(block: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
+    for (const [i, search] of block.searches.entries()) {
       const scoring = this.#scorings[i]!;
       const { rows, fields } = search.figures();
       scoring.rows += rows;
@@ -244,7 +240,7 @@ export class SearchOperator implements Operator {
       });
       scoring.frequencies = scoring.frequencies.map((sum, leaf) => sum + search.frequency(leaf));
     }
-    this.#release(stretch);
+    this.#release(block);
   }
 
   /** Makes the indexes of a block that has none: row k is at place k. Vectors are by searched column. */
@@ -268,28 +264,28 @@ export class SearchOperator implements Operator {
   #asComeTo(): Candidates {
     const known = new Map<object, Int32Array>();
     const working = new Map<object, Generator<Batch, Int32Array>>();
-    const findIn = (place: object, stretches: readonly Stretch[]): Int32Array | null => {
-      let work = working.get(place);
-      if (!work) working.set(place, (work = this.#requiredOf(stretches)));
+    const findIn = (segment: object, blocks: readonly Stretch[]): Int32Array | null => {
+      let work = working.get(segment);
+      if (!work) working.set(segment, (work = this.#requiredOf(blocks)));
       const step = work.next();
       if (step.done !== true) return null;
-      known.set(place, step.value);
+      known.set(segment, step.value);
       return step.value;
     };
     return {
-      get: (place) => {
-        const stretches = this.#places.get(place);
-        return stretches && (known.get(place) ?? findIn(place, stretches));
+      get: (segment) => {
+        const blocks = this.#blocksOfSegment.get(segment);
+        return blocks && (known.get(segment) ?? findIn(segment, blocks));
       },
     };
   }
 
-  *#requiredOf(stretches: readonly Stretch[]): Generator<Batch, Int32Array> {
+  *#requiredOf(blocks: readonly Stretch[]): Generator<Batch, Int32Array> {
     let all: Int32Array = new Int32Array(0);
-    for (const stretch of stretches) {
-      const { rows } = yield* this.#findRequired(stretch, null);
+    for (const block of blocks) {
+      const { rows } = yield* this.#findRequired(block, null);
       this.#hold(rows);
-      all = all.length === 0 ? inPlaceNumbers(rows, stretch) : concatenate(all, inPlaceNumbers(rows, stretch));
+      all = all.length === 0 ? inPlaceNumbers(rows, block) : concatenate(all, inPlaceNumbers(rows, block));
       yield emptyBatch;
     }
     return all;
@@ -302,57 +298,57 @@ export class SearchOperator implements Operator {
   /** The best of all rows that the required matches hold of. */
   *#among(best: TopScores): Generator<Batch, Candidates> {
     const { counters } = this.#execution;
-    const kept: {
-      readonly place: object;
-      readonly stretch: Stretch;
+    const bestBlocks: {
+      readonly segment: object;
+      readonly block: Stretch;
       readonly rows: Int32Array;
       readonly scores: Float64Array;
     }[] = [];
     let total = 0;
-    for (const [place, stretches] of this.#places) {
-      for (const stretch of stretches) {
-        const { rows, scores, matching } = this.#requiredOfFew(stretch, best) ?? (yield* this.#findRequired(stretch, best));
+    for (const [segment, blocks] of this.#blocksOfSegment) {
+      for (const block of blocks) {
+        const { rows, scores, matching } = this.#requiredOfFew(block, best) ?? (yield* this.#findRequired(block, best));
         total += matching;
-        if (rows.length > 0) kept.push({ place, stretch, rows, scores });
+        if (rows.length > 0) bestBlocks.push({ segment, block, rows, scores });
         this.#hold(rows);
         yield emptyBatch;
       }
     }
     const candidates = new Map<object, Int32Array>();
     let left = 0;
-    for (const { place, stretch, rows, scores } of kept) {
+    for (const { segment, block, rows, scores } of bestBlocks) {
       const among = inPlaceNumbers(
         rows.filter((_, i) => scores[i]! >= best.least),
-        stretch,
+        block,
       );
       left += among.length;
       if (among.length === 0) continue;
-      const before = candidates.get(place);
-      candidates.set(place, before ? concatenate(before, among) : among);
+      const before = candidates.get(segment);
+      candidates.set(segment, before ? concatenate(before, among) : among);
     }
     counters.hits += total - left;
     return candidates;
   }
 
   /** Rows of a stretch that match every required MATCH; with scores, only those that may be among the best. */
-  *#findRequired(stretch: Stretch, best: TopScores | null): Generator<Batch, Matching> {
+  *#findRequired(block: Stretch, best: TopScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
-    yield* this.#seek(stretch);
-    const matches = this.#matches(stretch);
+    yield* this.#seek(block);
+    const matches = this.#matches(block);
     const bits = matches[required[0]!]!.slice();
     for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= matches[match]![i]!;
     const matching = bitCount(bits);
     if (!scored) {
-      this.#release(stretch);
-      stretch.found = { matches, scores: null };
+      this.#release(block);
+      block.matches = { matches, scores: null };
       return { rows: rowsIn(bits, matching), scores: noScores, matching };
     }
-    if (best !== null) this.#leave(bits, stretch, best.least);
+    if (best !== null) this.#leave(bits, block, best.least);
     // Shared arrays must not be held across turns.
-    const isSlow = stretch.searches.some((search) => search.isSlow);
+    const isSlow = block.searches.some((search) => search.isSlow);
     const into = isSlow ? (this.#sums ??= new Float64Array(sums.length)) : sums;
-    if (isSlow) yield* this.#scoreSlowly(stretch, into, bits);
-    else stretch.searches.forEach((search, i) => this.#score(search, i, into, bits));
+    if (isSlow) yield* this.#scoreSlowly(block, into, bits);
+    else block.searches.forEach((search, i) => this.#score(search, i, into, bits));
     let count = 0;
     eachBit(bits, (row) => {
       if (best === null || best.take(into[row]!)) matchingRows[count++] = row;
@@ -364,17 +360,17 @@ export class SearchOperator implements Operator {
       scores[i] = into[row]!;
       into[row] = 0;
     });
-    this.#release(stretch);
-    stretch.found = { matches, scores: { rows, scores } };
+    this.#release(block);
+    block.matches = { matches, scores: { rows, scores } };
     return { rows, scores, matching };
   }
 
   /** The same for few plain words, the most common search; null where it is not applicable. */
-  #requiredOfFew(stretch: Stretch, best: TopScores): Matching | null {
-    const [search, ...others] = stretch.searches;
+  #requiredOfFew(block: Stretch, best: TopScores): Matching | null {
+    const [search, ...others] = block.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
     const few = search!.scoreFew(this.#scorings[0]!, best);
-    if (few !== null) stretch.found = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
+    if (few !== null) block.matches = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
     return few;
   }
 
@@ -386,15 +382,15 @@ export class SearchOperator implements Operator {
     if (reaching !== null) for (let i = 0; i < bits.length; i++) bits[i]! &= reaching[i]!;
   }
 
-  #matches(stretch: Stretch): readonly Int32Array[] {
-    return stretch.searches.map((search, i) => search.matching(this.#shapes[i]));
+  #matches(block: Stretch): readonly Int32Array[] {
+    return block.searches.map((search, i) => search.matching(this.#shapes[i]));
   }
 
-  #find(stretch: Stretch): Found {
-    if (stretch.found) return stretch.found;
-    const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
-    if (scores) stretch.searches.forEach((search, i) => this.#score(search, i, scores, null));
-    return (stretch.found = { matches: this.#matches(stretch), scores });
+  #find(block: Stretch): Found {
+    if (block.matches) return block.matches;
+    const scores = this.#node.scored ? new Float64Array(block.rows) : null;
+    if (scores) block.searches.forEach((search, i) => this.#score(search, i, scores, null));
+    return (block.matches = { matches: this.#matches(block), scores });
   }
 
   /** Finds the terms of a stretch, where that takes more than one turn. */
@@ -412,19 +408,19 @@ export class SearchOperator implements Operator {
   }
 
   /** Does all work on a stretch, where it takes more than a turn. */
-  *#findSlowly(stretch: Stretch): Generator<Batch, void> {
-    const { searches } = stretch;
-    if (stretch.found || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
-    yield* this.#seek(stretch);
+  *#findSlowly(block: Stretch): Generator<Batch, void> {
+    const { searches } = block;
+    if (block.matches || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
+    yield* this.#seek(block);
     const matches: Int32Array[] = [];
     for (const [i, search] of searches.entries()) {
       matches.push(search.matching(this.#shapes[i]));
       if (i % searchesInTurn === searchesInTurn - 1) yield emptyBatch;
     }
-    const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
-    if (scores) yield* this.#scoreSlowly(stretch, scores, null);
-    this.#release(stretch);
-    stretch.found = { matches, scores };
+    const scores = this.#node.scored ? new Float64Array(block.rows) : null;
+    if (scores) yield* this.#scoreSlowly(block, scores, null);
+    this.#release(block);
+    block.matches = { matches, scores };
   }
 
   /** Scores like `#score`, one word a turn. */
@@ -453,101 +449,74 @@ export class SearchOperator implements Operator {
   /** A batch of rows that all matches hold of. */
   *#matching(batch: ScanBatch): Generator<Batch, Batch> {
     const { selection, first, count, placed } = batch;
-    const { matches, scored, unread } = this.#node;
+    const { scored, unread } = this.#node;
     const columns = [...batch.columns];
     for (const column of unread) columns.splice(column, 0, { kind: 'null' });
-    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    yield* this.#results.reach(selection === null ? first + count : selection[count - 1]! + 1);
     if (scored) {
-      const stretches = this.#places.get(placed!.place)!;
+      const blocks = this.#blocksOfSegment.get(placed!.place)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
-        const [found, at] = this.#foundAt(stretches, numberAt(placed!, row));
-        this.#scores[row] = found ? scoreOf(found, at) : 0;
+        const [matches, at] = this.#foundAt(blocks, numberAt(placed!, row));
+        this.#results.scores[row] = matches ? scoreOf(matches, at) : 0;
       }
     }
-    const own = matches.map((): Vector => ({ kind: 'bool', values: this.#all, nulls: null }));
-    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
-    return { columns: [...columns, ...own, ...score], selection, first, count };
+    return { columns: [...columns, ...this.#results.allMatching()], selection, first, count };
   }
 
   /** Adds the results of the search to the batch, as columns. */
   *#addResults(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
-    const stretches = placed && this.#places.get(placed.place);
-    const made = stretches
+    const blocks = placed && this.#blocksOfSegment.get(placed.place);
+    const ownBlock = blocks
       ? null
-      : this.#stretch(
+      : this.#searchBlock(
           yield* this.#makeTexts(
             batch,
             this.#searched.map((column) => columns[column]!),
           ),
           0,
         );
-    for (const stretch of stretches ?? [made!]) yield* this.#findSlowly(stretch);
-    const found = made && this.#find(made);
-    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    for (const block of blocks ?? [ownBlock!]) yield* this.#findSlowly(block);
+    const ownMatches = ownBlock && this.#find(ownBlock);
+    yield* this.#results.reach(selection === null ? first + count : selection[count - 1]! + 1);
+    const { matched, absent, scores } = this.#results;
     let hasAbsent = false;
     const rowsInTurn = Math.ceil(cellsInTurn / matches.length);
     for (let k = 0; k < count; k++) {
       if (k % rowsInTurn === rowsInTurn - 1) yield emptyBatch;
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = found ? [found, k] : this.#foundAt(stretches!, numberAt(placed!, row));
+      const [of, at] = ownMatches ? [ownMatches, k] : this.#foundAt(blocks!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
-        const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
-        this.#absent[i]![row] = absent;
-        hasAbsent ||= absent === 1;
-        this.#matched[i]![row] = of ? matchOf(of, i, at) : 0;
+        const hasNoText = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
+        absent[i]![row] = hasNoText;
+        hasAbsent ||= hasNoText === 1;
+        matched[i]![row] = of ? matchOf(of, i, at) : 0;
       }
-      if (scored) this.#scores[row] = of ? scoreOf(of, at) : 0;
+      if (scored) scores[row] = of ? scoreOf(of, at) : 0;
     }
-    const own = matches.map(
-      (_, i): Vector => ({ kind: 'bool', values: this.#matched[i]!, nulls: hasAbsent ? this.#absent[i]! : null }),
-    );
-    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
-    return { columns: [...columns, ...own, ...score], selection, first, count };
-  }
-
-  /** Makes room for rows below `least`, at least doubling it. Works in steps, since each match has arrays of its own. */
-  *#reach(least: number): Generator<Batch, void> {
-    if (this.#all.length >= least) return;
-    const { matches, scored } = this.#node;
-    const rows = Math.max(least, 2 * this.#all.length);
-    const [matched, absent]: [Uint8Array[], Uint8Array[]] = [[], []];
-    for (let i = 0, given = 0; i < matches.length; i++, given += 2 * rows) {
-      if (given > bytesInTurn) {
-        given = 0;
-        yield emptyBatch;
-      }
-      matched.push(new Uint8Array(rows));
-      absent.push(new Uint8Array(rows));
-    }
-    this.#matched = matched;
-    this.#absent = absent;
-    this.#scores = new Float64Array(scored ? rows : 0);
-    this.#all = new Uint8Array(rows).fill(1);
+    return { columns: [...columns, ...this.#results.vectors(hasAbsent)], selection, first, count };
   }
 
   /** The search results that hold a row of a place, and the row's number in them. */
-  #foundAt(stretches: readonly Stretch[], number: number): readonly [Found | null, number] {
+  #foundAt(blocks: readonly Stretch[], number: number): readonly [Found | null, number] {
     let low = 0;
-    let high = stretches.length;
+    let high = blocks.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (stretches[middle]!.base <= number) low = middle + 1;
+      if (blocks[middle]!.base <= number) low = middle + 1;
       else high = middle;
     }
-    const stretch = stretches[low - 1];
-    if (!stretch || number >= stretch.base + stretch.rows) return [null, 0];
-    return [this.#find(stretch), number - stretch.base];
+    const block = blocks[low - 1];
+    if (!block || number >= block.base + block.rows) return [null, 0];
+    return [this.#find(block), number - block.base];
   }
 }
 
 /** Searches of a stretch, and rows added, within one turn. */
 const searchesInTurn = 16;
 const cellsInTurn = 65_536;
-/** Memory that is asked for within a turn. */
-const bytesInTurn = 1 << 20;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

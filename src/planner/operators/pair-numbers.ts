@@ -36,7 +36,7 @@ export class PairNumbers {
   /** Left and right of each pair, one beside the other: both come in one line of the cache. */
   #pairs: Int32Array<ArrayBuffer>;
   /** Numbers + 1 by left and right side by side, `bits` for the right one; null once there would be too many places. */
-  #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
+  #numberOfPair: Int32Array<ArrayBuffer> | null = new Int32Array(0);
   bits = 0;
   size = 0;
   readonly #placesMax: number;
@@ -52,24 +52,24 @@ export class PairNumbers {
 
   get bytes(): number {
     const tables =
-      this.#firsts.byteLength + this.#slots.byteLength + (this.#before?.byteLength ?? 0) + (this.#places?.byteLength ?? 0);
+      this.#firsts.byteLength + this.#slots.byteLength + (this.#before?.byteLength ?? 0) + (this.#numberOfPair?.byteLength ?? 0);
     return tables + this.#pairs.byteLength;
   }
 
   /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
   assign(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number): void {
-    const places = this.placesFor(leftSize, rightSize);
-    if (places === null) {
+    const numberOfPair = this.placesFor(leftSize, rightSize);
+    if (numberOfPair === null) {
       for (let j = 0; j < count; j++) left[j] = this.numberOf(left[j]!, right[j]!);
       return;
     }
     const bits = this.bits;
     for (let j = 0; j < count; j++) {
-      const place = (left[j]! << bits) | right[j]!;
-      const known = places[place]!;
+      const pairIndex = (left[j]! << bits) | right[j]!;
+      const known = numberOfPair[pairIndex]!;
       if (known !== 0) left[j] = known - 1;
       else {
-        places[place] = this.#append(left[j]!, right[j]!) + 1;
+        numberOfPair[pairIndex] = this.#append(left[j]!, right[j]!) + 1;
         left[j] = this.size - 1;
       }
     }
@@ -77,9 +77,9 @@ export class PairNumbers {
 
   /** Gives each pair that has not come before a number, and writes its place in the batch to `out`; returns how many there were. */
   admit(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number, out: Int32Array): number {
-    const places = this.placesFor(leftSize, rightSize);
+    const numberOfPair = this.placesFor(leftSize, rightSize);
     let admitted = 0;
-    if (places === null) {
+    if (numberOfPair === null) {
       for (let j = 0; j < count; j++) {
         const known = this.size;
         if (this.numberOf(left[j]!, right[j]!) === known) out[admitted++] = j;
@@ -88,16 +88,16 @@ export class PairNumbers {
     }
     const bits = this.bits;
     for (let j = 0; j < count; j++) {
-      const place = (left[j]! << bits) | right[j]!;
-      if (places[place] !== 0) continue;
-      places[place] = this.#append(left[j]!, right[j]!) + 1;
+      const pairIndex = (left[j]! << bits) | right[j]!;
+      if (numberOfPair[pairIndex] !== 0) continue;
+      numberOfPair[pairIndex] = this.#append(left[j]!, right[j]!) + 1;
       out[admitted++] = j;
     }
     return admitted;
   }
 
   numberOf(left: number, right: number): number {
-    if (this.#places !== null) this.#hash();
+    if (this.#numberOfPair !== null) this.#hash();
     const first = 2 * left < this.#firsts.length ? this.#firsts[2 * left]! : 0;
     if (first === 0) {
       const index = this.#append(left, right);
@@ -130,7 +130,7 @@ export class PairNumbers {
 
   /** Replaces left[j] by the number of (left[j], right[j]), + 1; 0 where the pair never came. */
   find(left: Int32Array, right: Int32Array, count: number): void {
-    if (this.#places !== null) this.#hash();
+    if (this.#numberOfPair !== null) this.#hash();
     const firsts = this.#firsts;
     const pairs = this.#pairs;
     const slots = this.#slots;
@@ -224,25 +224,25 @@ export class PairNumbers {
 
   /** The table with room for these, grown if need be; null where hashing takes over. */
   placesFor(leftSize: number, rightSize: number): Int32Array | null {
-    if (this.#places === null) return null;
+    if (this.#numberOfPair === null) return null;
     const bits = Math.max(this.bits, 32 - Math.clz32(rightSize - 1));
     const length = leftSize * 2 ** bits;
     if (length > this.#placesMax) {
       this.#hash();
       return null;
     }
-    if (bits > this.bits || length > this.#places.length) {
-      const places = new Int32Array(Math.min(this.#placesMax, length * 2));
+    if (bits > this.bits || length > this.#numberOfPair.length) {
+      const widened = new Int32Array(Math.min(this.#placesMax, length * 2));
       for (let index = 0; index < this.size; index++)
-        places[(this.#pairs[2 * index]! << bits) | this.#pairs[2 * index + 1]!] = index + 1;
-      this.#places = places;
+        widened[(this.#pairs[2 * index]! << bits) | this.#pairs[2 * index + 1]!] = index + 1;
+      this.#numberOfPair = widened;
       this.bits = bits;
     }
-    return this.#places;
+    return this.#numberOfPair;
   }
 
   #hash(): void {
-    this.#places = null;
+    this.#numberOfPair = null;
     for (let index = this.size - 1; index >= 0; index--) this.#setFirst(index);
     const others = new Int32Array(this.size);
     for (let index = 0; index < this.size; index++) if (!this.#isFirst(index)) others[this.#hashed++] = index + 1;

@@ -12,7 +12,7 @@ export class Predicate {
   /** The number of rows that passed. */
   #count = 0;
   /** Row numbers that `select` found, in the order of the batch; valid until its next call. */
-  kept = new Int32Array(0);
+  passing = new Int32Array(0);
 
   constructor(kernels: KernelCache<FilterKernel>, execution: Execution) {
     this.#kernels = kernels;
@@ -22,7 +22,7 @@ export class Predicate {
   /** How many rows of the batch the condition is true for: neither false nor NULL; -1 where `goOn` is to tell, after others had a turn. */
   select(batch: Batch): number {
     // One slot more than rows: the kernel writes before it knows whether the row stays.
-    if (this.kept.length <= batch.count) this.kept = new Int32Array(batch.count + 1);
+    if (this.passing.length <= batch.count) this.passing = new Int32Array(batch.count + 1);
     this.#rest = batch;
     this.#count = 0;
     return this.goOn();
@@ -55,7 +55,14 @@ export class Predicate {
     const context = this.#execution.kernels;
     try {
       const kernel = this.prepare(batch);
-      return kernel(columns, context, selection, first, count, this.#count === 0 ? this.kept : this.kept.subarray(this.#count));
+      return kernel(
+        columns,
+        context,
+        selection,
+        first,
+        count,
+        this.#count === 0 ? this.passing : this.passing.subarray(this.#count),
+      );
     } catch (error) {
       if (error !== widen || this.#wide) throw error;
       this.#wide = true;

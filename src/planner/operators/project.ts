@@ -38,7 +38,7 @@ export class ProjectOperator implements Operator {
   #waiting: Batch | null = null;
   /** Rows whose columns are being computed, and the columns that are. */
   #piece: Batch | null = null;
-  #made: Vector[] = [];
+  #computed: Vector[] = [];
   /** The next column is computed for some of the rows. */
   #isBegun = false;
   /** Rows of a batch that are computed at once: many columns are work for several turns. */
@@ -72,23 +72,23 @@ export class ProjectOperator implements Operator {
 
   /** Computes the missing columns of a piece; null from a column that needs another turn. */
   #goOn(piece: Batch): Batch {
-    const made = this.#made;
+    const computed = this.#computed;
     let done = 0;
-    while (made.length < this.#columns.length) {
-      const column = this.#columns[made.length]!;
+    while (computed.length < this.#columns.length) {
+      const column = this.#columns[computed.length]!;
       if (typeof column === 'number') {
-        made.push(piece.columns[column]!);
+        computed.push(piece.columns[column]!);
         continue;
       }
       const vector = this.#isBegun ? column.goOn() : column.compute(piece);
       done += work.done;
       this.#isBegun = vector === null;
-      if (vector !== null) made.push(vector);
-      if (vector === null || (done > turnMost && made.length < this.#columns.length)) return emptyBatch;
+      if (vector !== null) computed.push(vector);
+      if (vector === null || (done > turnMost && computed.length < this.#columns.length)) return emptyBatch;
     }
-    this.#made = [];
+    this.#computed = [];
     this.#piece = null;
-    return { ...piece, columns: made };
+    return { ...piece, columns: computed };
   }
 
   /** The next rows of a batch; the others wait. */

@@ -35,8 +35,8 @@ export function mostRanked({ limit, name }: FunctionNode, execution: Execution):
 }
 
 /** Without a LIMIT all rows were asked for. */
-export function checkRanked({ limit, name }: FunctionNode, found: number, { limits: { vectorRowsMax } }: Execution): void {
-  if (limit || found <= vectorRowsMax) return;
+export function checkRanked({ limit, name }: FunctionNode, rowCount: number, { limits: { vectorRowsMax } }: Execution): void {
+  if (limit || rowCount <= vectorRowsMax) return;
   throw new ServiceError(
     'REL_VECTOR_BUDGET',
     `${name} yields at most ${vectorRowsMax} rows, and more are alike: give it a LIMIT`,
@@ -81,9 +81,9 @@ function fetch(
   sink: RowSink,
 ): boolean {
   assert(type !== null, 'rows of a type are fetched');
-  const found = fetchVersion(execution, type, columns, systemFrom);
-  if (found === null) return false;
-  sink.append({ columns: found.columns, selection: null, first: found.row, count: 1 });
+  const version = fetchVersion(execution, type, columns, systemFrom);
+  if (version === null) return false;
+  sink.append({ columns: version.columns, selection: null, first: version.row, count: 1 });
   return true;
 }
 
@@ -94,7 +94,7 @@ export function fetchVersion(
   columns: readonly string[],
   systemFrom: bigint,
 ): { readonly columns: readonly Vector[]; readonly row: number } | null {
-  const place = columns.indexOf('system_from');
+  const instantColumn = columns.indexOf('system_from');
   const blocks = snapshot.rows.scan({
     type,
     columns,
@@ -107,7 +107,7 @@ export function fetchVersion(
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       const block: RowBlock = step.value;
       if (block.count === 0) continue;
-      const vector = block.columns[place]!;
+      const vector = block.columns[instantColumn]!;
       assert(vector.kind === 'i64', 'system times are i64');
       const row = block.selection === null ? block.first : block.selection[0]!;
       return vector.values[row] === systemFrom ? { columns: block.columns, row } : null;

@@ -32,11 +32,11 @@ export class RecursiveOperator implements Operator {
     this.#parts = parts;
     this.#current = parts.base;
     // One DISTINCT over all rounds: it remembers rows when its input changes.
-    const found: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
+    const baseAndRounds: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
     this.#rows =
       node.op === 'union'
-        ? new DistinctOperator(found, { kind: 'distinct', input: node, columns: node.columns }, execution)
-        : found;
+        ? new DistinctOperator(baseAndRounds, { kind: 'distinct', input: node, columns: node.columns }, execution)
+        : baseAndRounds;
     this.#added = this.#sink();
   }
 

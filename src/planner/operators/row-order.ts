@@ -96,7 +96,7 @@ export class Threshold {
   readonly #worst: number | bigint | string;
   readonly #worstBytes: Uint8Array;
   readonly #verdicts = new Map<Dictionary, Uint8Array>();
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
 
   private constructor(key: SortKey, worst: number | bigint | string) {
     this.#key = key;
@@ -125,13 +125,13 @@ export class Threshold {
   keep(batch: Batch): Batch {
     const vector = batch.columns[this.#key.column]!;
     if (vector.kind === 'bool' || vector.kind === 'vec') return batch;
-    if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
+    if (this.#passing.length < batch.count) this.#passing = new Int32Array(batch.count);
     const count = vector.kind === 'null' ? 0 : this.#select(vector, batch);
-    return { columns: batch.columns, selection: this.#kept, first: 0, count };
+    return { columns: batch.columns, selection: this.#passing, first: 0, count };
   }
 
   #select(vector: Exclude<Vector, { kind: 'null' | 'bool' | 'vec' }>, { selection, first, count }: Batch): number {
-    const kept = this.#kept;
+    const passing = this.#passing;
     const nulls = vector.nulls;
     const worst = this.#worst;
     const descending = this.#key.descending;
@@ -151,7 +151,7 @@ export class Threshold {
         const value = vector.values[i]!;
         stays = descending ? value >= (worst as number) : value <= (worst as number);
       }
-      if (stays) kept[n++] = i;
+      if (stays) passing[n++] = i;
     }
     return n;
   }

@@ -122,18 +122,18 @@ function* byDigits({ high, low }: Words, rows: Int32Array<ArrayBuffer>): Work<In
       if (row % stepsPerCall === stepsPerCall - 1) yield;
     }
     for (let digit = 0; digit < digitsOfWord; digit++) {
-      const places = counts.subarray(digit * digits, (digit + 1) * digits);
+      const digitStarts = counts.subarray(digit * digits, (digit + 1) * digits);
       const shift = digit * digitBits;
-      if (places[(word[0]! >>> shift) & (digits - 1)] === count) continue;
+      if (digitStarts[(word[0]! >>> shift) & (digits - 1)] === count) continue;
       let sum = 0;
       for (let value = 0; value < digits; value++) {
-        const own = places[value]!;
-        places[value] = sum;
+        const own = digitStarts[value]!;
+        digitStarts[value] = sum;
         sum += own;
       }
       for (let at = 0; at < count; at++) {
         const row = order[at]!;
-        target[places[(word[row]! >>> shift) & (digits - 1)]!++] = row;
+        target[digitStarts[(word[row]! >>> shift) & (digits - 1)]!++] = row;
         if (at % stepsPerCall === stepsPerCall - 1) yield;
       }
       [order, target] = [target, order];

@@ -51,8 +51,8 @@ export class ScanOperator implements Operator {
     narrowings: readonly Narrowing[] = [],
   ) {
     this.#execution = execution;
-    const told = narrowings.filter(({ column }) => isKeyColumn(node, column)).map(({ filter }) => filter);
-    this.#toldKeys = told.length === 0 ? null : told;
+    const keyFilters = narrowings.filter(({ column }) => isKeyColumn(node, column)).map(({ filter }) => filter);
+    this.#toldKeys = keyFilters.length === 0 ? null : keyFilters;
     this.#left = execution.rowsMax ?? Number.POSITIVE_INFINITY;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
@@ -116,12 +116,12 @@ export class ScanOperator implements Operator {
   }
 
   /** Before the first row: the keys are known by now, and where they are few, their rows are looked up. */
-  #lookUp(told: readonly KeyFilter[]): void {
+  #lookUp(keyFilters: readonly KeyFilter[]): void {
     this.#toldKeys = null;
     const request = this.#request;
     if (request === null || request.keys) return;
     const { rows } = this.#execution.snapshot;
-    const keys = told.map((filter) => filter.lookUps()).find((each) => each !== null);
+    const keys = keyFilters.map((filter) => filter.lookUps()).find((each) => each !== null);
     if (!keys) return;
     if (keys.length * rowsPerLookUp >= rows.estimate(request).rows) return;
     this.#blocks.return?.();
@@ -171,13 +171,13 @@ function rowsPerBatch(block: Batch): number {
 }
 
 function textBytes(vector: Vector, { selection, first, count }: Batch): number {
-  const rowAt = (place: number): number => (selection ? selection[place]! : first + place);
+  const rowAt = (k: number): number => (selection ? selection[k]! : first + k);
   if (vector.kind === 'text') {
     const { offsets } = vector;
     const most = offsets[rowAt(count - 1) + 1]! - offsets[rowAt(0)]!;
     if (selection === null || most <= textBytesPerBatch) return most;
     let bytes = 0;
-    for (let place = 0; place < count; place++) bytes += offsets[rowAt(place) + 1]! - offsets[rowAt(place)]!;
+    for (let k = 0; k < count; k++) bytes += offsets[rowAt(k) + 1]! - offsets[rowAt(k)]!;
     return bytes;
   }
   if (vector.kind !== 'dict') return 0;

@@ -6,7 +6,7 @@ import type { Vector } from '../../log/values/columns.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './column-gatherer.ts';
-import type { Partners } from './join-partners.ts';
+import type { Partners } from './join-pairs.ts';
 import { type Batch, emptyBatch } from './operator.ts';
 import type { Predicate } from './predicate.ts';
 
@@ -25,7 +25,7 @@ export class MarkMatches {
   #met = new Uint8Array(0);
   #rows = new Int32Array(0);
   readonly #lefts = new Int32Array(pairsPerBlock);
-  readonly #places = new Int32Array(pairsPerBlock);
+  readonly #leftRows = new Int32Array(pairsPerBlock);
   readonly #candidates = new Int32Array(pairsPerBlock);
 
   constructor(node: JoinNode, partners: Partners, residual: Predicate | null) {
@@ -67,10 +67,10 @@ export class MarkMatches {
     }
     const wanted = this.#type === 'semi' ? 1 : 0;
     const rows = this.#rows;
-    let kept = 0;
-    for (let j = 0; j < count; j++) if (met[j] === wanted) rows[kept++] = selection === null ? first + j : selection[j]!;
-    if (kept === 0) return emptyBatch;
-    return { columns, selection: rows, first: 0, count: kept };
+    let markedCount = 0;
+    for (let j = 0; j < count; j++) if (met[j] === wanted) rows[markedCount++] = selection === null ? first + j : selection[j]!;
+    if (markedCount === 0) return emptyBatch;
+    return { columns, selection: rows, first: 0, count: markedCount };
   }
 
   *#test(batch: Batch, heads: Int32Array, residual: Predicate): Generator<Batch, void, void> {
@@ -78,7 +78,7 @@ export class MarkMatches {
     const { following } = this.#partners;
     const met = this.#met;
     const lefts = this.#lefts;
-    const places = this.#places;
+    const leftRows = this.#leftRows;
     const candidates = this.#candidates;
     met.fill(0, 0, count);
     // Each round takes the next few partners of each row that has met none yet.
@@ -91,19 +91,19 @@ export class MarkMatches {
     }
     let perRow = 1;
     while (open > 0) {
-      let found = 0;
+      let pairCount = 0;
       let at = 0;
-      for (; at < open && found < pairsPerBlock; at++) {
+      for (; at < open && pairCount < pairsPerBlock; at++) {
         const j = waiting[at]!;
-        for (let n = 0; n < perRow && chains[j] !== 0 && found < pairsPerBlock; n++) {
-          places[found] = j;
-          lefts[found] = selection === null ? first + j : selection[j]!;
-          candidates[found++] = chains[j]! - 1;
+        for (let n = 0; n < perRow && chains[j] !== 0 && pairCount < pairsPerBlock; n++) {
+          leftRows[pairCount] = j;
+          lefts[pairCount] = selection === null ? first + j : selection[j]!;
+          candidates[pairCount++] = chains[j]! - 1;
           chains[j] = following[chains[j]! - 1]!;
         }
       }
-      const left: Fetch = { rows: lefts, count: found, places: null, length: found, absent: false };
-      const right: Fetch = { rows: candidates, count: found, places: null, length: found, absent: false };
+      const left: Fetch = { rows: lefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
+      const right: Fetch = { rows: candidates, count: pairCount, targetRows: null, length: pairCount, absent: false };
       const columns: Vector[] = Array.from({ length: this.#width }, () => unread);
       this.#tested.forEach((c, t) => {
         const gatherer = this.#testers[t]!;
@@ -112,8 +112,8 @@ export class MarkMatches {
             ? gatherer.fetch(batch.columns[c]!, left)
             : gatherer.fetch(this.#partners.columns[c - this.#leftCount]!, right);
       });
-      const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: found });
-      for (let n = 0; n < stay; n++) met[places[residual.kept[n]!]!] = 1;
+      const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: pairCount });
+      for (let n = 0; n < stay; n++) met[leftRows[residual.passing[n]!]!] = 1;
       let still = 0;
       for (let k = 0; k < open; k++) {
         const j = waiting[k]!;

@@ -43,11 +43,11 @@ export class SessionOperator extends PiecesOperator {
     const groups = new GroupTable(partition.map((each) => types[each]!));
     let groupOf = new Int32Array(1024);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      const kept = batch.count === 0 ? emptyBatch : withInstant(batch, batch.columns[column]!);
-      if (kept.count > 0) {
-        const own = groups.assign({ ...kept, columns: partition.map((each) => kept.columns[each]!) });
-        groupOf = append(groupOf, sink.length, own, kept.count);
-        sink.append(kept);
+      const instantBatch = batch.count === 0 ? emptyBatch : withInstant(batch, batch.columns[column]!);
+      if (instantBatch.count > 0) {
+        const own = groups.assign({ ...instantBatch, columns: partition.map((each) => instantBatch.columns[each]!) });
+        groupOf = append(groupOf, sink.length, own, instantBatch.count);
+        sink.append(instantBatch);
         this.#hold(sink.bytes + groups.bytes + groupOf.byteLength);
       }
       yield emptyBatch;
@@ -126,13 +126,13 @@ function withInstant(batch: Batch, vector: Vector): Batch {
   const { nulls } = vector;
   if (nulls === null) return batch;
   const { columns, selection, first } = batch;
-  const kept = new Int32Array(batch.count);
+  const passing = new Int32Array(batch.count);
   let count = 0;
   for (let j = 0; j < batch.count; j++) {
     const row = selection === null ? first + j : selection[j]!;
-    if (nulls[row] === 0) kept[count++] = row;
+    if (nulls[row] === 0) passing[count++] = row;
   }
-  return { columns, selection: kept, first: 0, count };
+  return { columns, selection: passing, first: 0, count };
 }
 
 /** Group numbers of rows by when the group first appeared: the NULL group of a single key is 0 whenever it came. */

@@ -16,7 +16,7 @@ export class SetOperationOperator implements Operator {
   readonly #all: boolean;
   /** By group: `inRight`, and `taken` once it came out; with ALL, how many rows of right are not met yet. */
   #marks: Int32Array = new Int32Array(1024);
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
   #held = 0;
   /** The block that another such operation has just given. */
   #waiting: Batch | null = null;
@@ -78,7 +78,7 @@ export class SetOperationOperator implements Operator {
     const { columns, selection, first, count } = batch;
     const groups = this.#assign(batch);
     const wanted = this.#op === 'intersect' ? inRight : 0;
-    if (this.#kept.length < count) this.#kept = new Int32Array(count);
+    if (this.#passing.length < count) this.#passing = new Int32Array(count);
     let n = 0;
     for (let j = 0; j < count; j++) {
       const group = groups[j]!;
@@ -90,9 +90,9 @@ export class SetOperationOperator implements Operator {
         if (this.#marks[group] !== wanted) continue;
         this.#marks[group] = wanted | taken;
       }
-      this.#kept[n++] = selection === null ? first + j : selection[j]!;
+      this.#passing[n++] = selection === null ? first + j : selection[j]!;
     }
-    return { columns, selection: this.#kept, first: 0, count: n };
+    return { columns, selection: this.#passing, first: 0, count: n };
   }
 
   #assign(batch: Batch): Int32Array {

@@ -49,8 +49,8 @@ export class SortOperator implements Operator {
       this.#startSorting();
     } else if (batch.count > 0) {
       if (this.#node.counted) this.#execution.counters.hits += batch.count;
-      const kept = this.#threshold ? this.#threshold.keep(batch) : batch;
-      if (kept.count > 0) this.#sink.append(kept);
+      const candidateRows = this.#threshold ? this.#threshold.keep(batch) : batch;
+      if (candidateRows.count > 0) this.#sink.append(candidateRows);
       this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);
       if (this.#sink.length > this.#limit * 2 + slackRows) this.#startSorting();
     }
@@ -73,17 +73,18 @@ export class SortOperator implements Operator {
 
   #takeOrder(order: Int32Array): void {
     this.#work = null;
-    const kept = order.length > this.#limit ? order.subarray(0, this.#limit) : order;
+    const limitedOrder = order.length > this.#limit ? order.subarray(0, this.#limit) : order;
     if (this.#inputEnded) {
-      this.#order = kept;
+      this.#order = limitedOrder;
       return;
     }
     // Kept rows go back in sorted order: stable against later rows, which come after all of them in the input.
     const sink = this.#newSink();
-    sink.append({ columns: this.#vectors, selection: kept, first: 0, count: kept.length });
+    sink.append({ columns: this.#vectors, selection: limitedOrder, first: 0, count: limitedOrder.length });
     this.#sink = sink;
     const [key] = this.#node.keys;
-    if (key && kept.length > 0) this.#threshold = Threshold.from(key, this.#vectors[key.column]!, kept[kept.length - 1]!);
+    if (key && limitedOrder.length > 0)
+      this.#threshold = Threshold.from(key, this.#vectors[key.column]!, limitedOrder[limitedOrder.length - 1]!);
     this.#held = this.#execution.memory.change(this.#held, sink.bytes);
   }
 

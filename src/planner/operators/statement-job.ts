@@ -58,8 +58,8 @@ export class LongWork {
     try {
       await this.#ended;
       return error;
-    } catch (told) {
-      return told;
+    } catch (jobError) {
+      return jobError;
     }
   }
 

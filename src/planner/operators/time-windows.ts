@@ -37,7 +37,7 @@ class TumbleOperator implements Operator {
   readonly #column: number;
   readonly #size: bigint;
   readonly #instants = new Instants();
-  #kept = new Int32Array(0);
+  #passing = new Int32Array(0);
   #starts = new BigInt64Array(0);
   #ends = new BigInt64Array(0);
 
@@ -52,17 +52,17 @@ class TumbleOperator implements Operator {
     if (batch === null) return null;
     const vector = batch.columns[this.#column];
     if (batch.count === 0 || vector === undefined || vector.kind === 'null') return emptyBatch;
-    if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
-    const kept = this.#kept;
-    const count = presentRows(vector, batch, kept);
-    const instants = this.#instants.read(vector, kept, count);
+    if (this.#passing.length < batch.count) this.#passing = new Int32Array(batch.count);
+    const passing = this.#passing;
+    const count = presentRows(vector, batch, passing);
+    const instants = this.#instants.read(vector, passing, count);
     if (this.#starts.length < instants.length) {
       this.#starts = new BigInt64Array(instants.length);
       this.#ends = new BigInt64Array(instants.length);
     }
-    tumble(instants, kept, count, this.#size, this.#starts, this.#ends);
+    tumble(instants, passing, count, this.#size, this.#starts, this.#ends);
     const columns: Vector[] = [...batch.columns, instantColumn(this.#starts), instantColumn(this.#ends)];
-    return { columns, selection: kept, first: 0, count };
+    return { columns, selection: passing, first: 0, count };
   }
 
   close(): void {
@@ -118,7 +118,7 @@ class HopOperator implements Operator {
   #count = 0;
   #values: BigInt64Array = new BigInt64Array(0);
   #batch: Batch | null = null;
-  #place = 0;
+  #windowIndex = 0;
   /** Next window of the row at work, or null where it has none begun. */
   #next: bigint | null = null;
 
@@ -142,7 +142,7 @@ class HopOperator implements Operator {
     if (this.#present.length < batch.count) this.#present = new Int32Array(batch.count);
     this.#count = presentRows(vector, batch, this.#present);
     this.#values = this.#instants.read(vector, this.#present, this.#count);
-    this.#place = 0;
+    this.#windowIndex = 0;
     this.#next = null;
     this.#batch = batch;
     return this.#deliver(batch);
@@ -155,8 +155,8 @@ class HopOperator implements Operator {
   #deliver(batch: Batch): Batch {
     const rows = this.#rows;
     let count = 0;
-    while (count < rowsPerBlock && this.#place < this.#count) {
-      const row = this.#present[this.#place]!;
+    while (count < rowsPerBlock && this.#windowIndex < this.#count) {
+      const row = this.#present[this.#windowIndex]!;
       const instant = this.#values[row]!;
       let start = this.#next ?? floorTo(instant - this.#size, this.#slide) + this.#slide;
       for (; start <= instant && count < rowsPerBlock; start += this.#slide) {
@@ -166,11 +166,11 @@ class HopOperator implements Operator {
         this.#ends[count++] = start + this.#size;
       }
       this.#next = start <= instant ? start : null;
-      if (this.#next === null) this.#place++;
+      if (this.#next === null) this.#windowIndex++;
     }
-    if (this.#place >= this.#count) this.#batch = null;
+    if (this.#windowIndex >= this.#count) this.#batch = null;
     if (count === 0) return emptyBatch;
-    const wanted: Fetch = { rows, count, places: null, length: count, absent: false };
+    const wanted: Fetch = { rows, count, targetRows: null, length: count, absent: false };
     const columns: Vector[] = this.#gatherers.map((gatherer, c) => gatherer.fetch(batch.columns[c]!, wanted));
     columns.push(instantColumn(this.#starts), instantColumn(this.#ends));
     return { columns, selection: null, first: 0, count };

@@ -362,15 +362,15 @@ class ScalarNumbers implements ValueNumbers {
 
   /** Called for a value that was just met. */
   #remember(value: number): void {
-    const place = Math.floor(value * 100 + 0.5);
-    if (!(place >= 0 && place < smallMax && place / 100 === value)) return;
-    if (place < this.#hundredths.length) {
-      this.#hundredths[place] = this.size;
+    const hundredths = Math.floor(value * 100 + 0.5);
+    if (!(hundredths >= 0 && hundredths < smallMax && hundredths / 100 === value)) return;
+    if (hundredths < this.#hundredths.length) {
+      this.#hundredths[hundredths] = this.size;
       return;
     }
-    if (place >= Math.max(smallInAnyCase, this.size * smallPerValue)) return;
+    if (hundredths >= Math.max(smallInAnyCase, this.size * smallPerValue)) return;
     let length = this.#hundredths.length;
-    while (length <= place) length *= 2;
+    while (length <= hundredths) length *= 2;
     this.#hundredths = new Int32Array(length);
     for (let index = 0; index < this.size; index++) {
       const met = this.#valueOf(index);

@@ -33,12 +33,12 @@ export class VirtualOperator implements Operator {
     const { relation, columns, among = [] } = this.#node;
     const { kernels } = this.#execution;
     const stated = among.map(({ column, values }) => ({ column, cells: values.map((value) => kernels.constant(value)) }));
-    const told = this.#narrowings.flatMap(({ column, filter }) => {
+    const columnKeys = this.#narrowings.flatMap(({ column, filter }) => {
       const texts = filter.lookUps();
       const { name, type } = columns[column]!;
       return texts === null ? [] : [{ column: name, cells: type === 'integer' ? texts.map(BigInt) : texts }];
     });
-    return { relation, columns, among: [...stated, ...told] };
+    return { relation, columns, among: [...stated, ...columnKeys] };
   }
 
   close(): void {

@@ -321,9 +321,9 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
     while (!frames.findPeers(at)) yield;
     const { from, to } = frames.frameAt(at);
     const nth = name === 'nth_value' ? placeInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
-    const place = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
-    const isInside = place >= from && place < to;
-    const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[place]!) : null;
+    const frameRow = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
+    const isInside = frameRow >= from && frameRow < to;
+    const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[frameRow]!) : null;
     results[order[at]!] = result;
     if (spent.addCost(result)) yield;
   }

@@ -72,8 +72,8 @@ function narrowScan(scan: ScanNode, filter: FilterNode): ScanNode {
     // A masked column is NULL here, whatever storage holds: a condition on it must not influence which rows are read.
     if ([...columnsIn(conjunct)].some((index) => scan.masked.has(scan.columns[index]!.name))) continue;
     // The shortest list of keys wins; the others are still tested by the filter.
-    const found = scan.masked.has('_pk') ? null : keysOf(conjunct, scan);
-    if (found && (keys === null || countValues(found) < countValues(keys))) keys = found;
+    const keyBounds = scan.masked.has('_pk') ? null : keysOf(conjunct, scan);
+    if (keyBounds && (keys === null || countValues(keyBounds) < countValues(keys))) keys = keyBounds;
     zones.push(...zonesOf(conjunct).map((zone) => onKey(zone, scan)));
   }
   return { ...scan, keys, zones };

@@ -99,8 +99,8 @@ export class ColumnSketch {
       if (rank === 0) empty++;
     }
     const raw = (0.7213 / (1 + 1.079 / REGISTERS)) * REGISTERS * (REGISTERS / sum);
-    const found = raw <= 2.5 * REGISTERS && empty > 0 ? REGISTERS * Math.log(REGISTERS / empty) : raw;
-    return Math.max(1, Math.min(Math.round(found), this.#values));
+    const estimate = raw <= 2.5 * REGISTERS && empty > 0 ? REGISTERS * Math.log(REGISTERS / empty) : raw;
+    return Math.max(1, Math.min(Math.round(estimate), this.#values));
   }
 
   /** Shares are of all rows. */
@@ -114,10 +114,10 @@ export class ColumnSketch {
     if (cell === null || this.#values === 0) return 0;
     if (cell === undefined) return some / this.distinct;
     const hash = hashOfCell(cell);
-    let found = 0;
-    for (let at = 0; at < this.#sampled; at++) if (this.#hashes[at] === hash) found++;
+    let sampled = 0;
+    for (let at = 0; at < this.#sampled; at++) if (this.#hashes[at] === hash) sampled++;
     // A sample that has every cell knows.
-    if (this.#mask === 0 || found >= FREQUENT) return (some * found) / this.#sampled;
+    if (this.#mask === 0 || sampled >= FREQUENT) return (some * sampled) / this.#sampled;
     return some / this.distinct;
   }
 
@@ -148,14 +148,14 @@ export class ColumnSketch {
 
   #halve(): void {
     this.#mask = this.#mask * 2 + 1;
-    let kept = 0;
+    let writeIndex = 0;
     for (let at = 0; at < this.#sampled; at++) {
       if ((this.#mixed[at]! & this.#mask) !== 0) continue;
-      this.#mixed[kept] = this.#mixed[at]!;
-      this.#hashes[kept] = this.#hashes[at]!;
-      this.#orders[kept++] = this.#orders[at]!;
+      this.#mixed[writeIndex] = this.#mixed[at]!;
+      this.#hashes[writeIndex] = this.#hashes[at]!;
+      this.#orders[writeIndex++] = this.#orders[at]!;
     }
-    this.#sampled = kept;
+    this.#sampled = writeIndex;
   }
 
   /** Hashes by place; those of NULLs mean nothing. */

@@ -16,8 +16,8 @@ export function commonConditions(plan: LogicalPlan): LogicalPlan {
 function rewritten(node: PlanNode): PlanNode {
   const own = mapInputs(node, rewritten);
   if (own.kind === 'filter') {
-    const found = conjunctsOf(own.predicate).flatMap((each) => factorOut(each, boundariesOf(own.input)));
-    return { ...own, predicate: conjunction(found) };
+    const sharedConditions = conjunctsOf(own.predicate).flatMap((each) => factorOut(each, boundariesOf(own.input)));
+    return { ...own, predicate: conjunction(sharedConditions) };
   }
   if (own.kind === 'join' && own.residual && own.type === 'inner') {
     const boundaries = [...boundariesOf(own.left), ...boundariesOf(own.right).map((end) => end + own.left.columns.length)];

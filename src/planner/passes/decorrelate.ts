@@ -343,14 +343,14 @@ function withoutMarks(filter: FilterNode): PlanNode {
   }
   if (marks.size === 0) return filter;
   const isMark = (bound: Bound): boolean => bound.kind === 'column' && marks.has(bound.index);
-  const kept: Bound[] = [];
+  const remaining: Bound[] = [];
   const taken = new Map<JoinNode, 'semi' | 'anti'>();
   for (const each of conjuncts(whenTrue(filter.predicate, isMark)).flatMap(conjuncts)) {
     const negated = each.kind === 'not';
     const mark = negated ? each.operand : each;
     const join = mark.kind === 'column' ? marks.get(mark.index) : undefined;
     if (join && !taken.has(join)) taken.set(join, negated ? 'anti' : 'semi');
-    else kept.push(each);
+    else remaining.push(each);
   }
   const replaceSingles = (node: PlanNode): PlanNode => {
     if (node.kind === 'project' && node.input.kind === 'join' && node.input.type === 'single') {
@@ -366,7 +366,7 @@ function withoutMarks(filter: FilterNode): PlanNode {
     return { kind: 'project', input: join, expressions: [...columnsOf(left), isThere], columns: node.columns };
   };
   const input = replaceSingles(filter.input);
-  return kept.length === 0 ? input : { ...filter, input, predicate: conjunction(kept) };
+  return remaining.length === 0 ? input : { ...filter, input, predicate: conjunction(remaining) };
 }
 
 /** An expression without NULL that is true exactly where the condition is; marks in it are never NULL. */

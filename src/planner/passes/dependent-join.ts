@@ -97,10 +97,10 @@ const known = new WeakMap<PlanNode, readonly Outer[]>();
 function outersOf(node: PlanNode): readonly Outer[] {
   const before = known.get(node);
   if (before) return before;
-  const found = new Map<string, Outer>();
+  const outerCells = new Map<string, Outer>();
   const add = (outer: Outer): void => {
     const key = `${outer.level} ${outer.index}`;
-    if (!found.has(key)) found.set(key, outer);
+    if (!outerCells.has(key)) outerCells.set(key, outer);
   };
   const meet = (bound: Bound): void => {
     if (bound.kind === 'outer') add(bound);
@@ -108,7 +108,7 @@ function outersOf(node: PlanNode): readonly Outer[] {
   };
   expressionsOf(node).forEach(meet);
   for (const input of inputsOf(node)) outersOf(input).forEach(add);
-  const all = [...found.values()];
+  const all = [...outerCells.values()];
   known.set(node, all);
   return all;
 }
@@ -248,8 +248,9 @@ class Pushing {
       : number;
     const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
     const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
-    const kept: PlanNode = { kind: 'filter', input: over, predicate, columns: over.columns };
-    const ordered: PlanNode = sort && this.#pushed.ordered ? { ...sort, input: kept, limit: null, columns: kept.columns } : kept;
+    const filtered: PlanNode = { kind: 'filter', input: over, predicate, columns: over.columns };
+    const ordered: PlanNode =
+      sort && this.#pushed.ordered ? { ...sort, input: filtered, limit: null, columns: filtered.columns } : filtered;
     return reorderColumns(ordered, range(0, count));
   }
 
@@ -288,8 +289,8 @@ class Pushing {
   /** The cells stand behind the columns of the input. */
   #onCells(bound: Bound, input: PlanNode): Bound {
     if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, (child) => this.#onCells(child, input));
-    const place = this.#cells.findIndex(({ index }) => index === bound.index);
-    return { kind: 'column', index: input.columns.length + place, name: bound.name, type: bound.type };
+    const cellIndex = this.#cells.findIndex(({ index }) => index === bound.index);
+    return { kind: 'column', index: input.columns.length + cellIndex, name: bound.name, type: bound.type };
   }
 
   /** The cells stand before the arrays, and come up behind their elements. */
@@ -381,8 +382,8 @@ class Pushing {
     const onBoth = (bound: Bound): Bound => {
       if (bound.kind === 'column') return bound.index < leftWidth ? bound : { ...bound, index: bound.index + count };
       if (bound.kind === 'outer' && bound.level === this.#level) {
-        const place = this.#cells.findIndex(({ index }) => index === bound.index);
-        return { kind: 'column', index: leftWidth + place, name: bound.name, type: bound.type };
+        const cellIndex = this.#cells.findIndex(({ index }) => index === bound.index);
+        return { kind: 'column', index: leftWidth + cellIndex, name: bound.name, type: bound.type };
       }
       return mapChildren(bound, onBoth);
     };

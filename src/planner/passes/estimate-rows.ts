@@ -65,22 +65,22 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
   }
 }
 
-function virtualRows({ among = [], expected, found }: VirtualNode): number {
-  const values = among.flatMap((each) => (found.by.has(each.column) ? each.values.length : []));
-  return Math.min(expected, ...values.map((count) => count * found.rows));
+function virtualRows({ among = [], expected, lookUp }: VirtualNode): number {
+  const values = among.flatMap((each) => (lookUp.by.has(each.column) ? each.values.length : []));
+  return Math.min(expected, ...values.map((count) => count * lookUp.rows));
 }
 
 /** Each equality finds one of so many values as the smaller of the two tables has rows; outer joins keep the rows of their side. */
 function joinedRows(node: JoinNode, statistics: Statistics): number {
   const [left, right] = [rowsOf(node.left, statistics), rowsOf(node.right, statistics)];
-  const kept = Math.max(node.type === 'right' ? 0 : left, node.type === 'left' ? 0 : right);
-  if (node.leftKeys.length === 0) return node.type === 'inner' ? Math.max(left, right) : kept;
+  const rowsKept = Math.max(node.type === 'right' ? 0 : left, node.type === 'left' ? 0 : right);
+  if (node.leftKeys.length === 0) return node.type === 'inner' ? Math.max(left, right) : rowsKept;
   const [lefts, rights] = [node.leftKeys, node.rightKeys].map((keys, side) =>
     keys.map((key) => tableRowsOf(side === 0 ? node.left : node.right, key, statistics)),
   );
   const values = lefts!.reduce((product, rows, k) => product * Math.min(rows, rights![k]!), 1);
   const met = (left * right) / Math.max(1, Math.min(values, Math.max(...lefts!), Math.max(...rights!)));
-  return node.type === 'inner' ? Math.max(1, met) : Math.max(kept, met);
+  return node.type === 'inner' ? Math.max(1, met) : Math.max(rowsKept, met);
 }
 
 /** Rows of the table that stores a column of a node, or of the node that computes it. */
@@ -93,8 +93,8 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
     case 'number':
       return column < node.input.columns.length ? tableRowsOf(node.input, column, statistics) : rowsOf(node, statistics);
     case 'project': {
-      const made = node.expressions[column]!;
-      return made.kind === 'column' ? tableRowsOf(node.input, made.index, statistics) : rowsOf(node, statistics);
+      const computed = node.expressions[column]!;
+      return computed.kind === 'column' ? tableRowsOf(node.input, computed.index, statistics) : rowsOf(node, statistics);
     }
     case 'join': {
       const width = node.left.columns.length;
@@ -236,8 +236,8 @@ function sketchAt(node: PlanNode, column: number, statistics: Statistics): Colum
     case 'number':
       return column < node.input.columns.length ? sketchAt(node.input, column, statistics) : null;
     case 'project': {
-      const made = node.expressions[column]!;
-      return made.kind === 'column' ? sketchAt(node.input, made.index, statistics) : null;
+      const computed = node.expressions[column]!;
+      return computed.kind === 'column' ? sketchAt(node.input, computed.index, statistics) : null;
     }
     case 'join': {
       const width = node.left.columns.length;

@@ -28,8 +28,8 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
     case 'filter':
       return mayRaise(node.predicate) && node.input.kind !== 'scan' ? [] : [column];
     case 'project': {
-      const made = node.expressions[column]!;
-      return made.kind === 'column' && !node.expressions.some(mayRaise) ? [made.index] : [];
+      const computed = node.expressions[column]!;
+      return computed.kind === 'column' && !node.expressions.some(mayRaise) ? [computed.index] : [];
     }
     case 'aggregate':
       return column < node.groups ? [column] : [];

@@ -40,8 +40,8 @@ interface Pruned {
 function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
   switch (node.kind) {
     case 'scan': {
-      const kept = ascending(needed);
-      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
+      const neededColumns = ascending(needed);
+      return { node: { ...node, columns: neededColumns.map((index) => node.columns[index]!) }, moved: indexesOf(neededColumns) };
     }
     case 'search': {
       const width = node.input.columns.length;
@@ -51,11 +51,11 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       const own = node.columns.slice(width, width + node.matches.length + (scored ? 1 : 0));
       const matches = node.matches.map((match) => ({ ...match, columns: match.columns.map((column) => moved.get(column)!) }));
       const input = scan as ScanNode;
-      const unread = [...moved].flatMap(([column, place]) => (needed.has(column) ? [] : [place]));
-      const found = own.map((_, i): [number, number] => [width + i, input.columns.length + i]);
+      const unread = [...moved].flatMap(([column, newIndex]) => (needed.has(column) ? [] : [newIndex]));
+      const markColumns = own.map((_, i): [number, number] => [width + i, input.columns.length + i]);
       return {
         node: { ...node, input, matches, scored, unread, columns: [...input.columns, ...own] },
-        moved: new Map([...moved, ...found]),
+        moved: new Map([...moved, ...markColumns]),
       };
     }
     case 'filter': {
@@ -63,14 +63,14 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, input, predicate: rebase(node.predicate, moved), columns: input.columns }, moved };
     }
     case 'project': {
-      const kept = ascending(needed);
+      const neededColumns = ascending(needed);
       const used = new Set<number>();
-      for (const index of kept) columnsIn(node.expressions[index]!, used);
+      for (const index of neededColumns) columnsIn(node.expressions[index]!, used);
       const { node: input, moved } = prune(node.input, used);
-      const expressions = kept.map((index) => rebase(node.expressions[index]!, moved));
+      const expressions = neededColumns.map((index) => rebase(node.expressions[index]!, moved));
       return {
-        node: { ...node, input, expressions, columns: kept.map((index) => node.columns[index]!) },
-        moved: indexesOf(kept),
+        node: { ...node, input, expressions, columns: neededColumns.map((index) => node.columns[index]!) },
+        moved: indexesOf(neededColumns),
       };
     }
     case 'aggregate':
@@ -81,34 +81,37 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       if (node.op !== 'union all') {
         return { node: { ...node, left: whole(node.left), right: whole(node.right) }, moved: identityIndexes(node) };
       }
-      const kept = ascending(needed);
-      const left = exactly(node.left, kept);
-      const right = exactly(node.right, kept);
-      return { node: { ...node, left, right, columns: left.columns }, moved: indexesOf(kept) };
+      const neededColumns = ascending(needed);
+      const left = exactly(node.left, neededColumns);
+      const right = exactly(node.right, neededColumns);
+      return { node: { ...node, left, right, columns: left.columns }, moved: indexesOf(neededColumns) };
     }
     case 'recursive':
       return { node: { ...node, base: whole(node.base), step: whole(node.step) }, moved: identityIndexes(node) };
     case 'values': {
-      const kept = ascending(needed);
-      const rows = node.rows.map((row) => kept.map((index) => row[index]!));
-      return { node: { ...node, rows, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
+      const neededColumns = ascending(needed);
+      const rows = node.rows.map((row) => neededColumns.map((index) => row[index]!));
+      return {
+        node: { ...node, rows, columns: neededColumns.map((index) => node.columns[index]!) },
+        moved: indexesOf(neededColumns),
+      };
     }
     case 'apply':
       throw new AssertionError('queries that name others are joins by now');
     case 'spread':
       return { node: { ...node, input: whole(node.input) }, moved: identityIndexes(node) };
     case 'virtual': {
-      const kept = ascending(needed);
-      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: indexesOf(kept) };
+      const neededColumns = ascending(needed);
+      return { node: { ...node, columns: neededColumns.map((index) => node.columns[index]!) }, moved: indexesOf(neededColumns) };
     }
     case 'working':
       return { node, moved: identityIndexes(node) };
     case 'function': {
       if (node.carries === 'edges') {
-        const kept = ascending(needed);
-        const graph = { ...node.graph!, edges: node.graph!.edges.map((each) => exactly(each, kept)) };
-        const columns = kept.map((index) => node.columns[index]!);
-        return { node: { ...node, graph, columns, own: [...kept.keys()] }, moved: indexesOf(kept) };
+        const neededColumns = ascending(needed);
+        const graph = { ...node.graph!, edges: node.graph!.edges.map((each) => exactly(each, neededColumns)) };
+        const columns = neededColumns.map((index) => node.columns[index]!);
+        return { node: { ...node, graph, columns, own: [...neededColumns.keys()] }, moved: indexesOf(neededColumns) };
       }
       if (node.carries === 'input') return prunedWalk(node, needed);
       if (node.graph) {
@@ -129,9 +132,9 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return prunedJoin(node, needed);
     case 'over': {
       const width = node.input.columns.length;
-      const kept = [...node.calls.keys()].filter((call) => needed.has(width + call));
-      if (kept.length === 0) return prune(node.input, needed);
-      const calls = kept.map((call) => node.calls[call]!);
+      const neededCalls = [...node.calls.keys()].filter((call) => needed.has(width + call));
+      if (neededCalls.length === 0) return prune(node.input, needed);
+      const calls = neededCalls.map((call) => node.calls[call]!);
       const used = new Set([...needed].filter((index) => index < width));
       for (const column of [...node.partition, ...node.keys.map((key) => key.column)]) used.add(column);
       for (const { column, second, when, otherwise } of calls)
@@ -151,9 +154,9 @@ function prune(node: PlanNode, needed: ReadonlySet<number>): Pruned {
             ...(call.when !== undefined && { when: indexAt(call.when) }),
             otherwise: call.otherwise === null ? null : indexAt(call.otherwise),
           })),
-          columns: [...input.columns, ...kept.map((call) => node.columns[width + call]!)],
+          columns: [...input.columns, ...neededCalls.map((call) => node.columns[width + call]!)],
         },
-        moved: new Map([...moved, ...kept.map((call, i): [number, number] => [width + call, input.columns.length + i])]),
+        moved: new Map([...moved, ...neededCalls.map((call, i): [number, number] => [width + call, input.columns.length + i])]),
       };
     }
     case 'skip': {
@@ -265,8 +268,8 @@ function ascending(columns: ReadonlySet<number>): number[] {
   return [...columns].sort((a, b) => a - b);
 }
 
-function indexesOf(kept: readonly number[]): ReadonlyMap<number, number> {
-  return new Map(kept.map((index, position) => [index, position]));
+function indexesOf(indexes: readonly number[]): ReadonlyMap<number, number> {
+  return new Map(indexes.map((index, position) => [index, position]));
 }
 
 function rebase(bound: Bound, moved: ReadonlyMap<number, number>): Bound {

@@ -39,12 +39,12 @@ export function reorderJoins(plan: LogicalPlan, context: PassContext): LogicalPl
   // Each node once: a cluster inspects the nodes below it, and where it stays as written, these are visited again.
   const known = new Map<PlanNode, PlanNode>();
   const order = (node: PlanNode): PlanNode => {
-    let found = known.get(node);
-    if (found === undefined) {
-      found = (isInner(node) ? new Cluster(node, context, order).better() : null) ?? mapInputs(node, order);
-      known.set(node, found);
+    let reordered = known.get(node);
+    if (reordered === undefined) {
+      reordered = (isInner(node) ? new Cluster(node, context, order).better() : null) ?? mapInputs(node, order);
+      known.set(node, reordered);
     }
-    return found;
+    return reordered;
   };
   return mapRoots(plan, order);
 }
@@ -205,7 +205,7 @@ class Cluster {
   }
 
   #build(order: readonly number[]): PlanNode {
-    const places = new Map<number, number>();
+    const rowNumbers = new Map<number, number>();
     const [start, ...others] = order;
     // Each table with its number behind its columns, at the place of the table in the order written.
     const numbers: number[] = [];
@@ -214,21 +214,21 @@ class Cluster {
     });
     let node = numbered[start!]!;
     const open = new Set(this.#conditions);
-    const place = (leaf: number, from: number): void => {
+    const addLeaf = (leaf: number, from: number): void => {
       const { first, node: own } = this.#leaves[leaf]!;
-      own.columns.forEach((_, c) => places.set(first + c, from + c));
+      own.columns.forEach((_, c) => rowNumbers.set(first + c, from + c));
       numbers[leaf] = from + own.columns.length;
     };
-    place(start!, 0);
+    addLeaf(start!, 0);
     const there = new Set([start!]);
     for (const leaf of others) {
       const right = numbered[leaf]!;
-      place(leaf, node.columns.length);
+      addLeaf(leaf, node.columns.length);
       there.add(leaf);
       const due = [...open].filter((condition) => [...this.#tablesOf(condition)].every((table) => there.has(table)));
       for (const condition of due) open.delete(condition);
       const moved = due.map((condition) =>
-        replaceColumns(condition, (column) => ({ ...column, index: places.get(column.index)! })),
+        replaceColumns(condition, (column) => ({ ...column, index: rowNumbers.get(column.index)! })),
       );
       node = {
         kind: 'join',
@@ -245,7 +245,7 @@ class Cluster {
     const keys = numbers.map((column): SortKey => ({ column, descending: false, collate: 'codepoint' }));
     const sorted: PlanNode = { kind: 'sort', input: node, keys, limit: null, counted: false, columns: node.columns };
     const { columns } = this.#root;
-    const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: places.get(i)!, name, type }));
+    const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: rowNumbers.get(i)!, name, type }));
     return { kind: 'project', input: sorted, expressions, columns: columns.map((column): PlanColumn => column) };
   }
 }

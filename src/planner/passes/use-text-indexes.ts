@@ -47,9 +47,9 @@ function bestOf(sort: SortNode): PlanNode | null {
   let { column } = key;
   let node = sort.input;
   for (; node.kind === 'project'; node = node.input) {
-    const made = node.expressions[column]!;
-    if (made.kind !== 'column') return null;
-    ({ index: column } = made);
+    const computed = node.expressions[column]!;
+    if (computed.kind !== 'column') return null;
+    ({ index: column } = computed);
     path.push(node);
   }
   if (node.kind !== 'filter' || node.input.kind !== 'search') return null;

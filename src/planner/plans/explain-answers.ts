@@ -37,16 +37,16 @@ export class Explainer {
     execution: Execution,
     startedMs: number,
     {
-      question,
+      statement,
       run,
-    }: { readonly question: QueryStatement; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
+    }: { readonly statement: QueryStatement; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
   ): Promise<Answer> {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.sketchesOf(plan, execution.snapshot);
     const texts = await this.#textsOf(plan, execution);
     const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
-    const answer = this.lines(question.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
+    const answer = this.lines(statement.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
   }
 
@@ -67,17 +67,17 @@ export class Explainer {
    * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of now,
    * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
-  policy(reading: QueryInvocation, query: Query, asked: StatementSource, { time }: QueryOptions, startedMs: number): Answer {
+  policy(invocation: QueryInvocation, query: Query, source: StatementSource, { time }: QueryOptions, startedMs: number): Answer {
     const now = this.#clock.now();
-    const literals = asked.parameters;
-    const kernels = new KernelContext({ literals, locationOf: (slot) => asked.locationOf(slot), instant: now, parameters: [] });
-    const { system } = timeOf(query, literals, asked.dialect !== 'spec');
+    const literals = source.parameters;
+    const kernels = new KernelContext({ literals, locationOf: (slot) => source.locationOf(slot), instant: now, parameters: [] });
+    const { system } = timeOf(query, literals, source.dialect !== 'spec');
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
     const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];
     const lines = (types.length === 0 ? [null] : types).flatMap((type) => {
-      const told = policyLines(reading.explainPolicy(type, at));
-      return types.length > 1 ? [`type ${type}`, ...told] : told;
+      const policyText = policyLines(invocation.explainPolicy(type, at));
+      return types.length > 1 ? [`type ${type}`, ...policyText] : policyText;
     });
     return this.lines(lines, now, startedMs);
   }

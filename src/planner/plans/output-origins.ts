@@ -29,9 +29,9 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'virtual':
       return { shownAs: node.columns[column]!.wire };
     case 'project': {
-      const made = node.expressions[column]!;
-      if (made.kind === 'column' && made.wire === undefined) return originOf(node.input, made.index);
-      return shownAs(made);
+      const computed = node.expressions[column]!;
+      if (computed.kind === 'column' && computed.wire === undefined) return originOf(node.input, computed.index);
+      return shownAs(computed);
     }
     case 'filter':
     case 'distinct':

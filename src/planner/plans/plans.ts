@@ -103,12 +103,12 @@ export class Plans {
 
   /** The cached plan of a run, where no work has to wait for others: null where `make` has to be called. */
   find(
-    asked: StatementSource,
-    question: QueryStatement,
+    source: StatementSource,
+    statement: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
   ): ReadyPlan | null {
-    const shared = this.#findShared(asked, question, snapshot, served);
+    const shared = this.#findShared(source, statement, snapshot, served);
     if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
     this.counts.found++;
     return shared.ready ?? this.#arrange(shared, withoutSketches, snapshot);
@@ -116,18 +116,18 @@ export class Plans {
 
   /** Gives others a turn between any two steps, where it is due. `parsed` is the tree of this very text, where there is one. */
   async make(
-    asked: StatementSource,
-    question: QueryStatement,
+    source: StatementSource,
+    statement: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: QueryStatement | null,
     turn: () => Promise<void>,
   ): Promise<ReadyPlan> {
-    let shared = this.#findShared(asked, question, snapshot, served);
+    let shared = this.#findShared(source, statement, snapshot, served);
     if (shared === null) {
       this.counts.made++;
-      shared = await this.#makeShared(asked, snapshot, served, parsed, turn);
-      if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(asked, question, snapshot, served), shared);
+      shared = await this.#makeShared(source, snapshot, served, parsed, turn);
+      if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(source, statement, snapshot, served), shared);
     } else {
       this.counts.found++;
     }
@@ -170,42 +170,42 @@ export class Plans {
   }
 
   /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
-  atOnce(question: QueryStatement, asked: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
-    const plan = this.bindQuestion(question, asked, snapshot, null, asked.parameters);
+  atOnce(statement: QueryStatement, source: StatementSource, snapshot: GovernedSnapshot): LogicalPlan {
+    const plan = this.bindQuestion(statement, source, snapshot, null, source.parameters);
     return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
   }
 
   #findShared(
-    asked: StatementSource,
-    question: QueryStatement,
+    source: StatementSource,
+    statement: QueryStatement,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
   ): SharedPlan | null {
-    const known = this.#cache.get(snapshot.branch, this.#key(asked, question, snapshot, served));
-    const { parameters } = asked;
+    const known = this.#cache.get(snapshot.branch, this.#key(source, statement, snapshot, served));
+    const { parameters } = source;
     return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;
   }
 
   /** Everything that a shared plan depends on; no literals, except those that its guards compare. */
-  #key(asked: StatementSource, question: QueryStatement, snapshot: GovernedSnapshot, served: ServedView | null): string {
-    let names = this.#read.get(question);
-    if (names === undefined) this.#read.set(question, (names = namesRead(question.query)));
-    const read = { query: question.query, literals: asked.parameters, names };
-    return asked.key + this.#names.keyOf(read, snapshot, served);
+  #key(source: StatementSource, statement: QueryStatement, snapshot: GovernedSnapshot, served: ServedView | null): string {
+    let names = this.#read.get(statement);
+    if (names === undefined) this.#read.set(statement, (names = namesRead(statement.query)));
+    const read = { query: statement.query, literals: source.parameters, names };
+    return source.key + this.#names.keyOf(read, snapshot, served);
   }
 
   async #makeShared(
-    asked: StatementSource,
+    source: StatementSource,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: QueryStatement | null,
     turn: () => Promise<void>,
   ): Promise<SharedPlan> {
     // Parsed again where a tree was cached: errors must have locations in this text, not in that of the cached tree.
-    const question = parsed ?? queryStatementOf(asked.parse());
+    const statement = parsed ?? queryStatementOf(source.parse());
     await turn();
-    let plan = this.bindQuestion(question, asked, snapshot, served, asked.parameters);
-    const columns = shownColumns(plan, asked.dialect);
+    let plan = this.bindQuestion(statement, source, snapshot, served, source.parameters);
+    const columns = shownColumns(plan, source.dialect);
     for (const pass of this.#settling) {
       await turn();
       plan = pass(plan, ofNobody);
@@ -218,7 +218,7 @@ export class Plans {
       }
     }
     await turn();
-    const named = new Set(typesNamed(question.query));
+    const named = new Set(typesNamed(statement.query));
     const shared = {
       plan,
       columns,

@@ -31,7 +31,7 @@ export class Sketches {
   readonly #columns: ReadonlySet<string>;
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
-  readonly #kept = new LRUCache<string, SketchAtInstant>({ max: sketchesMax });
+  readonly #sketches = new LRUCache<string, SketchAtInstant>({ max: sketchesMax });
   /** Sketches in the making: a second caller waits for it, and extends it from there. */
   readonly #making = new Map<string, Promise<SketchAtInstant>>();
 
@@ -42,7 +42,7 @@ export class Sketches {
   }
 
   clear(): void {
-    this.#kept.clear();
+    this.#sketches.clear();
   }
 
   /** Nothing is sketched. */
@@ -53,11 +53,11 @@ export class Sketches {
   /** Sketches of all columns that the scans of a plan read. */
   async sketchesOf(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<FindSketch> {
     if (this.#columns.size === 0 || snapshot.isPrivate) return withoutSketches;
-    const found = new Map<string, ColumnSketch>();
+    const sketches = new Map<string, ColumnSketch>();
     for (const { type, column } of this.#read(plan, snapshot)) {
-      found.set(`${type}\0${column}`, await this.#sketch(type, column, snapshot));
+      sketches.set(`${type}\0${column}`, await this.#sketch(type, column, snapshot));
     }
-    return (type, column) => found.get(`${type}\0${column}`) ?? null;
+    return (type, column) => sketches.get(`${type}\0${column}`) ?? null;
   }
 
   #read(plan: LogicalPlan, { catalog }: GovernedSnapshot): readonly { readonly type: string; readonly column: string }[] {
@@ -81,16 +81,16 @@ export class Sketches {
     const { grantKey, catalog, removals, instant } = snapshot;
     const key = `${grantKey}\0${catalog.ontologyVersion}\0${type}\0${column}`;
     for (let others = this.#making.get(key); others; others = this.#making.get(key)) await others.catch(() => undefined);
-    let before = this.#kept.get(key) ?? null;
+    let before = this.#sketches.get(key) ?? null;
     if (before?.instant === instant) return before.sketch;
     const isLater = before !== null && before.instant > instant;
     if (before && (isLater || removals.removedAfter(type, before.instant).length > 0)) before = null;
     const making = this.#extend(before, type, column, snapshot);
     this.#making.set(key, making);
     try {
-      const made = await making;
-      if (!isLater) this.#kept.set(key, made);
-      return made.sketch;
+      const sketch = await making;
+      if (!isLater) this.#sketches.set(key, sketch);
+      return sketch.sketch;
     } finally {
       this.#making.delete(key);
     }

@@ -14,17 +14,17 @@ export function* textsReady({ input, matches }: SearchNode, { snapshot, time }: 
   const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
   const request: ScanRequest = { type: input.type, columns, time, indexed: columns, builtOnly: 'look' };
   const blocks = snapshot.rows.scan(request);
-  let found: TextsReady = 'none';
+  let readiness: TextsReady = 'none';
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       if (step.value.count > 0) {
         if (step.value.texts?.isComing) return 'some';
-        found = 'all';
+        readiness = 'all';
       }
       yield;
     }
   } finally {
     blocks.return?.();
   }
-  return found;
+  return readiness;
 }

@@ -50,7 +50,7 @@ export async function search(
   }
   const session = planner.querySeries(invocation, { template: name, literals: [] });
   const snapshot = session.snapshot();
-  const found: { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[] = [];
+  const answers: { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[] = [];
   for (const [i, query] of queries.entries()) {
     try {
       const cursor = query.cursor === null ? null : readSearchCursor(query.cursor);
@@ -66,14 +66,17 @@ export async function search(
       });
       const versions = fuse ? versionsOf(asked) : [];
       const answer = fuse ? withoutLast(asked) : asked;
-      found.push({ answer: { ...answer, facets: answer.facets ?? noFacets, nextCursor: nextOf(query, page, answer) }, versions });
+      answers.push({
+        answer: { ...answer, facets: answer.facets ?? noFacets, nextCursor: nextOf(query, page, answer) },
+        versions,
+      });
     } catch (error) {
       throw queries.length > 1 ? withNumber(error, i) : error;
     }
   }
   return {
-    answers: found.map(({ answer }) => answer),
-    fused: fuse && fuseAnswers(found, fuse),
+    answers: answers.map(({ answer }) => answer),
+    fused: fuse && fuseAnswers(answers, fuse),
     asOfSystem: snapshot.instant,
     overtaken: () => session.overtaken(),
   };
@@ -125,30 +128,33 @@ function withoutLast(answer: Answer): Answer {
 
 /** Source: specification, "Search", shape C: the sum of 1 / (K + rank) over the answers that a row is in, ranks from 1. */
 function fuseAnswers(
-  found: readonly { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[],
+  answers: readonly { readonly answer: Answer; readonly versions: readonly BigInt64Array[] }[],
   { constant, limit }: NonNullable<SearchRequest['fuse']>,
 ): Fused {
-  const rows = new Map<bigint, { score: number; readonly answer: Answer; readonly batch: OutputBatch; readonly place: number }>();
-  for (const { answer, versions } of found) {
+  const rows = new Map<
+    bigint,
+    { score: number; readonly answer: Answer; readonly batch: OutputBatch; readonly rowIndex: number }
+  >();
+  for (const { answer, versions } of answers) {
     let rank = 0;
     for (const [b, batch] of answer.batches.entries()) {
-      versions[b]!.forEach((version, place) => {
+      versions[b]!.forEach((version, rowIndex) => {
         const share = 1 / (constant + ++rank);
         const known = rows.get(version);
         if (known) known.score += share;
-        else rows.set(version, { score: share, answer, batch, place });
+        else rows.set(version, { score: share, answer, batch, rowIndex });
       });
     }
   }
   const ranked = [...rows].sort(([a, { score: x }], [b, { score: y }]) => y - x || (a < b ? -1 : 1)).slice(0, limit);
   return {
     constant,
-    rows: ranked.map(([, { score, answer, batch, place }]): FusedRow => {
-      const kept = answer.columns.flatMap(({ name }, i) => (name === '_score' ? [] : [i]));
-      const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
-      const cells = kept.map((i) => only(answer.columns[i]!.type, cellAt(batch.columns[i]!, answer.columns[i]!.type, row)));
+    rows: ranked.map(([, { score, answer, batch, rowIndex }]): FusedRow => {
+      const rowColumns = answer.columns.flatMap(({ name }, i) => (name === '_score' ? [] : [i]));
+      const row = batch.selection === null ? batch.first + rowIndex : batch.selection[rowIndex]!;
+      const cells = rowColumns.map((i) => only(answer.columns[i]!.type, cellAt(batch.columns[i]!, answer.columns[i]!.type, row)));
       return {
-        columns: [...kept.map((i) => answer.columns[i]!), { name: '_rrf_score', type: 'number' }],
+        columns: [...rowColumns.map((i) => answer.columns[i]!), { name: '_rrf_score', type: 'number' }],
         batches: [{ columns: [...cells, only('number', score)], selection: null, first: 0, count: 1 }],
       };
     }),

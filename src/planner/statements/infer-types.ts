@@ -59,10 +59,10 @@ export function slotTypes(
 
 /** Infers types of slots that were bound as NULL from the bound tree. The first inference counts. */
 export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ParameterType> {
-  const found = new Map<number, ParameterType>();
+  const types = new Map<number, ParameterType>();
   const note = (bound: Bound | null, type: ValueType | 'date'): void => {
-    if (bound?.kind !== 'literal' || !open.has(bound.slot) || found.has(bound.slot)) return;
-    if (type !== 'null' && type !== 'interval') found.set(bound.slot, type);
+    if (bound?.kind !== 'literal' || !open.has(bound.slot) || types.has(bound.slot)) return;
+    if (type !== 'null' && type !== 'interval') types.set(bound.slot, type);
   };
   const visit = (bound: Bound): void => {
     switch (bound.kind) {
@@ -138,7 +138,7 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
     if (node.kind === 'set-operation' || node.kind === 'values')
       node.columns.forEach(({ type }, i) => literalsIn(node, i).forEach((literal) => note(literal, type)));
   }
-  return found;
+  return types;
 }
 
 function typeOf(bound: Bound): ValueType | 'date' {
@@ -149,8 +149,8 @@ function typeOf(bound: Bound): ValueType | 'date' {
 function literalsIn(node: PlanNode, column: number): readonly Bound[] {
   switch (node.kind) {
     case 'project': {
-      const made = node.expressions[column]!;
-      return made.kind === 'column' ? literalsIn(node.input, made.index) : [made];
+      const computed = node.expressions[column]!;
+      return computed.kind === 'column' ? literalsIn(node.input, computed.index) : [computed];
     }
     case 'values':
       return node.rows.map((row) => row[column]!);

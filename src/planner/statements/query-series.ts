@@ -12,7 +12,7 @@ import type { Answer, QuerySeries, QueryRequest, SeriesVerb } from '../planner-c
 /** The part of an invocation that a query needs. */
 export interface QueryInvocation {
   readonly caller: Invocation['caller'];
-  describe(facts: InvocationDetails): void;
+  describe(details: InvocationDetails): void;
   snapshot(): GovernedSnapshot;
   branches: Invocation['branches'];
   checkInspects: Invocation['checkInspects'];
@@ -21,7 +21,7 @@ export interface QueryInvocation {
   control(): Invocation;
 }
 
-export type RunQuery = (reading: QueryInvocation, request: QueryRequest) => Promise<Answer>;
+export type RunQuery = (invocation: QueryInvocation, request: QueryRequest) => Promise<Answer>;
 
 /** Each is a line of the record, and records of one turn share an entry of the log. */
 const questionsMax = 256;
@@ -51,7 +51,7 @@ export class SnapshotQueries implements QuerySeries {
     this.#statements.push({});
     if (number === 1) {
       const [first, described] = [this.#statements[0]!, this.#alone ?? []];
-      for (const facts of described) note(first, facts);
+      for (const details of described) note(first, details);
       this.#alone = null;
     }
     const answer = await this.#run(this.#reading(number), request);
@@ -70,7 +70,7 @@ export class SnapshotQueries implements QuerySeries {
   #reading(number: number): QueryInvocation {
     return {
       caller: this.#invocation.caller,
-      describe: (facts) => this.#describe(number, facts),
+      describe: (details) => this.#describe(number, details),
       snapshot: () => this.snapshot(),
       branches: () => this.#invocation.branches(),
       checkInspects: () => this.#invocation.checkInspects(),
@@ -85,17 +85,17 @@ export class SnapshotQueries implements QuerySeries {
     };
   }
 
-  #describe(number: number, facts: InvocationDetails): void {
-    const { purpose } = facts;
+  #describe(number: number, details: InvocationDetails): void {
+    const { purpose } = details;
     if (purpose !== undefined && this.#snapshot !== null && number > 0 && purpose !== this.#snapshot.purpose) {
       throw new ServiceError('REL_INVALID', 'the questions of a session have one purpose: the first one states it');
     }
     if (this.#verb === null && this.#alone !== null) {
-      this.#alone.push(facts);
-      return this.#invocation.describe(facts);
+      this.#alone.push(details);
+      return this.#invocation.describe(details);
     }
-    note(this.#statements[number]!, facts);
-    this.#invocation.describe({ ...facts, ...this.#summary() });
+    note(this.#statements[number]!, details);
+    this.#invocation.describe({ ...details, ...this.#summary() });
   }
 
   /** The facts of all queries together, for the access record. */

@@ -44,9 +44,9 @@ export class StatementReader {
     if (known) return new TextSource(known, dialect);
     const lexed = lexStatement(sql);
     this.#lexed.set(sql, lexed);
-    const asked = new TextSource(lexed, dialect);
-    if (this.#queries.has(asked.key) || this.#isWrite(asked.key)) this.#shapes.learn(lexed);
-    return asked;
+    const source = new TextSource(lexed, dialect);
+    if (this.#queries.has(source.key) || this.#isWrite(source.key)) this.#shapes.learn(lexed);
+    return source;
   }
 
   read({ sql, parameters, parsed, dialect = 'spec' }: QueryRequest): TextSource | QuerySource {
@@ -64,12 +64,12 @@ export class StatementReader {
     }
   }
 
-  parse(asked: StatementSource): QueryStatement | { readonly control: ControlStatement } {
-    const statement = asked.parse();
+  parse(source: StatementSource): QueryStatement | { readonly control: ControlStatement } {
+    const tree = source.parse();
     // Names of a control statement may have been written as literals: it is never cached by template.
-    if (statement.kind === 'control') return { control: statement };
-    const question = queryStatementOf(statement);
-    this.#queries.set(asked.key, question);
-    return question;
+    if (tree.kind === 'control') return { control: tree };
+    const statement = queryStatementOf(tree);
+    this.#queries.set(source.key, statement);
+    return statement;
   }
 }

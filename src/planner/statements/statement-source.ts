@@ -158,7 +158,7 @@ export interface QueryStatement {
   /** EXPLAIN's plan comes as one text of JSON. */
   readonly asJson?: true;
   /** Facts for the access record. */
-  readonly facts: InvocationDetails;
+  readonly details: InvocationDetails;
 }
 
 /** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for statements that are only recognised. */
@@ -170,12 +170,11 @@ export function queryStatementOf(statement: Statement): QueryStatement {
         withProvenance: statement.withProvenance,
         purposeSlot: statement.purpose?.slot ?? null,
         mode: 'run',
-        facts: objectType(statement.query),
+        details: objectType(statement.query),
       };
     case 'explain': {
-      const inner = statement.statement;
-      const question = queryStatementOf(inner);
-      return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
+      const explained = queryStatementOf(statement.statement);
+      return { ...explained, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
       throw errorAt('REL_PARSE', 'EXPLAIN takes a query', statement.location);
@@ -188,11 +187,11 @@ export function queryStatementOf(statement: Statement): QueryStatement {
 }
 
 /** A PURPOSE clause agrees with the purpose of the request, or stands alone. */
-export function statedPurpose(purposeSlot: number | null, asked: StatementSource, request: QueryOptions): { purpose?: string } {
+export function statedPurpose(purposeSlot: number | null, source: StatementSource, request: QueryOptions): { purpose?: string } {
   if (purposeSlot === null) return {};
-  const purpose = String(asked.parameters[purposeSlot]);
+  const purpose = String(source.parameters[purposeSlot]);
   if (request.purpose !== undefined && request.purpose !== null && request.purpose !== purpose) {
-    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', asked.locationOf(purposeSlot));
+    throw errorAt('REL_INVALID', 'PURPOSE disagrees with the purpose of the request', source.locationOf(purposeSlot));
   }
   return { purpose };
 }

@@ -127,7 +127,7 @@ export interface MadeClause {
 
 export interface PatternWrite {
   readonly matches: readonly Clause[];
-  readonly made: readonly MadeClause[];
+  readonly created: readonly MadeClause[];
   /** Null without RETURN. */
   readonly returned: Projection | null;
   readonly location: Location;

@@ -17,14 +17,14 @@ const viewsMax = 64;
 export class CatalogueCache {
   readonly #bytesMax: number;
   /** By key, the one asked for last at the end. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #catalogues = new Map<string, Kept>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
   clear(): void {
-    this.#kept.clear();
+    this.#catalogues.clear();
   }
 
   find(snapshot: GovernedSnapshot, { user, database, variables }: ClientSession, lookupEpoch: number): SeenTables {
@@ -33,24 +33,24 @@ export class CatalogueCache {
     const { views } = snapshot;
     if (snapshot.isPrivate) return new SeenTables(new CatalogueTables(types, namedViews(snapshot), instants));
     const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, user, database, instants, lookupEpoch]);
-    let kept = this.#kept.get(key);
-    this.#kept.delete(key);
-    if (kept === undefined || !isSame(kept.types, types) || !isSame(kept.views, views)) {
-      const before = kept?.seen.tables.isWhole === true ? kept.seen : null;
+    let catalogue = this.#catalogues.get(key);
+    this.#catalogues.delete(key);
+    if (catalogue === undefined || !isSame(catalogue.types, types) || !isSame(catalogue.views, views)) {
+      const before = catalogue?.seen.tables.isWhole === true ? catalogue.seen : null;
       const tables = new CatalogueTables(types, namedViews(snapshot), instants, before?.tables ?? null);
-      kept = { types, views, seen: new SeenTables(tables, before) };
+      catalogue = { types, views, seen: new SeenTables(tables, before) };
     }
-    this.#kept.set(key, kept);
+    this.#catalogues.set(key, catalogue);
     this.#letGo();
-    return kept.seen;
+    return catalogue.seen;
   }
 
   #letGo(): void {
     let bytes = 0;
-    for (const { seen } of this.#kept.values()) bytes += seen.bytes;
-    for (const [key, { seen }] of this.#kept) {
-      if (bytes <= this.#bytesMax && this.#kept.size <= viewsMax) return;
-      this.#kept.delete(key);
+    for (const { seen } of this.#catalogues.values()) bytes += seen.bytes;
+    for (const [key, { seen }] of this.#catalogues) {
+      if (bytes <= this.#bytesMax && this.#catalogues.size <= viewsMax) return;
+      this.#catalogues.delete(key);
       bytes -= seen.bytes;
     }
   }

@@ -28,8 +28,8 @@ export const catalogueFunctions: CatalogueFunctions = {
       return once(`${name}(${String(given)})`, () =>
         callOf(given, operator.yields, ({ names }) => operator.run(names), operator.mayFail !== false, operator.ofCells),
       );
-    const found = functionOf(name, given.length);
-    return found === null || found.isSet ? null : functionCall(found, given);
+    const catalogueFunction = functionOf(name, given.length);
+    return catalogueFunction === null || catalogueFunction.isSet ? null : functionCall(catalogueFunction, given);
   },
   set(name, given) {
     const instants = name === 'generate_series' && given.length === 3 ? timeCall('#series', given) : null;
@@ -37,10 +37,10 @@ export const catalogueFunctions: CatalogueFunctions = {
       const wire = given[0] === 'timestamp' ? 'timestamp' : 'timestamptz';
       return { array: instants, element: { type: 'timestamp', wire } };
     }
-    const found = functionOf(name, given.length);
-    const array = found?.isSet === true ? functionCall(found, given) : null;
+    const catalogueFunction = functionOf(name, given.length);
+    const array = catalogueFunction?.isSet === true ? functionCall(catalogueFunction, given) : null;
     if (array === null) return null;
-    const wire = setOfArrays(found!) ? found!.yields : elementOf(array.wire)!;
+    const wire = setOfArrays(catalogueFunction!) ? catalogueFunction!.yields : elementOf(array.wire)!;
     return { array, element: { type: columnType(wire), wire } };
   },
   isSet: (name) => setFunctions.has(name),

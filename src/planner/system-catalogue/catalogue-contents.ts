@@ -139,7 +139,7 @@ export class CatalogueTables implements Iterable<Table> {
   readonly #instants: InstantStyle;
   /** Null once all tables are made. */
   #before: CatalogueTables | null;
-  readonly #made: Table[] = [];
+  readonly #tables: Table[] = [];
   #nextType = 0;
   /** Number of the earlier table that comes next. */
   #nextBefore = 0;
@@ -178,18 +178,18 @@ export class CatalogueTables implements Iterable<Table> {
 
   /** Memory that they may take, with their columns. */
   get bytes(): number {
-    return this.#made.length * bytesPerTable;
+    return this.#tables.length * bytesPerTable;
   }
 
   /** The nth table; undefined: there are no more. Made when it is first asked for: there may be 10,000. */
   tableAt(n: number): Table | undefined {
-    while (this.#made.length <= n && this.#make());
-    return this.#made[n];
+    while (this.#tables.length <= n && this.#make());
+    return this.#tables[n];
   }
 
   /** How many are made. */
   get count(): number {
-    return this.#made.length;
+    return this.#tables.length;
   }
 
   /** Makes more of them, as many as one step has time for; false: all are made. */
@@ -227,13 +227,13 @@ export class CatalogueTables implements Iterable<Table> {
 
   /** A reference to a table that the caller does not see is none. */
   referencesOf(table: Table): readonly Constraint[] {
-    const found: Constraint[] = [];
+    const constraints: Constraint[] = [];
     for (const column of table.references) {
       const target = this.tableNamed(column.references!.table);
       if (!target?.key) continue;
-      found.push({ oid: column.references!.oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
+      constraints.push({ oid: column.references!.oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
     }
-    return found;
+    return constraints;
   }
 
   /** False: there are no more. */
@@ -244,7 +244,7 @@ export class CatalogueTables implements Iterable<Table> {
       this.#before = null;
       return false;
     }
-    this.#made.push(table);
+    this.#tables.push(table);
     this.#byOid.set(table.oid, table);
     this.#byName.set(table.name, table);
     return true;
@@ -266,9 +266,9 @@ export class CatalogueTables implements Iterable<Table> {
 
   /** The table of an unchanged definition: both lists are in the order of names. */
   #tableBefore(definition: TypeDefinition, before: CatalogueTables): TypeTable | undefined {
-    const made = before.#made;
-    for (; this.#nextBefore < made.length; this.#nextBefore++) {
-      const table = made[this.#nextBefore]!;
+    const tables = before.#tables;
+    for (; this.#nextBefore < tables.length; this.#nextBefore++) {
+      const table = tables[this.#nextBefore]!;
       if (!(table instanceof TypeTable)) return undefined;
       if (table.definition === definition) return table;
       if (compareText(table.name, definition.name) >= 0) return undefined;

@@ -110,9 +110,9 @@ function mayTable(context: FunctionContext, oid: number): boolean | null {
 
 const classOid = (context: FunctionContext, of: string | number): number => {
   if (typeof of === 'number') return of;
-  const found = /^\d+$/.test(of) ? Number(of) : context.names.oidOf('regclass', of);
-  if (found === null) throw new ServiceError('REL_UNKNOWN_TYPE', `there is no relation ${JSON.stringify(of.slice(0, 200))}`);
-  return found;
+  const oid = /^\d+$/.test(of) ? Number(of) : context.names.oidOf('regclass', of);
+  if (oid === null) throw new ServiceError('REL_UNKNOWN_TYPE', `there is no relation ${JSON.stringify(of.slice(0, 200))}`);
+  return oid;
 };
 
 /** With or without a role in front of the object. */
@@ -138,8 +138,8 @@ const currentUser: Run = ({ facts }) => facts.session.user;
 const currentDatabase: Run = ({ facts }) => facts.session.database;
 
 function setting({ facts }: FunctionContext, name: string, missing = false): Value {
-  const found = [...facts.session.variables.all(), ...constants].find((each) => each.name === name.toLowerCase());
-  if (found) return found.value;
+  const setting = [...facts.session.variables.all(), ...constants].find((each) => each.name === name.toLowerCase());
+  if (setting) return setting.value;
   if (missing) return null;
   throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}; SHOW ALL lists them`);
 }
@@ -161,9 +161,9 @@ function indexText({ facts }: FunctionContext, oid: number, column = 0): Value {
 const formattedOid = (oid: number): string => detailsOf(typesByOid.get(oid)!).formatted;
 
 function argumentsOf(oid: number, withDefaults: boolean): Value {
-  const found = procedures.find((each) => each.oid === oid);
-  if (!found) return null;
-  const { takes, names, optional } = found;
+  const procedure = procedures.find((each) => each.oid === oid);
+  if (!procedure) return null;
+  const { takes, names, optional } = procedure;
   return takes
     .map((type, i) => {
       const text = `${names ? `${names[i]!} ` : ''}${formattedOid(type)}`;
@@ -216,9 +216,9 @@ const functions: readonly CatalogueFunction[] = [
   catalogueFunction('pg_get_expr(pg_node_tree, oid, bool?) text', nothing),
   catalogueFunction('pg_get_indexdef(oid, int4?, bool?) text', indexText),
   catalogueFunction('pg_get_constraintdef(oid, bool?) text', ({ names }, oid) => {
-    const found = names.constraint(oid);
-    if (found === null) return null;
-    const { column, target } = found;
+    const constraint = names.constraint(oid);
+    if (constraint === null) return null;
+    const { column, target } = constraint;
     if (target === null) return `PRIMARY KEY (${quotedName(column.name)})`;
     return `FOREIGN KEY (${quotedName(column.name)}) REFERENCES ${quotedName(target.name)}(${quotedName(target.key!.name)}) NOT VALID`;
   }),
@@ -232,9 +232,9 @@ const functions: readonly CatalogueFunction[] = [
   catalogueFunction('pg_get_functiondef(oid) text', nothing),
   catalogueFunction('pg_get_function_sqlbody(oid) text', nothing),
   catalogueFunction('pg_get_function_result(oid) text', (_, oid) => {
-    const found = procedures.find((each) => each.oid === oid);
-    if (!found) return null;
-    return `${found.isSet ? 'SETOF ' : ''}${formattedOid(found.yields)}`;
+    const procedure = procedures.find((each) => each.oid === oid);
+    if (!procedure) return null;
+    return `${procedure.isSet ? 'SETOF ' : ''}${formattedOid(procedure.yields)}`;
   }),
   catalogueFunction('pg_get_function_arguments(oid) text', (_, oid) => argumentsOf(oid, true)),
   catalogueFunction('pg_get_function_identity_arguments(oid) text', (_, oid) => argumentsOf(oid, false)),
@@ -325,16 +325,16 @@ const functions: readonly CatalogueFunction[] = [
     return null;
   }),
   plain('regexp_matches(text, text, text?) setof _text', (_, text: string, pattern: string, flags = '') => {
-    const found: string[] = [];
+    const formatted: string[] = [];
     for (const match of findMatches(text, pattern, flags)) {
-      found.push(
+      formatted.push(
         `{${groupsOf(match)
           .map((each) => (each === null ? 'NULL' : quotedElement(each)))
           .join(',')}}`,
       );
       if (!flags.includes('g')) break;
     }
-    return found;
+    return formatted;
   }),
   plain('regexp_split_to_array(text, text, text?) _text', (_, text: string, pattern: string, flags = '') =>
     splitText(text, pattern, checkNotGlobal('REGEXP_SPLIT_TO_ARRAY', flags)),
@@ -377,8 +377,8 @@ const functions: readonly CatalogueFunction[] = [
   plain('array_ndims(anyarray) int4', (_, values: Value[]) => (values.length > 0 ? 1 : null)),
   plain('cardinality(anyarray) int4', (_, values: Value[]) => values.length),
   plain('array_position(anyarray, any) int4', (_, values: Value[], of: Value) => {
-    const found = values.findIndex((value) => value !== null && compare(value, of) === 0);
-    return found < 0 ? null : found + 1;
+    const elementIndex = values.findIndex((value) => value !== null && compare(value, of) === 0);
+    return elementIndex < 0 ? null : elementIndex + 1;
   }),
   plain('unnest(anyarray) setof element', (_, values: Value[]) => values),
   plain('_ordinality(anyarray) setof int8', (_, values: Value[]) => values.map((_each, i) => i + 1)),
@@ -473,10 +473,10 @@ function identifiersIn(text: string, strict: boolean): string[] {
   const part = /\s*(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))\s*(\.?)/uy;
   const names: string[] = [];
   for (let goesOn = true; goesOn; ) {
-    const found = part.exec(text);
-    if (found === null) throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no name`);
-    names.push(found[1]?.replaceAll('""', '"') ?? found[2]!.toLowerCase());
-    goesOn = found[3] === '.';
+    const match = part.exec(text);
+    if (match === null) throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no name`);
+    names.push(match[1]?.replaceAll('""', '"') ?? match[2]!.toLowerCase());
+    goesOn = match[3] === '.';
     if (!goesOn && strict && part.lastIndex < text.length)
       throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no name`);
   }
@@ -510,8 +510,10 @@ for (const each of functions) byName.set(each.name, [...(byName.get(each.name) ?
 
 /** Finds a function by name and number of arguments; null: there is none. */
 export function functionOf(name: string, given: number): CatalogueFunction | null {
-  const found = byName.get(name)?.find(({ takes, optional }) => given <= takes.length && given >= takes.length - optional);
-  return found ?? null;
+  const catalogueFunction = byName
+    .get(name)
+    ?.find(({ takes, optional }) => given <= takes.length && given >= takes.length - optional);
+  return catalogueFunction ?? null;
 }
 
 /** Whether a name, called without FROM, makes a question one of the catalogue. */

@@ -86,8 +86,8 @@ const known: ReadonlyMap<string, TypeDetails> = new Map(
 );
 
 export function detailsOf(type: string): TypeDetails {
-  const found = known.get(type);
-  if (found) return found;
+  const typeDetails = known.get(type);
+  if (typeDetails) return typeDetails;
   const element = known.get(type.slice(1))!;
   return details('A', element.align === 'd' ? 'd' : 'i', 'x', `${element.formatted}[]`);
 }
@@ -246,9 +246,9 @@ function numberOf(text: string, type: string, names: Names): number {
   }
   if (!isReference(type)) throw misfit(text, type);
   if (plain === '-') return 0;
-  const found = names.oidOf(referenceKind(type), plain);
-  if (found === null) throw new ServiceError('REL_UNKNOWN_TYPE', `${JSON.stringify(plain.slice(0, 200))} is no ${type}`);
-  return found;
+  const oid = names.oidOf(referenceKind(type), plain);
+  if (oid === null) throw new ServiceError('REL_UNKNOWN_TYPE', `${JSON.stringify(plain.slice(0, 200))} is no ${type}`);
+  return oid;
 }
 
 export function referenceKind(type: string): ReferenceKind {
@@ -286,9 +286,9 @@ export function elementsOf(text: string, type: string): (string | null)[] {
   const elements: (string | null)[] = [];
   const pattern = /(?:\s*"((?:[^"\\]|\\[^])*)"\s*|((?:[^,"\\{}]|\\[^])*))(,|$)/y;
   for (;;) {
-    const found = pattern.exec(inner);
-    if (found === null) throw misfit(text, type);
-    const [, quoted, between = '', end] = found;
+    const match = pattern.exec(inner);
+    if (match === null) throw misfit(text, type);
+    const [, quoted, between = '', end] = match;
     const plain = withoutBlanks(between);
     if (quoted === undefined && plain === '') throw misfit(text, type);
     const bare = (quoted ?? plain).replaceAll(/\\([^])/g, '$1');

@@ -29,17 +29,21 @@ function parts(cell: Cell | undefined): readonly (string | null)[] {
   return lastArray.parts;
 }
 
-const place = /^\s*[+-]?\d{1,9}\s*$/;
+const subscript = /^\s*[+-]?\d{1,9}\s*$/;
 
 /** The value to which a path leads, as it is written. */
 function textAt(given: Cell | undefined, path: readonly (string | null)[]): string | null {
-  let found: string | null = text(given);
+  let pathText: string | null = text(given);
   for (const part of path) {
-    if (found === null || part === null) return null;
-    spend(found.length * 5);
-    found = found.trimStart().startsWith('[') ? (place.test(part) ? element(found, BigInt(part)) : null) : member(found, part);
+    if (pathText === null || part === null) return null;
+    spend(pathText.length * 5);
+    pathText = pathText.trimStart().startsWith('[')
+      ? subscript.test(part)
+        ? element(pathText, BigInt(part))
+        : null
+      : member(pathText, part);
   }
-  return found;
+  return pathText;
 }
 
 function concatenate(a: Json, b: Json): Json {
@@ -80,7 +84,7 @@ function changeAt(value: Json, path: readonly (string | null)[], change: Change,
   const isLast = depth === path.length - 1;
   if (value instanceof Map) return inObject(value, key, isLast, path, change, by, depth);
   if (!Array.isArray(value)) return value;
-  if (!place.test(key))
+  if (!subscript.test(key))
     throw invalid(`part ${depth + 1} of a path is no whole number: ${JSON.stringify(key.slice(0, 100))}`, 'text-form');
   const n = placeIn(value, Number(key));
   const isThere = n >= 0 && n < value.length;
@@ -109,15 +113,15 @@ function inObject(
   by: Json,
   depth: number,
 ): Json {
-  const found = value.get(key);
+  const member = value.get(key);
   const copy = new Map(value);
   if (isLast) {
     if (change === 'delete') copy.delete(key);
     else if (change === 'before' || change === 'after') {
-      if (found !== undefined) throw invalid('a member by that name is there: jsonb_set() replaces it');
+      if (member !== undefined) throw invalid('a member by that name is there: jsonb_set() replaces it');
       copy.set(key, by);
-    } else if (found !== undefined || change === 'create') copy.set(key, by);
-  } else if (found !== undefined) copy.set(key, changeAt(found, path, change, by, depth + 1));
+    } else if (member !== undefined || change === 'create') copy.set(key, by);
+  } else if (member !== undefined) copy.set(key, changeAt(member, path, change, by, depth + 1));
   return copy;
 }
 
@@ -244,8 +248,8 @@ function pathCall(name: string, given: readonly string[]): CatalogueCall | null 
   const isText = name.endsWith('_text');
   const type = isText ? 'string' : 'json';
   const evaluate: Evaluator = (cell, ...names) => {
-    const found = textAt(cell, names as string[]);
-    return isText ? asText(found?.trim() ?? null) : found;
+    const pathText = textAt(cell, names as string[]);
+    return isText ? asText(pathText?.trim() ?? null) : pathText;
   };
   return {
     signature: { takes: ['json', ...path.map((): ColumnType => 'string')], yields: type, cost, raises: true, evaluate },
@@ -285,14 +289,17 @@ function instantText(instant: bigint, wire: string): string {
 /** Names and their values in turn. */
 function pairs(function_: string, given: readonly string[], cells: readonly Cell[], names: Names): [string, string][] {
   if (cells.length % 2 === 1) throw invalid(`${function_}() takes names and values in turn`);
-  const found: [string, string][] = [];
+  const entries: [string, string][] = [];
   for (let i = 0; i < cells.length; i += 2) {
     const name = cells[i]!;
     if (name === null) throw invalid(`argument ${i + 1} of ${function_}() is a name: it is not NULL`);
     const shown = jsonOfCell(name, given[i]!, names);
-    found.push([shown.startsWith('"') ? (JSON.parse(shown) as string) : shown, jsonOfCell(cells[i + 1]!, given[i + 1]!, names)]);
+    entries.push([
+      shown.startsWith('"') ? (JSON.parse(shown) as string) : shown,
+      jsonOfCell(cells[i + 1]!, given[i + 1]!, names),
+    ]);
   }
-  return found;
+  return entries;
 }
 
 const builders: ReadonlyMap<string, { readonly takes: number | null; readonly make: Build }> = new Map<

@@ -18,9 +18,9 @@ function partsOf(text: string): { readonly name: string; readonly written: strin
   const parts: { name: string; written: string }[] = [];
   const pattern = /\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)/y;
   for (;;) {
-    const found = pattern.exec(text);
-    if (found === null) return null;
-    const [, quoted, plain, end] = found;
+    const match = pattern.exec(text);
+    if (match === null) return null;
+    const [, quoted, plain, end] = match;
     const name = quoted?.replaceAll('""', '"') ?? plain!.toLowerCase();
     parts.push({ name, written: quoted === undefined ? plain! : name });
     if (end === '') return parts;
@@ -64,8 +64,8 @@ export class CatalogueNames implements Names {
       case 'regclass':
         return this.#classOid(schema, name, written);
       case 'regproc': {
-        const found = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
-        return found.length === 1 ? found[0]!.oid : null;
+        const namesakes = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
+        return namesakes.length === 1 ? namesakes[0]!.oid : null;
       }
       case 'regoper':
       case 'regoperator':

@@ -131,6 +131,6 @@ const conversions = [...numbers].map(
   }),
 );
 
-const made = [...scalars, ...aggregates, ...tables].map((each, i): Procedure => ({ oid: firstOid + i, ...each }));
+const numberedProcedures = [...scalars, ...aggregates, ...tables].map((each, i): Procedure => ({ oid: firstOid + i, ...each }));
 
-export const procedures: readonly Procedure[] = [...conversions, ...made];
+export const procedures: readonly Procedure[] = [...conversions, ...numberedProcedures];

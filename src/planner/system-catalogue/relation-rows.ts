@@ -128,7 +128,7 @@ export class RelationRows {
 
   /** A step of making rows. One that throws leaves everything as it was. */
   #make(facts: CatalogueContents): void {
-    for (let i = 0, made = 0; i < rowsPerStep && made < rowsPerStep; i++) {
+    for (let i = 0, rowsMade = 0; i < rowsPerStep && rowsMade < rowsPerStep; i++) {
       const subject = this.#subjectAt(this.#next, facts);
       if (subject === undefined) {
         this.#end();
@@ -136,17 +136,17 @@ export class RelationRows {
         this.#before = new Map();
         return;
       }
-      const kept = this.#before.get(subject);
+      const cachedPiece = this.#before.get(subject);
       const { length } = this.#pending.rows;
-      if (kept && (length === 0 || length >= rowsPerPieceMin) && this.#isAsBefore(kept, facts)) {
+      if (cachedPiece && (length === 0 || length >= rowsPerPieceMin) && this.#isAsBefore(cachedPiece, facts)) {
         this.#end();
-        this.#pieces.push(kept);
-        this.#next += kept.subjects.length;
+        this.#pieces.push(cachedPiece);
+        this.#next += cachedPiece.subjects.length;
         return;
       }
       this.#makeRows(subject, facts);
       this.#next++;
-      made += this.#pending.rows.length - length;
+      rowsMade += this.#pending.rows.length - length;
       if (this.#pending.rows.length >= (this.#before.size === 0 ? rowsPerPiece : 2 * rowsPerPiece)) this.#end();
     }
   }
@@ -209,27 +209,27 @@ export class RelationRows {
   }
 
   *#vectorOf(piece: Piece, column: VirtualColumn, facts: CatalogueContents, names: Names): Generator<undefined, Vector, void> {
-    const known = piece.columns.get(column.place) ?? this.#constantOf(column, piece.rows.length, names);
+    const known = piece.columns.get(column.relationColumn) ?? this.#constantOf(column, piece.rows.length, names);
     if (known) return known;
-    let texts = this.#texts.get(column.place);
-    if (texts === undefined) this.#texts.set(column.place, (texts = new ColumnTexts()));
+    let texts = this.#texts.get(column.relationColumn);
+    if (texts === undefined) this.#texts.set(column.relationColumn, (texts = new ColumnTexts()));
     const vector = yield* vectorOf(this.#relation, piece.rows, column, { facts, names, texts });
-    piece.columns.set(column.place, vector);
+    piece.columns.set(column.relationColumn, vector);
     piece.bytes += bytesOfCells(vector, piece.rows.length);
     return vector;
   }
 
   /** The column of any piece of so many rows, where all cells are alike. */
   #constantOf(column: VirtualColumn, rows: number, names: Names): Vector | undefined {
-    const { name, place } = column;
+    const { name, relationColumn: columnIndex } = column;
     const { base } = this.#relation.maker ?? {};
     if (base === undefined || !Object.hasOwn(base, name)) return undefined;
-    let known = this.#constants.get(place);
+    let known = this.#constants.get(columnIndex);
     if (known === undefined || known.rows < rows) {
       const length = Math.max(rows, rowsPerPiece);
       const builder = new ColumnBuilder(column, length, names, new ColumnTexts());
       for (let i = 0; i < length; i++) builder.append(base[name]!);
-      this.#constants.set(place, (known = { vector: builder.build(), rows: length }));
+      this.#constants.set(columnIndex, (known = { vector: builder.build(), rows: length }));
     }
     return known.vector;
   }

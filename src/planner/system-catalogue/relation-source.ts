@@ -23,16 +23,16 @@ const columnsByPath: ReadonlyMap<string, RelationColumns> = new Map(
 const nodes = new Map<string, VirtualNode>();
 
 function nodeOf(path: string, { columns }: RelationColumns): VirtualNode {
-  const typed = columns.map((column, place) => ({
+  const typed = columns.map((column, columnIndex) => ({
     name: column.name,
     type: columnType(column.type),
     wire: column.type,
-    place,
+    relationColumn: columnIndex,
   }));
   const by = new Set(Object.keys(relations.get(path)!.maker?.names ?? {}));
-  const found = { by, rows: columnRelations.has(path) ? 10 : 1 };
+  const lookUp = { by, rows: columnRelations.has(path) ? 10 : 1 };
   const expected = expectedRows(path);
-  return { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected, found };
+  return { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected, lookUp };
 }
 
 export function virtualNode(name: string): VirtualNode | undefined {

@@ -75,8 +75,8 @@ export function* cellsOfColumns(
   const makers = Object.entries(cells);
   for (const [owner, columns] of owned)
     for (const column of columns) {
-      const made: Record<string, Value> = {};
-      for (const [name, make] of makers) made[name] = make(column, owner, facts);
-      yield made;
+      const cells: Record<string, Value> = {};
+      for (const [name, make] of makers) cells[name] = make(column, owner, facts);
+      yield cells;
     }
 }

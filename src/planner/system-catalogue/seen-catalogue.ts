@@ -68,9 +68,9 @@ export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): S
       assert(relation, 'a plan reads relations that there are');
       // Looking up a number or a name takes all tables.
       if (among.length > 0) while (tables().makeSome()) yield;
-      const found = foundRows(relation, facts, among);
-      if (found === null) yield* seenTables().rowsOf(relation).read(columns, facts, names);
-      else yield* readFound(relation, found, columns, facts, names);
+      const selectedRows = foundRows(relation, facts, among);
+      if (selectedRows === null) yield* seenTables().rowsOf(relation).read(columns, facts, names);
+      else yield* readFound(relation, selectedRows, columns, facts, names);
     },
   };
 }

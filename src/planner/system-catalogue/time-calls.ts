@@ -68,8 +68,8 @@ const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, interv
 const overlap =
   (isLength: readonly [boolean, boolean]): Evaluator =>
   (from1, to1, from2, to2) => {
-    const first = stretch(from1!, to1!, isLength[0]);
-    const second = stretch(from2!, to2!, isLength[1]);
+    const first = timeRange(from1!, to1!, isLength[0]);
+    const second = timeRange(from2!, to2!, isLength[1]);
     if (first === null || second === null) return null;
     const [early, late] = first[0] <= second[0] ? [first, second] : [second, first];
     if (early[0] === late[0]) return early[1] === null || late[1] === null ? null : true;
@@ -78,7 +78,7 @@ const overlap =
   };
 
 /** The earlier instant, and the later one where both are known. */
-function stretch(from: Cell, to: Cell, isLength: boolean): readonly [bigint, bigint | null] | null {
+function timeRange(from: Cell, to: Cell, isLength: boolean): readonly [bigint, bigint | null] | null {
   const end = isLength ? (from === null || to === null ? null : (later(from, to) as bigint)) : (to as bigint | null);
   const start = from as bigint | null;
   if (start === null || end === null) return start === null && end === null ? null : [start ?? end!, null];
@@ -96,12 +96,12 @@ const series: Evaluator = (from, to, by) => {
   const second = intervals.later(first, step);
   if (second === first) throw invalid('the step of generate_series is not 0');
   const isUp = second > first;
-  const found: bigint[] = [];
+  const instants: bigint[] = [];
   for (let at = first; isUp ? at <= end : at >= end; at = intervals.later(at, step)) {
     spend(stepCost);
-    if (found.push(at) > seriesMax) throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${seriesMax} rows`);
+    if (instants.push(at) > seriesMax) throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${seriesMax} rows`);
   }
-  return `{${found.join(',')}}`;
+  return `{${instants.join(',')}}`;
 };
 
 const table: Readonly<Record<string, Evaluator>> = {

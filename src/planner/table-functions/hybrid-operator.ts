@@ -139,17 +139,22 @@ export class HybridOperator extends PiecesOperator {
     const byLikeness = new BestRows<Candidate>(isAlike ? most : rankedMost);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
       const read = node.reads.map((column) => batch.columns[column]!);
-      for (let place = 0; place < batch.count; place++) {
-        const row = batch.selection === null ? batch.first + place : batch.selection[place]!;
+      for (let k = 0; k < batch.count; k++) {
+        const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
         const words = score === undefined ? 0 : numberAt(read[score]!, row);
         const likeness = Math.max(0, meaning(read, row));
         if (words > 0 || likeness > 0) {
           execution.counters.hits++;
-          const found = { key: String(cellAt(read[1]!, 'string', row) ?? ''), systemFrom: timeOf(read, row), words, likeness };
-          if (words > 0 && words >= byWords.floor) byWords.offer({ ...found, score: words });
-          if (likeness > 0 && likeness >= byLikeness.floor) byLikeness.offer({ ...found, score: likeness });
+          const rankedRow = {
+            key: String(cellAt(read[1]!, 'string', row) ?? ''),
+            systemFrom: timeOf(read, row),
+            words,
+            likeness,
+          };
+          if (words > 0 && words >= byWords.floor) byWords.offer({ ...rankedRow, score: words });
+          if (likeness > 0 && likeness >= byLikeness.floor) byLikeness.offer({ ...rankedRow, score: likeness });
         }
-        if (place % textsAtOnce === textsAtOnce - 1) yield emptyBatch;
+        if (k % textsAtOnce === textsAtOnce - 1) yield emptyBatch;
       }
       yield emptyBatch;
     }
@@ -176,8 +181,8 @@ export class HybridOperator extends PiecesOperator {
     const shown: string[] = [];
     let held = 0;
     for (const { systemFrom } of rows) {
-      const found = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
-      const cells = found ? texts.flatMap(({ type }, i) => textsAt(found.columns[i]!, type, found.row)) : [];
+      const version = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
+      const cells = version ? texts.flatMap(({ type }, i) => textsAt(version.columns[i]!, type, version.row)) : [];
       const text = cells.join('\n').slice(0, shownMost);
       shown.push(text);
       held = memory.change(held, held + text.length * 2);

@@ -97,21 +97,21 @@ class ProvenanceOperator extends PiecesOperator {
   *#one(type: string, subject: string): Pieces {
     if (!/^[0-9a-f]{16}$/.test(subject)) return;
     const version = BigInt.asIntN(64, BigInt(`0x${subject}`));
-    const found = fetchVersion(this.#execution, type, ['system_from'], version);
-    yield this.#triples(type, found === null ? [] : [version]);
+    const storedVersion = fetchVersion(this.#execution, type, ['system_from'], version);
+    yield this.#triples(type, storedVersion === null ? [] : [version]);
   }
 
   #triples(type: string, versions: readonly bigint[]): Batch {
     const rows: [string, string, string][] = [];
     for (const version of versions) {
-      const found = this.#execution.snapshot.rows.provenanceOf(type, version);
+      const lineage = this.#execution.snapshot.rows.provenanceOf(type, version);
       // Removed for good since it was read.
-      if (found === undefined) continue;
+      if (lineage === undefined) continue;
       const subject = BigInt.asUintN(64, version).toString(16).padStart(16, '0');
-      rows.push([subject, provenancePredicates.generatedBy, found.method]);
-      rows.push([subject, provenancePredicates.attributedTo, found.source]);
+      rows.push([subject, provenancePredicates.generatedBy, lineage.method]);
+      rows.push([subject, provenancePredicates.attributedTo, lineage.source]);
       rows.push([subject, provenancePredicates.generatedAt, String(version)]);
-      if (found.derivedFrom !== null) rows.push([subject, provenancePredicates.derivedFrom, found.derivedFrom]);
+      if (lineage.derivedFrom !== null) rows.push([subject, provenancePredicates.derivedFrom, lineage.derivedFrom]);
     }
     return { columns: columns.map((_, i) => textsOf(rows, i)), selection: null, first: 0, count: rows.length };
   }

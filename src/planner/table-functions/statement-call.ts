@@ -17,13 +17,13 @@ export interface ArrangedCall {
 
 /** Undefined for a function that is not built. */
 export function arrangeCall(source: FunctionSource, where: Expression | null): ArrangedCall | undefined {
-  const made = tableFunction(source.name);
-  if (made === undefined) return undefined;
+  const definition = tableFunction(source.name);
+  if (definition === undefined) return undefined;
   const written: Call = { arguments: source.arguments, where, location: source.location };
-  const call = made.arrange?.(written) ?? written;
+  const call = definition.arrange?.(written) ?? written;
   return {
-    function: made,
-    given: argumentsByName(made, call.arguments, source.location),
+    function: definition,
+    given: argumentsByName(definition, call.arguments, source.location),
     where: call.where,
     edges: call.edges ?? null,
   };

@@ -53,10 +53,10 @@ export class Candidates {
     const { buffer } = workspace.memory;
     const query = workspace.bytes.byteOffset;
     const rows = query + this.#query.byteLength;
-    const found = rows + candidatesAtOnce * 4;
+    const candidateBytes = rows + candidatesAtOnce * 4;
     const { components, width, scales, bounds } = coarse;
     const kernels = kernelsIn(workspace.memory);
-    let kept = 0;
+    let candidateCount = 0;
     for (let from = 0; from < count; from += candidatesAtOnce) {
       const step = Math.min(count - from, candidatesAtOnce);
       if (selection) new Int32Array(buffer, rows, step).set(selection.subarray(from, from + step));
@@ -71,12 +71,12 @@ export class Candidates {
         selection ? rows : 0,
         first + from,
         step,
-        found,
+        candidateBytes,
       );
-      const places = new Int32Array(buffer, found, number);
-      for (let k = 0; k < number; k++) into[kept++] = from + places[k]!;
+      const candidateRows = new Int32Array(buffer, candidateBytes, number);
+      for (let k = 0; k < number; k++) into[candidateCount++] = from + candidateRows[k]!;
     }
-    return kept;
+    return candidateCount;
   }
 
   close(): void {
@@ -87,10 +87,10 @@ export class Candidates {
   #workspace(memory: WebAssembly.Memory): Workspace | null {
     const known = this.#workspaces.get(memory);
     if (known) return known;
-    const made = workspaceIn(memory, this.#query.byteLength + candidatesAtOnce * 8);
-    if (made === null) return null;
-    this.#workspaces.set(memory, made);
-    new Int16Array(memory.buffer, made.bytes.byteOffset, this.#query.length).set(this.#query);
-    return made;
+    const workspace = workspaceIn(memory, this.#query.byteLength + candidatesAtOnce * 8);
+    if (workspace === null) return null;
+    this.#workspaces.set(memory, workspace);
+    new Int16Array(memory.buffer, workspace.bytes.byteOffset, this.#query.length).set(this.#query);
+    return workspace;
   }
 }

@@ -31,10 +31,10 @@ export class Estimates {
     const workspace = memory && this.#workspace(memory);
     for (let from = 0; from < count; from += rowsAtOnce) {
       const rows = selection === null ? null : selection.subarray(from, Math.min(count, from + rowsAtOnce));
-      const stretch = rows === null ? Math.min(count - from, rowsAtOnce) : rows.length;
-      const target = into.subarray(from, from + stretch);
-      if (workspace) this.#inPlace(column, workspace, rows, first + from, stretch, target);
-      else this.#estimateCopies(column, rows, first + from, stretch, target);
+      const rowCount = rows === null ? Math.min(count - from, rowsAtOnce) : rows.length;
+      const target = into.subarray(from, from + rowCount);
+      if (workspace) this.#inPlace(column, workspace, rows, first + from, rowCount, target);
+      else this.#estimateCopies(column, rows, first + from, rowCount, target);
     }
   }
 
@@ -74,27 +74,27 @@ export class Estimates {
     const at = out + step * 4;
     new Float32Array(memory.buffer, query, dims).set(this.#unit);
     for (let from = 0; from < count; from += step) {
-      const stretch = Math.min(step, count - from);
-      const target = new Float32Array(memory.buffer, at, stretch * dims);
-      if (rows === null) target.set(values.subarray((first + from) * dims, (first + from + stretch) * dims));
+      const rowCount = Math.min(step, count - from);
+      const target = new Float32Array(memory.buffer, at, rowCount * dims);
+      if (rows === null) target.set(values.subarray((first + from) * dims, (first + from + rowCount) * dims));
       else
-        for (let k = 0; k < stretch; k++) {
+        for (let k = 0; k < rowCount; k++) {
           const row = rows[from + k]!;
           target.set(values.subarray(row * dims, (row + 1) * dims), k * dims);
         }
-      kernelsIn(memory).cosines(at, dims, query, 0, 0, stretch, out);
-      into.set(new Float32Array(memory.buffer, out, stretch), from);
+      kernelsIn(memory).cosines(at, dims, query, 0, 0, rowCount, out);
+      into.set(new Float32Array(memory.buffer, out, rowCount), from);
     }
   }
 
   #workspace(memory: WebAssembly.Memory): Workspace | null {
     const known = this.#workspaces.get(memory);
     if (known) return known;
-    const made = workspaceIn(memory, this.#unit.byteLength + rowsAtOnce * 8);
-    if (made === null) return null;
-    this.#workspaces.set(memory, made);
-    new Float32Array(memory.buffer, made.bytes.byteOffset, this.#unit.length).set(this.#unit);
-    return made;
+    const workspace = workspaceIn(memory, this.#unit.byteLength + rowsAtOnce * 8);
+    if (workspace === null) return null;
+    this.#workspaces.set(memory, workspace);
+    new Float32Array(memory.buffer, workspace.bytes.byteOffset, this.#unit.length).set(this.#unit);
+    return workspace;
   }
 
   #newCopies(vectorBytes: number): WebAssembly.Memory {

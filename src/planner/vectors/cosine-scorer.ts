@@ -42,7 +42,7 @@ export class CosineScorer implements Scorer {
   readonly #slots: readonly Slot[];
   #highest = new Float32Array(0);
   #one = new Float32Array(0);
-  #places = new Int32Array(0);
+  #candidateIndexes = new Int32Array(0);
 
   constructor(slots: readonly Slot[]) {
     this.#slots = slots;
@@ -71,9 +71,9 @@ export class CosineScorer implements Scorer {
   /** The rows that may reach this score; hits among the others are counted. */
   #candidateRows(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
     if (batch.count <= fewRows || least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
-    const places = this.#candidates(batch, least);
-    if (places === null) return batch;
-    const left = { ...batch, selection: places.map((place) => rowAt(batch, place)), first: 0, count: places.length };
+    const candidateRows = this.#candidates(batch, least);
+    if (candidateRows === null) return batch;
+    const left = { ...batch, selection: candidateRows.map((k) => rowAt(batch, k)), first: 0, count: candidateRows.length };
     // With a threshold, a row that can't reach it is no hit.
     if (threshold === Number.NEGATIVE_INFINITY) counters.hits += this.#comparedRows(batch) - this.#comparedRows(left);
     return left;
@@ -81,8 +81,8 @@ export class CosineScorer implements Scorer {
 
   /** Places in the batch, ascending; null where bytes can't tell. */
   #candidates(batch: Batch, least: number): Int32Array | null {
-    if (this.#places.length < batch.count) this.#places = new Int32Array(batch.count);
-    let found: Int32Array | null = null;
+    if (this.#candidateIndexes.length < batch.count) this.#candidateIndexes = new Int32Array(batch.count);
+    let candidates: Int32Array | null = null;
     for (const { column, directions } of this.#slots) {
       const vector = batch.columns[column]!;
       if (vector.kind !== 'vec') continue;
@@ -91,13 +91,13 @@ export class CosineScorer implements Scorer {
       for (const compared of directions) {
         if (compared.direction.dims !== vector.dims) continue;
         compared.candidates ??= new Candidates(compared.direction, coarse.width);
-        const count = compared.candidates.find(coarse, batch, least, this.#places);
+        const count = compared.candidates.find(coarse, batch, least, this.#candidateIndexes);
         if (count === null) return null;
-        const places = this.#places.slice(0, count);
-        found = found === null ? places : union(found, places);
+        const candidateRows = this.#candidateIndexes.slice(0, count);
+        candidates = candidates === null ? candidateRows : union(candidates, candidateRows);
       }
     }
-    return found;
+    return candidates;
   }
 
   /** How many rows have a vector that is compared. */
@@ -114,8 +114,8 @@ export class CosineScorer implements Scorer {
     }
     if (!compares) return 0;
     let compared = 0;
-    for (let place = 0; place < count; place++) {
-      const row = rowAt(batch, place);
+    for (let k = 0; k < count; k++) {
+      const row = rowAt(batch, k);
       if (nulls.some((each) => each[row] !== 1)) compared++;
     }
     return compared;
@@ -145,15 +145,15 @@ export class CosineScorer implements Scorer {
     const { counters } = execution;
     const [least, surely] = [threshold - error, threshold + error];
     let floor = best.floor - error;
-    for (let place = 0; place < count; place++) {
-      const estimate = highest[place]!;
+    for (let k = 0; k < count; k++) {
+      const estimate = highest[k]!;
       // Estimates of 32 bits that can't decide, NaN among them, are computed exactly.
       if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
       if (estimate >= surely && estimate < floor && seeds.size === 0) {
         counters.hits++;
         continue;
       }
-      const row = rowAt(batch, place);
+      const row = rowAt(batch, k);
       if (seeds.size > 0 && seeds.has(timeAt(batch.columns[0]!, row))) continue;
       if (estimate >= surely && estimate < floor) {
         counters.hits++;
@@ -202,8 +202,8 @@ function union(a: Int32Array, b: Int32Array): Int32Array {
 
 /** The higher of two estimates of each row that has a vector; NaN where either is. */
 function merge(highest: Float32Array, estimates: Float32Array, nulls: Uint8Array | null, batch: Batch): void {
-  for (let place = 0; place < highest.length; place++) {
-    if (nulls !== null && nulls[rowAt(batch, place)] === 1) continue;
-    highest[place] = Math.max(highest[place]!, estimates[place]!);
+  for (let k = 0; k < highest.length; k++) {
+    if (nulls !== null && nulls[rowAt(batch, k)] === 1) continue;
+    highest[k] = Math.max(highest[k]!, estimates[k]!);
   }
 }

@@ -65,9 +65,11 @@ export class NearestOperator extends PiecesOperator {
         for (let from = 0; from < part.count; ) {
           const piece = pieceOf(part, from, first.farthest === Number.POSITIVE_INFINITY ? firstAtOnce : rowsAtOnce);
           from += piece.count;
-          const kept = this.#keep(piece, vectors, first);
-          if (counted) counters.hits += piece.count - kept.length;
-          yield kept.length === 0 ? emptyBatch : { columns: batch.columns, selection: kept, first: 0, count: kept.length };
+          const nearRows = this.#keep(piece, vectors, first);
+          if (counted) counters.hits += piece.count - nearRows.length;
+          yield nearRows.length === 0
+            ? emptyBatch
+            : { columns: batch.columns, selection: nearRows, first: 0, count: nearRows.length };
         }
       }
     }
@@ -90,18 +92,18 @@ export class NearestOperator extends PiecesOperator {
     const bounds = this.#bounds!;
     const left = bounds.notRuledOut(piece, vectors, first.farthest);
     const rows = new Int32Array(left.count);
-    let kept = 0;
+    let nearCount = 0;
     let least = bounds.least(first.farthest);
-    for (let place = 0; place < left.count; place++) {
-      if (bounds.rulesOut(place, least)) continue;
-      const row = rowAt(left, place);
+    for (let k = 0; k < left.count; k++) {
+      if (bounds.rulesOut(k, least)) continue;
+      const row = rowAt(left, k);
       const far = nulls?.[row] === 1 ? null : signature.evaluate(values.subarray(row * dims, (row + 1) * dims), vector);
       assert(far === null || typeof far === 'number', 'a distance is a number');
       if (!first.take(far)) continue;
-      rows[kept++] = row;
+      rows[nearCount++] = row;
       least = bounds.least(first.farthest);
     }
-    return rows.subarray(0, kept);
+    return rows.subarray(0, nearCount);
   }
 }
 
@@ -113,7 +115,7 @@ class Bounds {
   readonly #isCosine: boolean;
   readonly #estimates: Estimates | null;
   #candidates: Candidates | null = null;
-  #places = new Int32Array(0);
+  #nearRows = new Int32Array(0);
   #cosines = new Float32Array(0);
   #error = 0;
 
@@ -158,18 +160,18 @@ class Bounds {
   }
 
   /** Estimates of 32 bits that can't decide, NaN among them, rule nothing out. */
-  rulesOut(place: number, least: number): boolean {
-    return this.#estimates !== null && this.#cosines[place]! < least - this.#error;
+  rulesOut(k: number, least: number): boolean {
+    return this.#estimates !== null && this.#cosines[k]! < least - this.#error;
   }
 
   #byBytes(piece: Batch, vectors: VectorColumn, least: number): Batch {
     const coarse = vectors.coarse?.cells() ?? null;
     if (coarse === null) return piece;
     this.#candidates ??= new Candidates(this.#direction!, coarse.width);
-    if (this.#places.length < piece.count) this.#places = new Int32Array(rowsAtOnce);
-    const count = this.#candidates.find(coarse, { ...piece, columns: [vectors] }, least, this.#places);
+    if (this.#nearRows.length < piece.count) this.#nearRows = new Int32Array(rowsAtOnce);
+    const count = this.#candidates.find(coarse, { ...piece, columns: [vectors] }, least, this.#nearRows);
     if (count === null) return piece;
-    const selection = this.#places.slice(0, count).map((place) => rowAt(piece, place));
+    const selection = this.#nearRows.slice(0, count).map((k) => rowAt(piece, k));
     return { ...piece, selection, first: 0, count };
   }
 }

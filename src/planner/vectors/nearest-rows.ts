@@ -82,12 +82,12 @@ function graphsOf(scan: ScanNode, number: number, vector: Float32Array, { consis
 
 async function near({ graphs }: Way, count: number, { counters, notices, snapshot, time }: Execution): Promise<Near | null> {
   if (count === 0) return null;
-  const found = graphs && (await snapshot.rows.near?.({ ...graphs, time, count }));
-  if (!found) return null;
-  counters.byGraph += found.byGraph;
-  if (found.missing > 0)
+  const nearest = graphs && (await snapshot.rows.near?.({ ...graphs, time, count }));
+  if (!nearest) return null;
+  counters.byGraph += nearest.byGraph;
+  if (nearest.missing > 0)
     notices.push(
-      `${found.missing} of ${found.missing + found.byGraph} graphs of vectors are being made: their rows are looked at one by one`,
+      `${nearest.missing} of ${nearest.missing + nearest.byGraph} graphs of vectors are being made: their rows are looked at one by one`,
     );
-  return found;
+  return nearest;
 }

@@ -59,10 +59,10 @@ export class SimilarOperator extends PiecesOperator {
     if (vector) {
       this.#scorer = new CosineScorer([new Slot(2, [directionOf(vector, node, columns[0]!.name, this.#opening)])]);
     } else {
-      const found = yield* this.#seeds(node, columns);
-      seeds = found.rows;
-      if (found.scorer === null) return;
-      this.#scorer = found.scorer;
+      const seedRows = yield* this.#seeds(node, columns);
+      seeds = seedRows.rows;
+      if (seedRows.scorer === null) return;
+      this.#scorer = seedRows.scorer;
     }
     const scorer = this.#scorer;
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
@@ -101,8 +101,8 @@ export class SimilarOperator extends PiecesOperator {
     const words = new Set<string>();
     for (let batch = this.#seedScan.next(); batch !== null; batch = this.#seedScan.next()) {
       const [times, named, ...cells] = batch.columns;
-      for (let place = 0; place < batch.count; place++) {
-        const row = rowAt(batch, place);
+      for (let k = 0; k < batch.count; k++) {
+        const row = rowAt(batch, k);
         if (!isKey && String(cellAt(named!, ids.type, row)) !== sought) continue;
         rows.add(timeAt(times!, row));
         columns.forEach(({ type }, i) => {
@@ -132,8 +132,8 @@ export class SimilarOperator extends PiecesOperator {
     const texts = columns.filter(({ type }) => type === 'string').map(({ name }) => name);
     const stored = storedVectors(node.type!, texts, execution);
     const directions = [...seeds].flatMap((seed) => {
-      const found = stored?.vectorAt(seed);
-      return found ? new Direction(found.values.slice(found.at, found.at + found.dims)) : [];
+      const seedVector = stored?.vectorAt(seed);
+      return seedVector ? new Direction(seedVector.values.slice(seedVector.at, seedVector.at + seedVector.dims)) : [];
     });
     if (stored === null || directions.length === 0) return null;
     const read = columns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
@@ -210,18 +210,18 @@ class ModelScorer implements Scorer {
 
   *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
     const { threshold, seeds } = ranking;
-    for (let place = 0; place < batch.count; place++) {
-      const row = rowAt(batch, place);
+    for (let k = 0; k < batch.count; k++) {
+      const row = rowAt(batch, k);
       const time = timeAt(batch.columns[0]!, row);
-      const found = this.#stored.vectorAt(time);
-      if (found === null) {
+      const vector = this.#stored.vectorAt(time);
+      if (vector === null) {
         if (this.#texts.some((column) => hasText(cellAt(batch.columns[column]!, 'string', row)))) this.unseen++;
       } else if (!seeds.has(time)) {
-        const alike = this.#directions.filter(({ dims }) => dims === found.dims);
-        const score = Math.max(Number.NEGATIVE_INFINITY, ...alike.map((each) => each.cosine(found.values, found.at)));
+        const alike = this.#directions.filter(({ dims }) => dims === vector.dims);
+        const score = Math.max(Number.NEGATIVE_INFINITY, ...alike.map((each) => each.cosine(vector.values, vector.at)));
         if (alike.length > 0 && score >= threshold) hitRow(batch, row, score, ranking);
       }
-      if (place % textsAtOnce === textsAtOnce - 1) yield;
+      if (k % textsAtOnce === textsAtOnce - 1) yield;
     }
   }
 
@@ -240,8 +240,8 @@ class WordScorer implements Scorer {
 
   *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
     const { threshold, seeds } = ranking;
-    for (let place = 0; place < batch.count; place++) {
-      const row = rowAt(batch, place);
+    for (let k = 0; k < batch.count; k++) {
+      const row = rowAt(batch, k);
       const words = new Set<string>();
       for (const column of this.#columns) {
         const text = cellAt(batch.columns[column]!, 'string', row);
@@ -250,7 +250,7 @@ class WordScorer implements Scorer {
       const score = sharedWords(this.#words, words);
       const isSeed = seeds.has(timeAt(batch.columns[0]!, row));
       if (score > 0 && score >= threshold && !isSeed) hitRow(batch, row, score, ranking);
-      if (place % textsAtOnce === textsAtOnce - 1) yield;
+      if (k % textsAtOnce === textsAtOnce - 1) yield;
     }
   }
 

@@ -27,8 +27,8 @@ export function hitRow({ columns }: Batch, row: number, score: number, { best, e
   best.offer({ score, key, systemFrom: timeAt(columns[0]!, row) });
 }
 
-export function rowAt({ selection, first }: Batch, place: number): number {
-  return selection === null ? first + place : selection[place]!;
+export function rowAt({ selection, first }: Batch, k: number): number {
+  return selection === null ? first + k : selection[k]!;
 }
 
 export function timeAt(vector: Vector, row: number): bigint {

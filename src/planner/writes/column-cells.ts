@@ -7,7 +7,7 @@ import { type FoundRows, vectorOf } from './rows-read.ts';
 
 /** A text is read as the JSON, the instant or the vector that its column takes; all else is for the contract of the type to judge. */
 export function cellsFor(
-  found: FoundRows,
+  rowsRead: FoundRows,
   column: number,
   from: ColumnType,
   { name, type: to }: { readonly name: string; readonly type: ColumnType | null },
@@ -16,12 +16,12 @@ export function cellsFor(
   const read = from === 'string' ? readers[to ?? 'string'] : undefined;
   if (read === undefined) {
     // NULLs alone have the type of what takes them.
-    if (to !== null && to !== from && rows.every((row) => found.cell(row, column) === null))
+    if (to !== null && to !== from && rows.every((row) => rowsRead.cell(row, column) === null))
       return { name, type: to, vector: { kind: 'null' } };
-    return { name, type: from, vector: found.vector(column, from, rows) };
+    return { name, type: from, vector: rowsRead.vector(column, from, rows) };
   }
   const cells = rows.map((row) => {
-    const cell = found.cell(row, column);
+    const cell = rowsRead.cell(row, column);
     return cell === null ? null : read(String(cell), name);
   });
   // A list of numbers is what rows of JSON bring as a vector.

@@ -2,14 +2,14 @@
 import type { ColumnRef } from '../syntax/statement.ts';
 
 export function columnRefsIn(tree: unknown): ColumnRef[] {
-  const found: ColumnRef[] = [];
+  const columnRefs: ColumnRef[] = [];
   const open: unknown[] = [tree];
   for (let node = open.pop(); open.length > 0 || node !== undefined; node = open.pop()) {
     if (typeof node !== 'object' || node === null) continue;
-    if (isRef(node)) found.push(node);
+    if (isRef(node)) columnRefs.push(node);
     else open.push(...Object.values(node));
   }
-  return found;
+  return columnRefs;
 }
 
 /** Copies a tree with other column references. */

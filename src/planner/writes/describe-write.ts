@@ -25,7 +25,7 @@ import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } 
 import { insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 
 export interface DescribeWrite {
-  readonly asked: StatementSource;
+  readonly source: StatementSource;
   readonly lexed: LexedStatement;
   readonly stated: readonly (ParameterType | null)[];
   readonly statement: WriteStatement;
@@ -44,11 +44,11 @@ export function describeWrite(request: Binding): Description {
   const snapshot = invocation.snapshot('describe');
   const types = new Types(request, snapshot);
   const definition = targetOf(statement, snapshot);
-  return { columns: types.columnsOf(statement, definition), parameters: markerTypes(lexed, stated, types.found) };
+  return { columns: types.columnsOf(statement, definition), parameters: markerTypes(lexed, stated, types.types) };
 }
 
 class Types {
-  readonly found = new Map<number, ParameterType>();
+  readonly types = new Map<number, ParameterType>();
   readonly #request: Binding;
   readonly #snapshot: GovernedSnapshot;
   readonly #open: ReadonlySet<number>;
@@ -109,7 +109,7 @@ class Types {
     const atSet = statement.portion === null ? 1 : 3;
     this.#noteSet(root, set, atSet);
     const first = atSet + set.length;
-    const beside = { found: new FoundRows(true), columns: root.columns.slice(first, visible), first, refs };
+    const beside = { rowsRead: new FoundRows(true), columns: root.columns.slice(first, visible), first, refs };
     return this.#returning(statement, definition, statement.from === null ? null : beside);
   }
 
@@ -126,7 +126,7 @@ class Types {
 
   #bindQuery(query: Query): LogicalPlan {
     const plan = this.#request.bindQuery(query, this.#literals, this.#snapshot);
-    for (const [slot, type] of inferredTypes(plan, this.#open)) if (!this.found.has(slot)) this.found.set(slot, type);
+    for (const [slot, type] of inferredTypes(plan, this.#open)) if (!this.types.has(slot)) this.types.set(slot, type);
     return plan;
   }
 
@@ -137,7 +137,7 @@ class Types {
 
   /** A value of no type, by itself or in a sum, is of the type of the column that it goes to. */
   #note(value: Bound | undefined, { type }: TargetColumn): void {
-    if (value?.kind === 'literal' && this.#open.has(value.slot) && type !== null) this.found.set(value.slot, type);
+    if (value?.kind === 'literal' && this.#open.has(value.slot) && type !== null) this.types.set(value.slot, type);
   }
 }
 

@@ -82,7 +82,7 @@ class Making {
   readonly #snapshot: GovernedSnapshot;
   readonly #steps = new Map<string, Step>();
   /** The matched rows; their values stand behind the names. */
-  readonly #found = new FoundRows(false);
+  readonly #rowsRead = new FoundRows(false);
   /** By type: columns whose values decided what is written. */
   readonly #read = new Map<string, Set<string>>();
 
@@ -123,10 +123,10 @@ class Making {
   async #match(): Promise<Row[]> {
     const { matched } = this.#request.statement;
     if (matched === null) return [{ ids: new Map(), keys: new Map(), number: 0 }];
-    await this.#ask(matched.query, 'matched', this.#found);
+    await this.#ask(matched.query, 'matched', this.#rowsRead);
     // A node that an OPTIONAL MATCH did not find can't be an end of an edge.
-    return this.#found.numbers().map((number) => {
-      const cells = matched.names.map((name, i) => [name, this.#found.cell(number, i)] as const);
+    return this.#rowsRead.numbers().map((number) => {
+      const cells = matched.names.map((name, i) => [name, this.#rowsRead.cell(number, i)] as const);
       const ids = new Map(cells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
       return { ids, keys: new Map(), number };
     });
@@ -166,12 +166,12 @@ class Making {
       throw errorAt('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, location);
     const taken = edge.cells.find(({ name }) => name === ends.from || name === ends.to);
     if (taken) throw errorAt('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.location);
-    const made = rows.map((row) => {
+    const newRows = rows.map((row) => {
       const cells = this.#cells(edge, row);
       return { row, cells, from: nodeId(row, edge.from, location), to: nodeId(row, edge.to, location) };
     });
-    const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, made) : noEdges;
-    for (const { row, cells, from, to } of made) {
+    const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, newRows) : noEdges;
+    for (const { row, cells, from, to } of newRows) {
       const own = keyIn(cells, definition);
       const known = own === null ? there.get(edgeText(from, to, cells, definition)) : undefined;
       if (known !== undefined) {
@@ -205,12 +205,12 @@ class Making {
   async #standing(
     edge: MadeEdge,
     ends: EdgeColumns,
-    made: readonly { readonly from: string }[],
+    newEdges: readonly { readonly from: string }[],
   ): Promise<ReadonlyMap<string, string>> {
     const { nullSlot } = this.#request.statement;
     const { type, location } = edge;
     const definition = this.#type(type)!;
-    const sources = [...new Set(made.map(({ from }) => from))];
+    const sources = [...new Set(newEdges.map(({ from }) => from))];
     if (sources.length === 0) return noEdges;
     const column = (name: string): Expression => columnOf(name, location, type);
     // The added literals stand behind NULL and the path.
@@ -226,24 +226,24 @@ class Making {
       ...queryOf(selectOf({ projection, from, where, location }), null),
       orderBy: [{ expression: column('_pk'), descending: true, collate: 'codepoint', nullsFirst: false }],
     };
-    const found = new FoundRows(false);
-    await this.#ask(query, `standing ${this.#request.statement.things.indexOf(edge)} ${sources.length}`, found, sources);
+    const rowsRead = new FoundRows(false);
+    await this.#ask(query, `standing ${this.#request.statement.things.indexOf(edge)} ${sources.length}`, rowsRead, sources);
     // The least key of several.
     return new Map(
-      found.numbers().map((row) => {
-        const cells = new Map(names.map((name, i) => [name, jsonText(found.cell(row, 3 + i), found.columns[3 + i]!.type)]));
-        const [start, end] = [found.cell(row, 1), found.cell(row, 2)].map(String);
-        return [edgeText(start!, end!, cells, definition), String(found.cell(row, 0))];
+      rowsRead.numbers().map((row) => {
+        const cells = new Map(names.map((name, i) => [name, jsonText(rowsRead.cell(row, 3 + i), rowsRead.columns[3 + i]!.type)]));
+        const [start, end] = [rowsRead.cell(row, 1), rowsRead.cell(row, 2)].map(String);
+        return [edgeText(start!, end!, cells, definition), String(rowsRead.cell(row, 0))];
       }),
     );
   }
 
   /** Must not read masked columns: the matched rows become cells. */
-  async #ask(query: Query, part: string, found: FoundRows, extra: readonly Literal[] = []): Promise<void> {
+  async #ask(query: Query, part: string, rowsRead: FoundRows, extra: readonly Literal[] = []): Promise<void> {
     await this.#request.host.read({
       query,
       part,
-      found,
+      rows: rowsRead,
       extra,
       snapshot: this.#snapshot,
       onPlan: ({ reads }) => {
@@ -270,7 +270,7 @@ class Making {
       cells.map((cell): [string, string] => {
         if ('slot' in cell) return [cell.name, literalText(host.literal(cell.slot), cell.typed)];
         const at = first + cell.value;
-        return [cell.name, jsonText(this.#found.cell(number, at), this.#found.columns[at]!.type)];
+        return [cell.name, jsonText(this.#rowsRead.cell(number, at), this.#rowsRead.columns[at]!.type)];
       }),
     );
   }
@@ -364,7 +364,7 @@ class Making {
     const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
     if (returned === null) return smallAnswer([], [], facts);
     const first = matched?.names.length ?? 0;
-    const values = returned.shapes.map((shape, i) => ({ type: this.#found.columns[first + i]?.type ?? 'string', shape }));
+    const values = returned.shapes.map((shape, i) => ({ type: this.#rowsRead.columns[first + i]?.type ?? 'string', shape }));
     const query = returnedQuery(returned.clause, things, values);
     const given = {
       columns: [
@@ -376,7 +376,7 @@ class Making {
         ),
         ...values.map(({ type }, i) =>
           vectorOf(
-            rows.map(({ number }) => this.#found.cell(number, first + i)),
+            rows.map(({ number }) => this.#rowsRead.cell(number, first + i)),
             type,
           ),
         ),
@@ -390,7 +390,7 @@ class Making {
       query,
       part: `returned ${values.map(({ type }) => type).join()}`,
       snapshot,
-      found: shown,
+      rows: shown,
       given: new Map([[madeRows, [given]]]),
       onPlan: (ready) => void (columns = ready.columns),
     });

@@ -21,7 +21,7 @@ import { capturedName, namesOf, readFrom, starOf } from './write-queries.ts';
 
 /** Columns of other tables that were read with the rows: from `first` on. */
 export interface OtherColumns {
-  readonly found: FoundRows;
+  readonly rowsRead: FoundRows;
   readonly columns: readonly OutputColumn[];
   readonly first: number;
   readonly refs: readonly ColumnRef[];
@@ -42,7 +42,7 @@ export interface Returned {
 /** Over the columns of a type as they stood; `used`: those of them that it names. */
 interface BoundReturning {
   readonly definition: TypeDefinition;
-  readonly made: AtOnce;
+  readonly plan: AtOnce;
   readonly used: ReadonlySet<number>;
 }
 
@@ -70,7 +70,7 @@ export class Returning {
 
   /** Reports errors before anything is decided. */
   check(definition: TypeDefinition): readonly OutputColumn[] {
-    const { plan } = this.#boundOver(definition).made;
+    const { plan } = this.#boundOver(definition).plan;
     return plan.root.columns.slice(0, plan.visible);
   }
 
@@ -83,13 +83,13 @@ export class Returning {
   ): Returned {
     const bodies = written.filter(({ definition }) => definition.name === type);
     const last = bodies.at(-1);
-    const { made, used } = last === undefined ? this.#bound! : this.#boundOver(last.definition);
+    const { plan: made, used } = last === undefined ? this.#bound! : this.#boundOver(last.definition);
     const { plan } = made;
     const columns = plan.root.columns.slice(0, plan.visible);
     if (last === undefined || outcomes.length === 0) return { columns, batches: [], rowCount: 0 };
     const own = readableColumns(last.definition);
     const stored = bodies.map((body) => own.map(({ name }, i) => (used.has(i) ? body.column(name) : null)));
-    const places = outcomes.map((outcome) => {
+    const outcomeRows = outcomes.map((outcome) => {
       const body = bodies.findIndex(
         ({ systemFrom, length }) => outcome.systemFrom >= systemFrom && outcome.systemFrom < systemFrom + BigInt(length),
       );
@@ -99,14 +99,14 @@ export class Returning {
     const vectors = own.map(({ type: of }, i) => {
       if (!used.has(i)) return { kind: 'null' } as const;
       return vectorOf(
-        places.map(({ body, row }) => cellAt(stored[body]![i]!, of, row)),
+        outcomeRows.map(({ body, row }) => cellAt(stored[body]![i]!, of, row)),
         of,
       );
     });
     const others = (this.#beside?.columns ?? []).map(({ type: of }, i) => {
-      const { found, first } = this.#beside!;
+      const { rowsRead, first } = this.#beside!;
       return vectorOf(
-        outcomes.map((outcome) => found.cell(rowOf(outcome), first + i)),
+        outcomes.map((outcome) => rowsRead.cell(rowOf(outcome), first + i)),
         of,
       );
     });
@@ -124,8 +124,8 @@ export class Returning {
       ...(beside === null ? [] : [{ name: besideTable, columns: beside.columns, apart: true } as const]),
     ];
     const from: Source = { kind: 'given', rows: writtenRows, tables, location };
-    const made = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
-    const { plan } = made;
+    const boundPlan = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
+    const { plan } = boundPlan;
     const used = new Set<number>();
     for (const node of nodesOf(plan)) {
       if (node.kind === 'project') for (const expression of node.expressions) columnsIn(expression, used);
@@ -136,7 +136,7 @@ export class Returning {
     const masks = this.#snapshot.masksOf(target.type);
     const masked = own.find(({ name }, i) => used.has(i) && masks.has(name));
     if (masked !== undefined) throw maskedColumn(target.type, masked.name);
-    return (this.#bound = { definition, made, used });
+    return (this.#bound = { definition, plan: boundPlan, used });
   }
 
   /** Columns of other tables, by the names under which they were read. */

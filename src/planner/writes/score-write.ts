@@ -41,12 +41,12 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
   onKnown();
   const written = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
   const run = async ({ signal, progress }: Pick<JobWork, 'signal' | 'progress'>): Promise<void> => {
-    const found = new Scored();
+    const scores = new Scored();
     const computedFrom = new Set<string>();
     await host.read({
       query: scoredRows(statement, type, snapshot),
       part: 'scores',
-      found,
+      rows: scores,
       snapshot,
       signal,
       onPlan: ({ reads }) => {
@@ -59,8 +59,8 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
       },
     });
     invocation.describe({ action: 'ingest' });
-    const put = patcher({ definition, property, found, computedFrom: [...computedFrom], door: invocation.caller.door });
-    for (let first = 0; first < found.rows; first += rowsAtOnce) {
+    const put = patcher({ definition, property, scores, computedFrom: [...computedFrom], door: invocation.caller.door });
+    for (let first = 0; first < scores.rows; first += rowsAtOnce) {
       signal.throwIfAborted();
       const outcome = await invocation.submit(put(first), { sync: request.sync, waits: true });
       const [refused] = outcome.errors.filter(({ code }) => code !== 'REL_CONFLICT');
@@ -69,7 +69,7 @@ export async function runScoreWrite(request: ScoreWriteRequest, jobs: JobRunner 
       if (written.first === 0n) written.first = outcome.systemFrom;
       if (outcome.accepted > 0) written.last = outcome.systemFromLast;
       written.durability = outcome.durability;
-      progress(Math.min(first + rowsAtOnce, found.rows), found.rows);
+      progress(Math.min(first + rowsAtOnce, scores.rows), scores.rows);
     }
   };
   if (jobs === null) await run({ signal: new AbortController().signal, progress: () => undefined });
@@ -155,15 +155,15 @@ function scoredRows({ query, nullSlot, location }: ScoreWrite, type: string, { c
 interface Patching {
   readonly definition: TypeDefinition;
   readonly property: string;
-  readonly found: Scored;
+  readonly scores: Scored;
   readonly computedFrom: readonly string[];
   readonly door: string;
 }
 
-function patcher({ definition, property, found, computedFrom, door }: Patching): (first: number) => PutRows {
+function patcher({ definition, property, scores: computed, computedFrom, door }: Patching): (first: number) => PutRows {
   return (first) => {
-    const keys = found.keys.slice(first, first + rowsAtOnce);
-    const scores = found.scores.slice(first, first + rowsAtOnce);
+    const keys = computed.keys.slice(first, first + rowsAtOnce);
+    const scores = computed.scores.slice(first, first + rowsAtOnce);
     return {
       kind: 'put-rows',
       type: definition.name,

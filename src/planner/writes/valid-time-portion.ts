@@ -11,7 +11,7 @@ export interface BoundPortion {
   /** Reads the current versions, of any valid time. */
   readonly read: { readonly time: DefaultTime };
   /** The part of each row that is written. Its own bounds stand behind its key. */
-  boundsOf(found: FoundRows): readonly NamedColumn[];
+  boundsOf(rowsRead: FoundRows): readonly NamedColumn[];
 }
 
 export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): BoundPortion {
@@ -27,9 +27,9 @@ export function portionOf({ from, to, location }: Portion, literal: (slot: numbe
   return {
     within: { from: begins, to: ends },
     read: { time: { system: now } },
-    boundsOf: (found) => {
-      const rows = found.numbers();
-      const own = (row: number, column: number): bigint => found.cell(row, column) as bigint;
+    boundsOf: (rowsRead) => {
+      const rows = rowsRead.numbers();
+      const own = (row: number, column: number): bigint => rowsRead.cell(row, column) as bigint;
       const starts = rows.map((row) => (own(row, 1) > begins ? own(row, 1) : begins));
       const stops = rows.map((row) => {
         const stop = ends === null || own(row, 2) < ends ? own(row, 2) : ends;

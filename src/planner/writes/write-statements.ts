@@ -42,8 +42,8 @@ export interface WriteDependencies {
   readonly newKey: (() => string) | null;
   /** The list that long writes are in, where there is one. */
   readonly jobs: JobRunner | null;
-  ask(reading: QueryInvocation, request: QueryRequest, own: InternalQuery): Promise<Answer>;
-  executionOf(plan: LogicalPlan, query: Query, asked: StatementSource, snapshot: GovernedSnapshot): Execution;
+  ask(invocation: QueryInvocation, request: QueryRequest, own: InternalQuery): Promise<Answer>;
+  executionOf(plan: LogicalPlan, query: Query, source: StatementSource, snapshot: GovernedSnapshot): Execution;
 }
 
 /** Longer statements are not kept on record. */
@@ -66,25 +66,25 @@ export class WriteStatements {
   }
 
   /** Parses a write; null where it is no INSERT, UPDATE or DELETE. */
-  statementOf(asked: StatementSource): WriteStatement | null {
-    if (!(asked instanceof TextSource)) return null;
-    let known = this.#statements.get(asked.key);
-    if (known === undefined) this.#statements.set(asked.key, (known = { write: asked.write() }));
+  statementOf(source: StatementSource): WriteStatement | null {
+    if (!(source instanceof TextSource)) return null;
+    let known = this.#statements.get(source.key);
+    if (known === undefined) this.#statements.set(source.key, (known = { write: source.write() }));
     return known.write;
   }
 
   async execute(
     invocation: Invocation,
-    asked: StatementSource,
+    source: StatementSource,
     statement: WriteStatement,
     request: ExecuteOptions,
     startedMs: number,
   ): Promise<Executed> {
-    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
-    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
-    const host = this.#hostOf({ asked, statement, reads: readsRows(statement), invocation, signal: request.signal, startedMs });
+    invocation.describe({ template: source.guardedTemplate, literals: source.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, request));
+    const host = this.#hostOf({ source, statement, reads: readsRows(statement), invocation, signal: request.signal, startedMs });
     const onKnown = (): void => {
-      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+      if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
     };
     const { sync = false } = request;
     return invocation.retryConflicts(statement.target.type, () => runWrite({ statement, invocation, host, sync, onKnown }));
@@ -93,25 +93,25 @@ export class WriteStatements {
   /** Executes a write of the graph doors: a pattern, or scores. */
   async executeGraph(
     invocation: Invocation,
-    asked: StatementSource,
+    source: StatementSource,
     statement: GraphWrite,
     request: ExecuteOptions,
     startedMs: number,
   ): Promise<Executed> {
-    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
-    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
+    invocation.describe({ template: source.guardedTemplate, literals: source.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, request));
     const reads = statement.kind === 'scores' || readsPattern(statement);
-    const host = this.#hostOf({ asked, statement, reads, invocation, signal: request.signal, startedMs });
+    const host = this.#hostOf({ source, statement, reads, invocation, signal: request.signal, startedMs });
     const onKnown = (): void => {
-      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+      if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
     };
     const { newKey, jobs } = this.#parts;
     const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
     if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
-    const sql = textToKeep(asked, invocation);
+    const sql = textToKeep(source, invocation);
     const { purpose = null, as } = request;
-    const kept = sql === null ? {} : { statement: { sql, dialect: asked.dialect, purpose } };
-    return runScoreWrite({ ...common, statement, work: { ...as, ...kept } }, jobs);
+    const statementText = sql === null ? {} : { statement: { sql, dialect: source.dialect, purpose } };
+    return runScoreWrite({ ...common, statement, work: { ...as, ...statementText } }, jobs);
   }
 
   /**
@@ -119,7 +119,7 @@ export class WriteStatements {
    */
   async lock(
     invocation: Invocation,
-    asked: StatementSource,
+    source: StatementSource,
     query: Query,
     { signal }: ExecuteOptions,
     time: DefaultTime,
@@ -129,18 +129,18 @@ export class WriteStatements {
     if (transaction === null) return;
     const snapshot = invocation.snapshot();
     const locking = lockingQuery(query, snapshot);
-    const statement = { nullSlot: asked.parameters.length, location: query.location };
-    const host = this.#hostOf({ asked, statement, reads: true, invocation, signal, startedMs });
-    const found = new LockedRows(locking.tables, transaction);
-    await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
+    const statement = { nullSlot: source.parameters.length, location: query.location };
+    const host = this.#hostOf({ source, statement, reads: true, invocation, signal, startedMs });
+    const lockedRows = new LockedRows(locking.tables, transaction);
+    await host.read({ query: locking.query, part: 'lock', snapshot, rows: lockedRows, time, onPlan: () => undefined });
   }
 
   /** The columns of RETURNING, and the parameters of the statement. Nothing is read or written. */
   describe(invocation: Invocation, request: DescribeWrite): Description {
-    const { asked, statement, purpose } = request;
-    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, { purpose: purpose ?? null }));
+    const { source, statement, purpose } = request;
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, source, { purpose: purpose ?? null }));
     const host = this.#hostOf({
-      asked,
+      source,
       statement,
       reads: readsRows(statement),
       invocation,
@@ -153,23 +153,23 @@ export class WriteStatements {
       invocation,
       atOnce: (query, snapshot) => host.atOnce(query, snapshot),
       bindQuery: (query, literals, snapshot) => {
-        const question = { query, withProvenance: false } as const;
-        return plans.bindQuestion(question, asked, snapshot, null, literals);
+        const wanted = { query, withProvenance: false } as const;
+        return plans.bindQuestion(wanted, source, snapshot, null, literals);
       },
     });
-    invocation.describe({ template: asked.template, objectType: statement.target.type, rowCount: 0 });
+    invocation.describe({ template: source.template, objectType: statement.target.type, rowCount: 0 });
     return description;
   }
 
   #hostOf(of: Running): WriteHost {
     const { clock, plans, ask, executionOf } = this.#parts;
-    const { asked, reads, invocation, signal, startedMs } = of;
-    const { dialect } = asked;
+    const { source, reads, invocation, signal, startedMs } = of;
+    const { dialect } = source;
     return {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
       turn: this.#parts.turn,
-      literal: (slot) => asked.parameters[slot] ?? null,
-      read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan, signal: own }) => {
+      literal: (slot) => source.parameters[slot] ?? null,
+      read: ({ query, part, snapshot, rows, time = 'current', extra = [], given, onPlan, signal: own }) => {
         const reading: QueryInvocation = {
           caller: invocation.caller,
           // The statement is recorded as itself.
@@ -184,8 +184,8 @@ export class WriteStatements {
         };
         const parsed = partOf(of, query, part, extra);
         const either = own === undefined || signal === undefined ? (own ?? signal) : AbortSignal.any([own, signal]);
-        const question = { parsed, dialect, time, rows: found, signal: either };
-        return ask(reading, question, { onPlan, given, isListed: own !== undefined });
+        const request = { parsed, dialect, time, rows: rows, signal: either };
+        return ask(reading, request, { onPlan, given, isListed: own !== undefined });
       },
       atOnce: (query, snapshot) => {
         const own = new QuerySource(partOf(of, query, 'returning', []), dialect);
@@ -200,7 +200,7 @@ export class WriteStatements {
 }
 
 interface Running {
-  readonly asked: StatementSource;
+  readonly source: StatementSource;
   readonly statement: Pick<WriteStatement, 'nullSlot' | 'location'>;
   /** Whether the statement reads rows: the costs of its queries are then its own. */
   readonly reads: boolean;
@@ -210,21 +210,21 @@ interface Running {
 }
 
 /** A query of a write, over its literals and the added ones. */
-function partOf({ asked, statement, invocation }: Running, query: Query, part: string, extra: readonly Literal[]): ParsedQuery {
+function partOf({ source, statement, invocation }: Running, query: Query, part: string, extra: readonly Literal[]): ParsedQuery {
   const own: Statement = { kind: 'query', purpose: null, query, withProvenance: false };
   return {
     language: 'write',
-    template: `${asked.key}\0${part}`,
+    template: `${source.key}\0${part}`,
     statement: own,
-    parameters: [...asked.parameters, null, invocation.caller.path, ...extra],
-    locationOf: (slot) => (slot < statement.nullSlot ? asked.locationOf(slot) : statement.location),
+    parameters: [...source.parameters, null, invocation.caller.path, ...extra],
+    locationOf: (slot) => (slot < statement.nullSlot ? source.locationOf(slot) : statement.location),
   };
 }
 
 /** The text of a statement that may be run again from its record; null: values that it was given apart, or its transaction, are gone then. */
-function textToKeep(asked: StatementSource, { transaction }: Invocation): string | null {
-  if (!(asked instanceof TextSource) || asked.takesParameters || transaction !== null) return null;
-  const text = asked.text();
+function textToKeep(source: StatementSource, { transaction }: Invocation): string | null {
+  if (!(source instanceof TextSource) || source.takesParameters || transaction !== null) return null;
+  const text = source.text();
   return text.length > keptTextMax ? null : text;
 }
 

@@ -63,7 +63,7 @@ export interface ReadRequest {
   /** Distinguishes the queries of one statement; includes everything that the tree depends on beside its text. */
   readonly part: string;
   readonly snapshot: GovernedSnapshot;
-  readonly found: RowTaker;
+  readonly rows: RowTaker;
   /** The time that it reads; current rows where this is absent. */
   readonly time?: DefaultTime | undefined;
   readonly extra?: readonly Literal[] | undefined;
@@ -137,13 +137,13 @@ class Write {
   async #insert(statement: InsertStatement): Promise<Executed> {
     const { conflict } = statement;
     if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
-    const found = new FoundRows(false, this.#rowsMax);
+    const rowsRead = new FoundRows(false, this.#rowsMax);
     let columns: readonly TargetColumn[] = [];
-    const answer = await this.#read(insertedRows(statement, this.#definition), 'source', found, {
+    const answer = await this.#read(insertedRows(statement, this.#definition), 'source', rowsRead, {
       onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
     });
-    const all = found.numbers();
-    const cells = columns.map((column, i) => cellsFor(found, i, answer.columns[i]!.type, column, all));
+    const all = rowsRead.numbers();
+    const cells = columns.map((column, i) => cellsFor(rowsRead, i, answer.columns[i]!.type, column, all));
     const returning = this.#returning(statement, null);
     returning?.check(withNewColumns(this.#definition, cells));
     if (conflict?.do === 'update')
@@ -165,32 +165,32 @@ class Write {
     const { columns, cells, returning } = rows;
     const set = setColumns(conflict.set, this.#definition, columns);
     const keys = this.#keysOf(cells, rows.length);
-    const told = new Set(keys);
-    told.delete(null);
-    if (told.size < keys.filter((key) => key !== null).length) {
+    const remainingKeys = new Set(keys);
+    remainingKeys.delete(null);
+    if (remainingKeys.size < keys.filter((key) => key !== null).length) {
       throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
     }
     const there = new FoundRows(false, this.#rowsMax);
-    const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);
+    const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, remainingKeys.size);
     const { columns: read } = await this.#read(query, part, there, {
-      extra: [...told],
+      extra: [...remainingKeys],
       given: new Map([[excludedRows, given]]),
     });
     const matched = new Set<number>();
-    const updates: { readonly row: number; readonly found: number }[] = [];
+    const updates: { readonly row: number; readonly existingRow: number }[] = [];
     for (let i = 0; i < there.rows; i++) {
       const row = Number(there.cell(i, 0));
       matched.add(row);
-      if (there.cell(i, 1) === true) updates.push({ row, found: i });
+      if (there.cell(i, 1) === true) updates.push({ row, existingRow: i });
     }
     const inserts = [...keys.keys()].filter((row) => !matched.has(row));
     const listsRows = returning ? true : undefined;
     const inserted = { length: inserts.length, columns: cells.map((column) => pickedRows(column, inserts)) };
     const put = this.#put(inserted, { when: 'absent', listsRows });
-    const foundRows = updates.map(({ found }) => found);
+    const existingRows = updates.map(({ existingRow }) => existingRow);
     const patch = this.#patch(
       updates.map(({ row }) => keys[row]!),
-      set.map((column, i) => cellsFor(there, i + 2, read[i + 2]!.type, column, foundRows)),
+      set.map((column, i) => cellsFor(there, i + 2, read[i + 2]!.type, column, existingRows)),
       listsRows,
     );
     const steps: PutRows[] = [patch, put].filter(({ rows: { length } }) => length > 0);
@@ -266,19 +266,19 @@ class Write {
     }
     const portion = this.#portionOf(statement);
     const refs = namedBeside(statement);
-    const found = new FoundRows(portion === null, this.#rowsMax);
+    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
     const query = updatedRows(statement, this.#path);
-    const { columns } = await this.#read(query, 'rows', found, portion?.read);
+    const { columns } = await this.#read(query, 'rows', rowsRead, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
-    const beside = statement.from === null ? null : { found, columns: columns.slice(first), first, refs };
+    const beside = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
     const returning = this.#returning(statement, beside);
     returning?.check(this.#definition);
-    const all = found.numbers();
+    const all = rowsRead.numbers();
     const patch = this.#patch(
-      all.map((row) => String(found.cell(row, 0))),
+      all.map((row) => String(rowsRead.cell(row, 0))),
       [
-        ...set.map((column, i) => cellsFor(found, atSet + i, columns[atSet + i]!.type, column, all)),
-        ...(portion === null ? [] : portion.boundsOf(found)),
+        ...set.map((column, i) => cellsFor(rowsRead, atSet + i, columns[atSet + i]!.type, column, all)),
+        ...(portion === null ? [] : portion.boundsOf(rowsRead)),
       ],
       returning ? true : undefined,
     );
@@ -304,15 +304,15 @@ class Write {
 
   async #delete(statement: DeleteStatement): Promise<Executed> {
     const portion = this.#portionOf(statement);
-    const found = new FoundRows(portion === null, this.#rowsMax);
-    const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', found, portion?.read);
+    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
+    const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', rowsRead, portion?.read);
     const returned = columns.slice(1);
     if (statement.returning !== null) {
-      const vectors = returned.map(({ type }, i) => found.vector(i + 1, type));
-      const batches = found.rows === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: found.rows }];
-      this.#returned = { columns: returned, batches, rowCount: found.rows };
+      const vectors = returned.map(({ type }, i) => rowsRead.vector(i + 1, type));
+      const batches = rowsRead.rows === 0 ? [] : [{ columns: vectors, selection: null, first: 0, count: rowsRead.rows }];
+      this.#returned = { columns: returned, batches, rowCount: rowsRead.rows };
     }
-    const deletion = this.#deletion([...new Set(found.numbers().map((row) => String(found.cell(row, 0))))]);
+    const deletion = this.#deletion([...new Set(rowsRead.numbers().map((row) => String(rowsRead.cell(row, 0))))]);
     const command: DeleteRows = { ...deletion, ...(portion && { within: portion.within }) };
     const outcome = await this.#submit(command, () => undefined);
     return this.#resultOf(outcome, { deleted: outcome.accepted });
@@ -329,18 +329,18 @@ class Write {
     for (const [i, clause] of statement.clauses.entries()) {
       if (clause.do === 'nothing') continue;
       const before = written.inserted + written.updated + written.deleted;
-      const found = new FoundRows(false, this.#rowsMax, before);
-      const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, found);
-      if (found.rows === 0) continue;
-      const step = this.#stepOf(clause, found, columns);
+      const rowsRead = new FoundRows(false, this.#rowsMax, before);
+      const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, rowsRead);
+      if (rowsRead.rows === 0) continue;
+      const step = this.#stepOf(clause, rowsRead, columns);
       steps.push(step);
-      written[wrote[clause.do]] += found.rows;
+      written[wrote[clause.do]] += rowsRead.rows;
       if (!clause.matched) {
         if (step.kind === 'put-rows')
           inserted.push(...this.#keysOf(step.rows.columns, step.rows.length).filter((key) => key !== null));
         continue;
       }
-      for (const row of found.numbers()) keys.add(String(found.cell(row, 0)));
+      for (const row of rowsRead.numbers()) keys.add(String(rowsRead.cell(row, 0)));
       if (keys.size < written.updated + written.deleted)
         throw severalRows('MERGE meets a row of the target twice', statement.location);
     }
@@ -359,19 +359,19 @@ class Write {
   }
 
   /** The step of a clause that writes the rows found for it. */
-  #stepOf(clause: WritingClause, found: FoundRows, read: readonly OutputColumn[]): PutRows | DeleteRows {
-    const all = found.numbers();
+  #stepOf(clause: WritingClause, rowsRead: FoundRows, read: readonly OutputColumn[]): PutRows | DeleteRows {
+    const all = rowsRead.numbers();
     if (clause.do === 'insert') {
       const columns = insertedColumns(clause, this.#definition, clause.values.length);
-      const cells = columns.map((column, i) => cellsFor(found, i, read[i]!.type, column, all));
+      const cells = columns.map((column, i) => cellsFor(rowsRead, i, read[i]!.type, column, all));
       return this.#put({ length: all.length, columns: cells }, { when: 'absent' });
     }
-    const keys = all.map((row) => String(found.cell(row, 0)));
+    const keys = all.map((row) => String(rowsRead.cell(row, 0)));
     if (clause.do === 'delete') return this.#deletion(keys);
     const set = setColumns(clause.set, this.#definition);
     return this.#patch(
       keys,
-      set.map((column, i) => cellsFor(found, i + 1, read[i + 1]!.type, column, all)),
+      set.map((column, i) => cellsFor(rowsRead, i + 1, read[i + 1]!.type, column, all)),
       undefined,
     );
   }
@@ -397,11 +397,11 @@ class Write {
   }
 
   /** Runs a query of the statement. It must not read masked columns: its rows, and the choice of them, become cells. */
-  async #read(query: Query, part: string, found: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
+  async #read(query: Query, part: string, rowsRead: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
     return this.#request.host.read({
       query,
       part,
-      found,
+      rows: rowsRead,
       snapshot: this.#snapshot,
       time: more.time,
       extra: more.extra,

@@ -10,8 +10,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: an answer that it overtook is given',
     file: 'src/planner/planner.ts',
-    find: 'if (erasedMeanwhile()) {',
-    replace: 'if (plan.facets && erasedMeanwhile()) {',
+    find: 'if (overtaken()) {',
+    replace: 'if (plan.facets && overtaken()) {',
     killedBy: overtaken,
   },
   {
@@ -157,7 +157,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: answers on their way go on',
     file: 'src/planner/planner.ts',
-    find: '        overtaken: erasedMeanwhile,\n',
+    find: '        overtaken,\n',
     replace: '        overtaken: () => false,\n',
     killedBy: ['test/doors/http/erasure.test.ts'],
   },

@@ -30,7 +30,7 @@ function windowed(
     type,
     input: { kind: 'scan', columns },
     column: 0,
-    intervals: lengths.map((_, slot) => ({ slot, place: { line: 1, column: 1 } })),
+    intervals: lengths.map((_, slot) => ({ slot, location: { line: 1, column: 1 } })),
     partition,
     columns: [...columns, { name: 'window_start', type: 'timestamp' }, { name: 'window_end', type: 'timestamp' }],
   } as unknown as WindowNode;

@@ -35,18 +35,18 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       const snapshot = invocation.snapshot();
       const question = { planner, caller, snapshot, signal };
       for (;;) {
-        const found: FoundMatches[] = [];
+        const jobMatches: FoundMatches[] = [];
         for (const [nth, id] of task.rules.entries()) {
           progress(nth, task.rules.length);
           const rule = snapshot.rules().find((each) => each.id === id);
           if (rule === undefined || rule.definition.kind !== 'detection')
             throw new ServiceError('REL_NOT_FOUND', `there is no detection rule ${JSON.stringify(id)}`);
-          if (isSql(rule.definition)) found.push(await matchesAt(question, rule, instant));
+          if (isSql(rule.definition)) jobMatches.push(await matchesAt(question, rule, instant));
         }
-        const { type, all, counted, overtaken } = await raise(question, found, instant, true);
+        const { type, all, counted, overtaken } = await raise(question, jobMatches, instant, true);
         // Rows that were read may be gone by now.
         if (overtaken()) continue;
-        const matches = found.reduce((sum, each) => sum + each.matches.length, 0);
+        const matches = jobMatches.reduce((sum, each) => sum + each.matches.length, 0);
         const rows = all.length === 0 ? null : putAlerts(type, all, counted, work.run);
         return { rows, alerts: all.length, result: { matches } };
       }

@@ -39,20 +39,20 @@ export async function testPast(
 ): Promise<PastAlerts> {
   if (from > to) throw new ServiceError('REL_INVALID', 'from lies behind to');
   const definition = rule.definition as DetectionDefinition;
-  const found = new Map<string, Alert>();
+  const alertsById = new Map<string, Alert>();
   let matches = 0;
   const add = (some: readonly Match[], instant: bigint): void => {
     matches += some.length;
     for (const [id, alert] of alertsOf(rule, some, instant)) {
-      const before = found.get(id);
+      const before = alertsById.get(id);
       const count = definition.dedupe_by.length > 0 ? alert.count + (before?.count ?? 0) : alert.count;
-      found.set(id, before === undefined ? alert : { ...before, count });
+      alertsById.set(id, before === undefined ? alert : { ...before, count });
     }
   };
   if (definition.language === 'sigma') {
     for (const match of await sigmaMatches({ planner, caller, snapshot, sigma }, rule, { from, to }))
       add([match], match.systemFrom!);
-    return { matches, alerts: [...found.values()] };
+    return { matches, alerts: [...alertsById.values()] };
   }
   const condition = readCondition(definition);
   if (condition.judged === 'by row') {
@@ -69,7 +69,7 @@ export async function testPast(
     for (let instant = from + interval; instant <= to; instant += interval)
       add((await matchesAt({ planner, caller, snapshot, signal }, rule, instant)).matches, instant);
   }
-  return { matches, alerts: [...found.values()] };
+  return { matches, alerts: [...alertsById.values()] };
 }
 
 /** With the rules beside it, on which it may rest as a correlation: all of them as they stand, whenever they were made. */

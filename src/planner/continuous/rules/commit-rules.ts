@@ -66,7 +66,7 @@ interface Group extends GroupKey {
   shows: (path: string | null) => boolean;
   stop: () => void;
   /** Made under one grant, ontology and set of rules. */
-  matcher: { readonly under: string; readonly standing: readonly RuleVersion[]; readonly made: RowMatcher } | null;
+  matcher: { readonly under: string; readonly standing: readonly RuleVersion[]; readonly judgesRows: RowMatcher } | null;
 }
 
 /** A caller's rules that could not be judged, and why. */
@@ -128,24 +128,24 @@ export class RuleJudge {
   }
 
   #regroup(): void {
-    const found = new Map<string, RuleVersion[]>();
+    const byGroup = new Map<string, RuleVersion[]>();
     const about = new Map<string, GroupKey>();
     for (const version of this.#parts.rules.listJudged()) {
       const { record } = version;
       let group = this.#grouped.get(record);
       if (group === undefined) this.#grouped.set(record, (group = groupOf(record)));
       if (group === null || record.time < this.#parts.beginning(tenantOf(record.owner))) continue;
-      const versions = found.get(group.key);
-      if (versions === undefined) found.set(group.key, [version]);
+      const versions = byGroup.get(group.key);
+      if (versions === undefined) byGroup.set(group.key, [version]);
       else versions.push(version);
       about.set(group.key, group);
     }
     for (const [key, group] of this.#groups) {
-      if (found.has(key)) continue;
+      if (byGroup.has(key)) continue;
       group.stop();
       this.#groups.delete(key);
     }
-    for (const [key, versions] of found) {
+    for (const [key, versions] of byGroup) {
       const known = this.#groups.get(key);
       if (known !== undefined) known.versions = versions;
       else this.#begin(about.get(key)!, versions);
@@ -231,8 +231,8 @@ export class RuleJudge {
     const changes = await this.#slices.finish(changesAfter(snapshot, { type, from: cursor, columns: matcher.columns }));
     if (!changes.complete) group.isDue = true;
     const overtaken = snapshot.erasing([type]);
-    const found = await matcher.judge(changes, type, snapshot);
-    const matched = found.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
+    const ruleMatches = await matcher.judge(changes, type, snapshot);
+    const matched = ruleMatches.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
     const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
     if (overtaken()) {
@@ -284,9 +284,9 @@ export class RuleJudge {
       };
       const matchers = [await sqlMatcher(parts, caller, snapshot, sql)];
       if (sigma.length > 0) matchers.push(await sigmaMatcher(parts, caller, snapshot, group.type, sigma));
-      group.matcher = { under, standing, made: joinMatchers(matchers) };
+      group.matcher = { under, standing, judgesRows: joinMatchers(matchers) };
     }
-    return group.matcher!.made;
+    return group.matcher!.judgesRows;
   }
 
   #fail(rule: string, error: unknown): void {

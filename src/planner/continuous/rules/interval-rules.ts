@@ -140,8 +140,8 @@ export class IntervalRules {
         invocation.describe({ template: 'rule ?', literals: [id], costUnits: 0 });
         const snapshot = invocation.snapshot();
         const question = { planner, caller, snapshot };
-        const found = await matchesAt(question, rule, due);
-        const { type, all, counted, overtaken } = await raise(question, [found], due, true);
+        const ruleMatches = await matchesAt(question, rule, due);
+        const { type, all, counted, overtaken } = await raise(question, [ruleMatches], due, true);
         if (overtaken()) return false;
         invocation.describe({ rowCount: all.length });
         if (all.length === 0) return true;

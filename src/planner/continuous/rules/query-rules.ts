@@ -84,14 +84,14 @@ const keysAtOnce = 500;
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
   { planner, caller, snapshot, signal }: RuleQuery,
-  found: readonly FoundMatches[],
+  matchedRules: readonly FoundMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */
   again: boolean,
 ): Promise<RaisedAlerts> {
   const type = alertTypeIn(snapshot.catalog);
-  const overtaken = (): boolean => found.some((each) => each.overtaken());
-  const all = found.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
+  const overtaken = (): boolean => matchedRules.some((each) => each.overtaken());
+  const all = matchedRules.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
   const isCounted = ({ rule }: Alert): boolean => (rule.definition as DetectionDefinition).dedupe_by.length > 0;
   const asked = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
   const standing = new Map<string, bigint>();

@@ -66,9 +66,9 @@ export class RuleBounds<T> {
   *findPossible(changes: Pick<ChangeSet, 'newCells'>): Generator<undefined, readonly T[], void> {
     const cells = new Map<string, readonly Cell[]>();
     const cellsOf = (column: string): readonly Cell[] => {
-      let found = cells.get(column);
-      if (found === undefined) cells.set(column, (found = changes.newCells(column)));
-      return found;
+      let columnCells = cells.get(column);
+      if (columnCells === undefined) cells.set(column, (columnCells = changes.newCells(column)));
+      return columnCells;
     };
     const isWithin = (bounds: Bounds, row: number): boolean =>
       bounds.every((bound) => mayHold(bound, cellsOf(bound.column)[row]!));

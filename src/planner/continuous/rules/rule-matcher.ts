@@ -69,8 +69,8 @@ export async function sqlMatcher(
   }
   const bounds = new RuleBounds(asked);
   const judge: RowMatcher['judge'] = async (changes, type) => {
-    const found: RuleMatches[] = [];
-    if (changes.versions.length === 0) return found;
+    const ruleMatches: RuleMatches[] = [];
+    if (changes.versions.length === 0) return ruleMatches;
     for (const { rule, sql } of await inTurns(bounds.findPossible(changes), turn)) {
       await turn();
       try {
@@ -78,12 +78,12 @@ export async function sqlMatcher(
         const matches = [...matchesIn(answer, type)].filter(
           ({ systemFrom }) => systemFrom! > changes.from && isInForce(rule, systemFrom!),
         );
-        if (matches.length > 0) found.push({ rule, matches });
+        if (matches.length > 0) ruleMatches.push({ rule, matches });
       } catch (error) {
         onError(rule, error);
       }
     }
-    return found;
+    return ruleMatches;
   };
   return { columns, judge };
 }
@@ -93,9 +93,9 @@ export function joinMatchers(matchers: readonly RowMatcher[]): RowMatcher {
   return {
     columns: new Set(matchers.flatMap(({ columns }) => [...columns])),
     judge: async (...given) => {
-      const found: RuleMatches[] = [];
-      for (const matcher of matchers) found.push(...(await matcher.judge(...given)));
-      return found;
+      const matches: RuleMatches[] = [];
+      for (const matcher of matchers) matches.push(...(await matcher.judge(...given)));
+      return matches;
     },
   };
 }

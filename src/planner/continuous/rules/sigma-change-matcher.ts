@@ -84,7 +84,7 @@ export async function sigmaMatcher(
 
   /** Matches of the rows, in the order in which they came. */
   async function findMatches(answer: Answer): Promise<readonly Found[]> {
-    const found: Found[] = [];
+    const sigmaMatches: Found[] = [];
     for (const batch of answer.batches) {
       const named = answer.columns.map(({ name, type: of }, i): NamedColumn => ({ name, type: of, vector: batch.columns[i]! }));
       const [systemFroms, keys, validFroms] = named;
@@ -94,7 +94,7 @@ export async function sigmaMatcher(
       const readers = new Readers(fields);
       for (const [rule, rows] of matches) {
         for (const row of rows) {
-          found.push({
+          sigmaMatches.push({
             document: compiled[rule]!,
             row,
             systemFrom: cellAt(systemFroms!.vector, 'timestamp', row) as bigint,
@@ -105,7 +105,9 @@ export async function sigmaMatcher(
         }
       }
     }
-    return found.sort((a, b) => (a.systemFrom === b.systemFrom ? a.document - b.document : a.systemFrom < b.systemFrom ? -1 : 1));
+    return sigmaMatches.sort((a, b) =>
+      a.systemFrom === b.systemFrom ? a.document - b.document : a.systemFrom < b.systemFrom ? -1 : 1,
+    );
   }
 
   const between = (from: bigint, to: bigint): string =>
@@ -126,9 +128,9 @@ export async function sigmaMatcher(
     if (linked.order.length > 0 && observedUpTo !== changes.from) await rebuild(over, changes.from);
     // Unless all of it was observed, the next change set finds the state again.
     observedUpTo = null;
-    const found = await raiseAll(await ask(changes.snapshot, select), changes.from);
+    const correlationMatches = await raiseAll(await ask(changes.snapshot, select), changes.from);
     observedUpTo = changes.end;
-    return found;
+    return correlationMatches;
   };
 
   const past: SigmaRules['past'] = async (over, from, to) => {
@@ -138,12 +140,12 @@ export async function sigmaMatcher(
   };
 
   async function raiseAll(answer: Answer, from: bigint): Promise<readonly RuleMatches[]> {
-    const found = new Map<number, Match[]>();
+    const matchesByRule = new Map<number, Match[]>();
     const raise = (ordinal: number, { key, systemFrom }: Found): void => {
       if (linked.silent.has(ordinal)) return;
       const match: Match = { type, key, systemFrom, values: [] };
-      const before = found.get(ordinal);
-      if (before === undefined) found.set(ordinal, [match]);
+      const before = matchesByRule.get(ordinal);
+      if (before === undefined) matchesByRule.set(ordinal, [match]);
       else before.push(match);
     };
     for (const each of await findMatches(answer)) {
@@ -154,7 +156,7 @@ export async function sigmaMatcher(
       }
       await turn();
     }
-    return [...found].map(([ordinal, matches]): RuleMatches => ({ rule: versions[ordinal]!, matches }));
+    return [...matchesByRule].map(([ordinal, matches]): RuleMatches => ({ rule: versions[ordinal]!, matches }));
   }
   return { columns, judge, past };
 }

@@ -102,23 +102,23 @@ export class LiteralIndex {
   }
 
   /** Calls `found` with each literal and the index behind it, in order of their ends. */
-  search(text: string, found: (literal: number, end: number) => void): void {
+  search(text: string, onLiteral: (literal: number, end: number) => void): void {
     let state = 0;
-    for (let i = 0; i < text.length; i++) state = this.#advance(state, this.#classes[text.charCodeAt(i)]!, i + 1, found);
+    for (let i = 0; i < text.length; i++) state = this.#advance(state, this.#classes[text.charCodeAt(i)]!, i + 1, onLiteral);
   }
 
   /** The same in ASCII bytes[from..to), whatever their case: literals are in lower case. Ends count from `from`. */
-  searchBytes(bytes: Uint8Array, from: number, to: number, found: (literal: number, end: number) => void): void {
+  searchBytes(bytes: Uint8Array, from: number, to: number, onLiteral: (literal: number, end: number) => void): void {
     let state = 0;
-    for (let i = from; i < to; i++) state = this.#advance(state, this.#byteClasses[bytes[i]!]!, i + 1 - from, found);
+    for (let i = from; i < to; i++) state = this.#advance(state, this.#byteClasses[bytes[i]!]!, i + 1 - from, onLiteral);
   }
 
-  #advance(from: number, unit: number, end: number, found: (literal: number, end: number) => void): number {
+  #advance(from: number, unit: number, end: number, onLiteral: (literal: number, end: number) => void): number {
     const state =
       unit === 0 ? 0 : from < this.#tableStates ? this.#table[from * this.#classCount + unit]! : this.#step(from, unit);
     let at = this.#first[state]!;
     while (at !== -1) {
-      found(this.#ends[at]!, end);
+      onLiteral(this.#ends[at]!, end);
       at = this.#next[at]!;
     }
     return state;
@@ -138,9 +138,9 @@ export class LiteralIndex {
     const key = state * this.#classCount + unit;
     const mask = this.#keys.length - 1;
     for (let at = (Math.imul(key, 0x9e3779b1) >>> 0) & mask; ; at = (at + 1) & mask) {
-      const found = this.#keys[at]!;
-      if (found === key) return this.#values[at]!;
-      if (found === -1) return -1;
+      const nextState = this.#keys[at]!;
+      if (nextState === key) return this.#values[at]!;
+      if (nextState === -1) return -1;
     }
   }
 
@@ -189,11 +189,11 @@ class Trie {
     for (let child = this.firstChild[state]!; child !== -1; child = this.sibling[child]!) {
       if (this.classes[child] === unit) return child;
     }
-    const made = this.#states++;
-    this.parents[made] = state;
-    this.classes[made] = unit;
-    this.sibling[made] = this.firstChild[state]!;
-    this.firstChild[state] = made;
-    return made;
+    const newState = this.#states++;
+    this.parents[newState] = state;
+    this.classes[newState] = unit;
+    this.sibling[newState] = this.firstChild[state]!;
+    this.firstChild[state] = newState;
+    return newState;
   }
 }

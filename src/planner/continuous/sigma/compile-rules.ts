@@ -41,7 +41,7 @@ export interface CompiledTest {
 export interface Anchored {
   readonly tests: Int32Array;
   /** By test: 0 anywhere, 1 at the beginning, 2 at the end. */
-  readonly places: Uint8Array;
+  readonly anchors: Uint8Array;
 }
 
 export interface Program {
@@ -129,11 +129,11 @@ function pushTo<K>(map: Map<K, number[]>, key: K, value: number): void {
 }
 
 function anchoredOf(ordinals: readonly number[], tests: readonly CompiledTest[]): Anchored {
-  const places = ordinals.map((ordinal) => {
+  const anchors = ordinals.map((ordinal) => {
     const at = tests[ordinal]!.anchor!.at;
     return at === 'begin' ? 1 : at === 'end' ? 2 : 0;
   });
-  return { tests: Int32Array.from(ordinals), places: Uint8Array.from(places) };
+  return { tests: Int32Array.from(ordinals), anchors: Uint8Array.from(anchors) };
 }
 
 /** Numbers fields and tests, each once. */

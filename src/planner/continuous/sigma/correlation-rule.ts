@@ -49,7 +49,7 @@ const isType = (text: string): text is CorrelationType => (correlationTypes as r
 const isBound = (text: string): text is Bound => boundNames.includes(text);
 
 function readCondition(fields: ReadonlyMap<string, unknown>): Pick<SigmaCorrelation, 'bounds' | 'field'> {
-  const found: { bound: Bound; value: number }[] = [];
+  const bounds: { bound: Bound; value: number }[] = [];
   let field: string | null = null;
   for (const [key, given] of fields) {
     if (key === 'field') {
@@ -62,9 +62,9 @@ function readCondition(fields: ReadonlyMap<string, unknown>): Pick<SigmaCorrelat
     if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > countMax) {
       throw refuse(`condition.${key}`, `a count is an integer of 0 to ${countMax}`);
     }
-    found.push({ bound: key, value });
+    bounds.push({ bound: key, value });
   }
-  return { bounds: found, field };
+  return { bounds: bounds, field };
 }
 
 function readTimespan(given: unknown): bigint {

@@ -63,7 +63,7 @@ export function linkCorrelations(documents: readonly (SigmaDocument | null)[]): 
     if (state.get(ordinal) === 'done') return !refused.has(ordinal);
     if (state.get(ordinal) === 'open') return false;
     state.set(ordinal, 'open');
-    const found: number[] = [];
+    const dueEvents: number[] = [];
     for (const reference of document.rules) {
       const target = byReference.get(reference);
       if (target === undefined)
@@ -73,11 +73,11 @@ export function linkCorrelations(documents: readonly (SigmaDocument | null)[]): 
           ordinal,
           new Refusal('correlation.rules', `${JSON.stringify(reference)} refers back to this correlation, or is refused`),
         );
-      } else found.push(target);
+      } else dueEvents.push(target);
     }
     state.set(ordinal, 'done');
     if (refused.has(ordinal)) return false;
-    sources.set(ordinal, found);
+    sources.set(ordinal, dueEvents);
     order.push(ordinal);
     return true;
   };
@@ -110,8 +110,8 @@ export class Correlator {
     for (const running of this.#correlations) {
       // A correlation sees those that stand before it, too.
       for (let i = 0, length = events.length; i < length; i++) {
-        const made = running.observe(events[i]!);
-        if (made !== null) events.push(made);
+        const event = running.observe(events[i]!);
+        if (event !== null) events.push(event);
       }
     }
     return events.slice(1);

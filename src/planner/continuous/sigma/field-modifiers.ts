@@ -138,7 +138,7 @@ class Item {
 
   #apply(modifier: string, value: Value, ordinal: number): Value {
     if (modifier === 'all' || modifier === 'cased' || modifier === 'neq' || regexFlags[modifier] !== undefined) return value;
-    if (placings.includes(modifier)) return this.#place(modifier, value);
+    if (placings.includes(modifier)) return this.#wildcardValue(modifier, value);
     const wide = wideEncodings[modifier];
     if (wide !== undefined) return this.#encodeWide(value, wide);
     if (comparisons.includes(modifier)) return this.#compare(modifier as Comparison, value);
@@ -200,7 +200,7 @@ class Item {
     return { kind: 'texts', variants: variants.flatMap(change), isBytes };
   }
 
-  #place(modifier: string, value: Value): Value {
+  #wildcardValue(modifier: string, value: Value): Value {
     if (value.kind !== 'tests') {
       return this.#texts(modifier, value, (pieces) => [
         modifier === 'startswith' ? endOpen(pieces) : modifier === 'endswith' ? beginOpen(pieces) : beginOpen(endOpen(pieces)),

@@ -209,10 +209,10 @@ function parseLogSource(value: unknown): LogSource {
   if (value === undefined) throw new Refusal('logsource', 'a rule has a logsource');
   const fields = asMap(value, 'logsource', 'a logsource');
   const text = (key: string): string | null => {
-    const found = fields.get(key) ?? null;
-    if (found === null) return null;
-    if (typeof found !== 'string') throw new Refusal(`logsource.${key}`, `${key} is a text`);
-    return found.trim() === '' ? null : found.trim().toLowerCase();
+    const fieldValue = fields.get(key) ?? null;
+    if (fieldValue === null) return null;
+    if (typeof fieldValue !== 'string') throw new Refusal(`logsource.${key}`, `${key} is a text`);
+    return fieldValue.trim() === '' ? null : fieldValue.trim().toLowerCase();
   };
   return { product: text('product'), category: text('category'), service: text('service') };
 }

@@ -56,9 +56,9 @@ const isQuantifier = (text: string): boolean => /^(?:[*+?]|\{\d+(?:,\d*)?\})/.te
 function findExcluded(pattern: string): string | null {
   for (let i = 0; i < pattern.length; i++) {
     const rest = pattern.slice(i, i + 24);
-    const found =
+    const literalForm =
       rest[0] === '\\' || rest[0] === '(' || isQuantifier(rest) ? excluded.find(([form]) => form.test(rest)) : undefined;
-    if (found !== undefined) return found[1];
+    if (literalForm !== undefined) return literalForm[1];
     if (rest[0] === '\\') i++;
     else if (rest[0] === '[') i = endOfClass(pattern, i);
   }

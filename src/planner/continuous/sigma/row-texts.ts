@@ -73,9 +73,9 @@ export class ColumnTexts {
     if (type !== 'json') return this.textsAt(row);
     const { vector } = this.column;
     if (vector.kind === 'null' || vector.kind === 'vec' || vector.nulls?.[row] === 1) return none;
-    const found: string[] = [];
-    collectLeaves(this.#json(row), found);
-    return found;
+    const cellTexts: string[] = [];
+    collectLeaves(this.#json(row), cellTexts);
+    return cellTexts;
   }
 
   #json(row: number): unknown {
@@ -97,24 +97,24 @@ function textsOf(value: unknown): Texts {
 function valueAt(value: unknown, keys: readonly string[], from: number): unknown {
   if (from === keys.length) return value;
   if (Array.isArray(value)) {
-    const found = value.map((each: unknown) => valueAt(each, keys, from)).filter((each) => each !== undefined);
-    return found.length === 0 ? undefined : found.flat();
+    const elementValues = value.map((each: unknown) => valueAt(each, keys, from)).filter((each) => each !== undefined);
+    return elementValues.length === 0 ? undefined : elementValues.flat();
   }
   if (typeof value !== 'object' || value === null) return undefined;
   for (let to = from + 1; to <= keys.length; to++) {
     const key = keys.slice(from, to).join('.');
     if (Object.hasOwn(value, key)) {
-      const found = valueAt((value as Record<string, unknown>)[key], keys, to);
-      if (found !== undefined) return found;
+      const nestedValue = valueAt((value as Record<string, unknown>)[key], keys, to);
+      if (nestedValue !== undefined) return nestedValue;
     }
   }
   return undefined;
 }
 
-function collectLeaves(value: unknown, found: string[]): void {
-  if (Array.isArray(value)) for (const each of value) collectLeaves(each, found);
-  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) collectLeaves(each, found);
-  else if (value !== null && value !== undefined) found.push(String(value as string | number | boolean));
+function collectLeaves(value: unknown, leafTexts: string[]): void {
+  if (Array.isArray(value)) for (const each of value) collectLeaves(each, leafTexts);
+  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) collectLeaves(each, leafTexts);
+  else if (value !== null && value !== undefined) leafTexts.push(String(value as string | number | boolean));
 }
 
 /** How a name is read: from a column of that name, or below the JSON column whose name it begins with. */

@@ -119,15 +119,15 @@ class Parser {
   }
 
   #detection(name: string): Condition {
-    const found = this.#detections.get(name);
-    if (found === undefined) throw new Refusal(path, `the detection has no search identifier ${JSON.stringify(name)}`);
-    let size = this.#sizes.get(found);
-    if (size === undefined) this.#sizes.set(found, (size = countParts(found)));
+    const detection = this.#detections.get(name);
+    if (detection === undefined) throw new Refusal(path, `the detection has no search identifier ${JSON.stringify(name)}`);
+    let size = this.#sizes.get(detection);
+    if (size === undefined) this.#sizes.set(detection, (size = countParts(detection)));
     this.#parts += size;
     if (this.#parts > bounds.conditionParts) {
       throw new Refusal(path, `a condition has at most ${bounds.conditionParts} parts`, 'REL_TOO_LARGE');
     }
-    return found;
+    return detection;
   }
 
   #take(word: string): boolean {

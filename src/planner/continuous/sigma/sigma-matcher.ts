@@ -7,7 +7,8 @@ import { parseInstant } from '../../../log/values/timestamp.ts';
 import { type Anchored, anyField, type CompiledTest, compileRules, type Node, type Program } from './compile-rules.ts';
 import type { FieldTest } from './field-test.ts';
 import { foldCase } from './wildcard-pattern.ts';
-import { type AsciiColumn, ColumnTexts, type FieldReader, fieldReader, type Texts } from './row-texts.ts';
+import { RowTextCache } from './row-text-cache.ts';
+import { type AsciiColumn, ColumnTexts, type FieldReader, fieldReader } from './row-texts.ts';
 import type { LogSource, SigmaRule } from './sigma-rule.ts';
 
 /** Rows as a scan or an ingest has them: `selection[0..count)` are indexes into the columns; null means first .. first + count - 1. */
@@ -40,19 +41,14 @@ export class SigmaMatcher {
   readonly #hits: Float64Array;
   readonly #sure: Float64Array;
   readonly #known: Float64Array;
-  readonly #held: Float64Array;
+  readonly #passed: Float64Array;
   readonly #ruleSeen: Float64Array;
   readonly #candidates: number[] = [];
   /** Number of the row that is judged; no two rows have one number. */
   #stamp = 0;
   #row = 0;
   #work = 0;
-  #readers: readonly (FieldReader | null)[] = [];
-  #columns: readonly ColumnTexts[] = [];
-  readonly #texts: Texts[];
-  readonly #textStamps: Float64Array;
-  #leaves: Texts = [];
-  #leavesStamp = 0;
+  readonly #texts: RowTextCache;
   /** Text and field that the literals are sought in. */
   #length = 0;
   #field = anyField;
@@ -64,10 +60,9 @@ export class SigmaMatcher {
     this.#hits = new Float64Array(tests);
     this.#sure = new Float64Array(tests);
     this.#known = new Float64Array(tests);
-    this.#held = new Float64Array(tests);
+    this.#passed = new Float64Array(tests);
     this.#ruleSeen = new Float64Array(program.rules.length);
-    this.#texts = program.fields.map(() => []);
-    this.#textStamps = new Float64Array(program.fields.length);
+    this.#texts = new RowTextCache(program.fields);
   }
 
   /** Yields between shares of the work. */
@@ -87,10 +82,8 @@ export class SigmaMatcher {
 
   /** Yields between shares of the work. One at a time: what is known of the row in hand is kept here. */
   *judge(rows: JudgedRows): Generator<undefined, Matches, void> {
-    const { fields } = this.#program;
     const columns = new Map(rows.columns.map((column) => [column.name, new ColumnTexts(column)]));
-    this.#columns = [...columns.values()];
-    this.#readers = fields.map((name) => fieldReader(columns, name));
+    this.#texts.open(columns);
     const scans = yield* this.#scans(columns, rowRange(rows));
     const logSource = (['product', 'category', 'service'] as const).flatMap((key) => {
       const read = fieldReader(columns, key);
@@ -122,8 +115,8 @@ export class SigmaMatcher {
     const scans: Scan[] = [];
     const covered = new Set<string>();
     for (const [field, name] of fields.entries()) {
-      const read = this.#readers[field];
-      if (read === null || read === undefined || (wholes[field] === null && !hasLiterals[field])) continue;
+      const read = this.#texts.readerOf(field);
+      if (read === null || (wholes[field] === null && !hasLiterals[field])) continue;
       const isPlain = columns.get(name) !== undefined && columns.get(name)!.column.type !== 'json';
       if (isPlain) covered.add(name);
       const ascii = isPlain ? columns.get(name)!.asciiBytes(first, last) : null;
@@ -142,7 +135,7 @@ export class SigmaMatcher {
   #scan({ read, field, keywords, ascii }: Scan): void {
     if (ascii !== null) return this.#scanAscii(ascii, field, keywords);
     const { wholes, hasLiterals, literals } = this.#program;
-    const texts = field === anyField ? read(this.#row) : this.#textsOf(field);
+    const texts = field === anyField ? read(this.#row) : this.#texts.textsOf(field, this.#row, this.#stamp);
     for (const text of texts) {
       const folded = foldCase(text);
       const whole = field === anyField ? undefined : wholes[field]?.get(folded);
@@ -152,7 +145,7 @@ export class SigmaMatcher {
       this.#length = folded.length;
       this.#field = field;
       this.#keywords = keywords;
-      literals.search(folded, this.#onFound);
+      literals.search(folded, this.#onLiteral);
     }
   }
 
@@ -169,10 +162,10 @@ export class SigmaMatcher {
     this.#length = end - begin;
     this.#field = field;
     this.#keywords = keywords;
-    literals.searchBytes(heap, begin, end, this.#onFound);
+    literals.searchBytes(heap, begin, end, this.#onLiteral);
   }
 
-  readonly #onFound = (literal: number, end: number): void => {
+  readonly #onLiteral = (literal: number, end: number): void => {
     const anchored = this.#program.anchored[literal]!;
     if (this.#field !== anyField) this.#hitAll(anchored.get(this.#field), literal, end);
     if (this.#keywords) this.#hitAll(anchored.get(anyField), literal, end);
@@ -180,11 +173,11 @@ export class SigmaMatcher {
 
   #hitAll(anchored: Anchored | undefined, literal: number, end: number): void {
     if (anchored === undefined) return;
-    const { tests, places } = anchored;
+    const { tests, anchors } = anchored;
     for (let i = 0; i < tests.length; i++) {
-      const place = places[i]!;
-      if (place === 1 && end !== this.#program.literalLengths[literal]) continue;
-      if (place === 2 && end !== this.#length) continue;
+      const anchor = anchors[i]!;
+      if (anchor === 1 && end !== this.#program.literalLengths[literal]) continue;
+      if (anchor === 2 && end !== this.#length) continue;
       this.#hit(tests[i]!);
     }
   }
@@ -236,22 +229,23 @@ export class SigmaMatcher {
 
   #testHolds(ordinal: number): boolean {
     if (this.#sure[ordinal] === this.#stamp) return true;
-    if (this.#known[ordinal] === this.#stamp) return this.#held[ordinal] === this.#stamp;
+    if (this.#known[ordinal] === this.#stamp) return this.#passed[ordinal] === this.#stamp;
     const compiled = this.#program.tests[ordinal]!;
     if (compiled.anchor !== null && this.#hits[ordinal] !== this.#stamp) return false;
     this.#known[ordinal] = this.#stamp;
     this.#work += ruleWork;
     const holds = this.#check(compiled);
-    if (holds) this.#held[ordinal] = this.#stamp;
+    if (holds) this.#passed[ordinal] = this.#stamp;
     return holds;
   }
 
   #check({ field, test, matcher, other }: CompiledTest): boolean {
-    const texts = field === anyField ? this.#allTexts() : this.#textsOf(field);
+    const texts =
+      field === anyField ? this.#texts.allTexts(this.#row, this.#stamp) : this.#texts.textsOf(field, this.#row, this.#stamp);
     if (test.kind === 'null') return texts.length === 0;
     if (test.kind === 'exists') return texts.length > 0;
     if (test.kind === 'reference') {
-      const others = this.#textsOf(other);
+      const others = this.#texts.textsOf(other, this.#row, this.#stamp);
       return texts.some((text) => others.some((against) => fitsReference(test, text, against)));
     }
     for (const text of texts) {
@@ -259,22 +253,6 @@ export class SigmaMatcher {
       if (test.kind === 'pattern' ? matcher!.matches(test.cased ? text : foldCase(text)) : passes(test, text)) return true;
     }
     return false;
-  }
-
-  #textsOf(field: number): Texts {
-    if (this.#textStamps[field] !== this.#stamp) {
-      this.#textStamps[field] = this.#stamp;
-      this.#texts[field] = this.#readers[field]?.(this.#row) ?? [];
-    }
-    return this.#texts[field]!;
-  }
-
-  #allTexts(): Texts {
-    if (this.#leavesStamp !== this.#stamp) {
-      this.#leavesStamp = this.#stamp;
-      this.#leaves = this.#columns.flatMap((column) => column.leaves(this.#row));
-    }
-    return this.#leaves;
   }
 }
 

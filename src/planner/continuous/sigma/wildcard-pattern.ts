@@ -134,8 +134,8 @@ const widthAt = (text: string, at: number): number => (text.codePointAt(at)! > 0
 
 function findEnd(part: Part, text: string, from: number): number {
   if (part.text !== null) {
-    const found = text.indexOf(part.text, from);
-    return found === -1 ? -1 : found + part.text.length;
+    const partStart = text.indexOf(part.text, from);
+    return partStart === -1 ? -1 : partStart + part.text.length;
   }
   for (let start = from; start < text.length; start += widthAt(text, start)) {
     const end = endOf(part, text, start);

@@ -245,7 +245,7 @@ function check({ name, path, key, fields, refreshMinutes }: LookupDefinition): v
 async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): Promise<Map<string, readonly (string | null)[]>> {
   if (!isUtf8(bytes)) throw new ServiceError('REL_INVALID', 'the lookup file is not UTF-8');
   const rows = new Map<string, readonly (string | null)[]>();
-  let places: { readonly key: number; readonly fields: readonly number[] } | null = null;
+  let headerColumns: { readonly key: number; readonly fields: readonly number[] } | null = null;
   const parser = parse({
     bom: true,
     skip_empty_lines: true,
@@ -253,24 +253,24 @@ async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): P
   });
   try {
     for await (const record of Readable.from(pieces(bytes)).pipe(parser) as AsyncIterable<(string | null)[]>) {
-      if (places === null) {
-        places = placesOf(record, key, fields);
+      if (headerColumns === null) {
+        headerColumns = placesOf(record, key, fields);
         continue;
       }
-      const at = record[places.key];
+      const at = record[headerColumns.key];
       if (at === null || at === undefined) throw refusal(rows.size + 1, 'has no key');
       if (rows.has(at)) throw refusal(rows.size + 1, 'has the key of an earlier one');
       if (rows.size === rowsMax) throw new ServiceError('REL_TOO_LARGE', `a lookup table has at most ${rowsMax} rows`);
       rows.set(
         at,
-        places.fields.map((place) => record[place] ?? null),
+        headerColumns.fields.map((field) => record[field] ?? null),
       );
     }
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw refusal(rows.size + 1, 'is not well-formed CSV');
   }
-  if (places === null) throw new ServiceError('REL_INVALID', 'the lookup file has no header');
+  if (headerColumns === null) throw new ServiceError('REL_INVALID', 'the lookup file has no header');
   return rows;
 }
 
@@ -283,11 +283,11 @@ function* pieces(bytes: Uint8Array): Generator<Buffer, void> {
 
 function placesOf(header: readonly (string | null)[], key: string, fields: readonly string[]): { key: number; fields: number[] } {
   const [first, ...rest] = [key, ...fields].map((name) => {
-    const place = header.indexOf(name);
-    if (place < 0) throw new ServiceError('REL_UNKNOWN_COLUMN', `the lookup file has no column ${JSON.stringify(name)}`);
-    if (header.indexOf(name, place + 1) >= 0)
+    const fieldIndex = header.indexOf(name);
+    if (fieldIndex < 0) throw new ServiceError('REL_UNKNOWN_COLUMN', `the lookup file has no column ${JSON.stringify(name)}`);
+    if (header.indexOf(name, fieldIndex + 1) >= 0)
       throw new ServiceError('REL_INVALID', `the lookup file names ${JSON.stringify(name)} twice`);
-    return place;
+    return fieldIndex;
   });
   return { key: first!, fields: rest };
 }

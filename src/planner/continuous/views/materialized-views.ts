@@ -109,9 +109,9 @@ export class MaterializedViews {
     if (entry === undefined) {
       if (this.#entries.size >= entriesMax) return null;
       const { grantKey, branchId } = snapshot;
-      const made: Entry = { view, parsed, grantKey, branchId, cached: null, reader, reads: 1 };
-      this.#entries.set(key, made);
-      void this.#begin(key, made);
+      const newEntry: Entry = { view, parsed, grantKey, branchId, cached: null, reader, reads: 1 };
+      this.#entries.set(key, newEntry);
+      void this.#begin(key, newEntry);
       return null;
     }
     entry.reader = reader;
@@ -299,7 +299,7 @@ function withRows(rows: RowReader, name: string, cached: Cached): RowReader {
 }
 
 function* cachedBlocks({ columns, batches }: Cached, request: ScanRequest): Generator<RowBlock, void> {
-  const places = request.columns.map((name) => columns.findIndex((column) => column.name === name));
+  const columnIndexes = request.columns.map((name) => columns.findIndex((column) => column.name === name));
   const keyPlace = columns.findIndex(({ name }) => name === '_pk');
   const wanted = request.keys === undefined ? null : new Set(request.keys);
   for (const batch of batches) {
@@ -311,6 +311,13 @@ function* cachedBlocks({ columns, batches }: Cached, request: ScanRequest): Gene
     }
     const chosen = wanted === null ? count : selection!.length;
     if (chosen === 0) continue;
-    yield { columns: places.map((place) => batch.columns[place]!), selection, first, count: chosen, scanned: count, path: -1 };
+    yield {
+      columns: columnIndexes.map((columnIndex) => batch.columns[columnIndex]!),
+      selection,
+      first,
+      count: chosen,
+      scanned: count,
+      path: -1,
+    };
   }
 }

@@ -97,8 +97,8 @@ export function* changesAfter(snapshot: GovernedSnapshot, request: ChangeRequest
   const before = new Captured(names, types);
   const closed = new Map<bigint, bigint[]>(Array.from({ length: came.length }, (_, i) => [systemFrom[i]!, []]));
   if (came.length > 0 || hidesRows) {
-    const found = byEnds ? endingIn({ after: from, until: end }) : { keys: [...new Set(came.texts('_pk'))] };
-    const earlier = snapshot.rows.scan({ type, columns: names, time: { system: from, valid: 'all' }, ...found });
+    const versionFilter = byEnds ? endingIn({ after: from, until: end }) : { keys: [...new Set(came.texts('_pk'))] };
+    const earlier = snapshot.rows.scan({ type, columns: names, time: { system: from, valid: 'all' }, ...versionFilter });
     const isEnd = (instant: bigint): boolean => (hidesRows ? from < instant && instant <= end : closed.has(instant));
     for (let step = earlier.next(); step.done !== true; step = earlier.next()) {
       const ended = byEnds ? endedAmong(step.value, names.indexOf('system_to'), isEnd) : step.value;
@@ -152,13 +152,13 @@ function endedAmong(block: RowBlock, systemTo: number, isEnd: (instant: bigint) 
   const { columns, selection, first, count } = block;
   const vector = columns[systemTo]!;
   if (vector.kind !== 'i64') return null;
-  const kept = new Int32Array(count);
+  const keptRows = new Int32Array(count);
   let length = 0;
   for (let i = 0; i < count; i++) {
     const row = selection === null ? first + i : selection[i]!;
-    if (isEnd(vector.values[row]!)) kept[length++] = row;
+    if (isEnd(vector.values[row]!)) keptRows[length++] = row;
   }
-  return length === 0 ? null : { columns, selection: kept.subarray(0, length), first: 0, count: length };
+  return length === 0 ? null : { columns, selection: keptRows.subarray(0, length), first: 0, count: length };
 }
 
 /** A key that was removed from the branch before may stand on this one: then nothing that is believed here has ended. */
@@ -330,8 +330,8 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
           const { count, columns } = step.value;
           // An empty block gives others a turn, and its columns have no types.
           if (count === 0) yield { ...step.value, columns: columns.slice(0, -1) };
-          const kept = count === 0 ? null : withoutDeletes(step.value);
-          if (kept !== null) yield { ...kept, columns: cellsOfThen(kept, request.columns) };
+          const liveRows = count === 0 ? null : withoutDeletes(step.value);
+          if (liveRows !== null) yield { ...liveRows, columns: cellsOfThen(liveRows, request.columns) };
         }
       } finally {
         blocks.return?.();
@@ -347,14 +347,14 @@ function withoutDeletes(block: RowBlock): RowBlock | null {
   const { columns, selection, first, count } = block;
   const ops = columns[columns.length - 1]!;
   assert(ops.kind === 'i32', 'the op column is i32');
-  const kept = new Int32Array(count);
+  const keptRows = new Int32Array(count);
   let length = 0;
   for (let i = 0; i < count; i++) {
     const row = selection === null ? first + i : selection[i]!;
-    if (ops.values[row] !== deleteOp) kept[length++] = row;
+    if (ops.values[row] !== deleteOp) keptRows[length++] = row;
   }
   if (length === 0) return null;
-  return length === count ? block : { ...block, selection: kept.subarray(0, length), first: 0, count: length };
+  return length === count ? block : { ...block, selection: keptRows.subarray(0, length), first: 0, count: length };
 }
 
 function cellsOfThen(block: RowBlock, names: readonly string[]): readonly Vector[] {

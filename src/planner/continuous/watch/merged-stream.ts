@@ -16,25 +16,25 @@ const tagOf = (subscription: string): string => subscription.slice(-tagLength);
 
 /** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
 export function readTold(id: string): Cursors {
-  const told = new Map<string, bigint>();
+  const cursorOf = new Map<string, bigint>();
   for (const part of id.split('.')) {
     const [, tag, digits] = /^([0-9a-f]{12})-([0-9a-z]{1,13})$/.exec(part) ?? [];
     if (tag === undefined) throw new ServiceError('REL_INVALID', 'Last-Event-ID is not the id of an event of this stream');
     let instant = 0n;
     for (const digit of digits!) instant = instant * 36n + BigInt(Number.parseInt(digit, 36));
-    told.set(tag, instant);
+    cursorOf.set(tag, instant);
   }
-  return told;
+  return cursorOf;
 }
 
-export function toldOf(told: Cursors, subscription: string): bigint | null {
-  return told.get(tagOf(subscription)) ?? null;
+export function toldOf(cursors: Cursors, subscription: string): bigint | null {
+  return cursors.get(tagOf(subscription)) ?? null;
 }
 
 export class MergedStream {
   readonly #client: WatchClient;
   readonly #over = new AbortController();
-  readonly #told = new Map<string, bigint>();
+  readonly #cursors = new Map<string, bigint>();
   /** A controller for each followed subscription. */
   readonly #parts = new Map<string, AbortController>();
   #written: Promise<boolean> = Promise.resolve(true);
@@ -53,7 +53,7 @@ export class MergedStream {
 
   /** Sets the cursor that a subscription had on an earlier stream. */
   knows(subscription: string, toldBefore: bigint | null): void {
-    if (toldBefore !== null) this.#told.set(tagOf(subscription), toldBefore);
+    if (toldBefore !== null) this.#cursors.set(tagOf(subscription), toldBefore);
   }
 
   /** The end of the stream as one subscription has it. Its failure ends the stream, and leaves the others to a next one. */
@@ -87,13 +87,13 @@ export class MergedStream {
 
   #withCursors(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
     const tag = tagOf(subscription);
-    const others = [...this.#told]
+    const others = [...this.#cursors]
       .filter(([other]) => other !== tag)
       .map(([other, instant]) => `${other}-${instant.toString(36)}`);
     return events.map((each) => {
       if (each.id === null) return each;
       const instant = BigInt(each.id);
-      this.#told.set(tag, instant);
+      this.#cursors.set(tag, instant);
       return { event: each.event, id: [...others, `${tag}-${instant.toString(36)}`].join('.'), data: each.data };
     });
   }

@@ -136,10 +136,10 @@ export class StandingQueries {
 
   /** A registered subscription of this caller. Another's is as if it were not there. */
   requireSubscription(id: string, caller: Caller): Subscription {
-    const found = this.#subscriptions.get(id);
-    if (found === undefined || !isOf(found, caller))
+    const subscription = this.#subscriptions.get(id);
+    if (subscription === undefined || !isOf(subscription, caller))
       throw new ServiceError('REL_NOT_FOUND', 'no such subscription; unfollowed ones end after a minute');
-    return found;
+    return subscription;
   }
 
   /** Subscriptions of this caller that no client follows, in the order of their registration. */
@@ -228,14 +228,14 @@ export class StandingQueries {
   /**
    * Streams claimed subscriptions of a caller, and those it registers meanwhile, until the first of them ends or the client goes.
    */
-  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], told: Cursors): Promise<void> {
+  async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], cursors: Cursors): Promise<void> {
     const merged = new MergedStream(client);
     // Subscriptions that another connection still holds are in the ids from the beginning.
-    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(told, each.id));
+    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(cursors, each.id));
     const running = new Set<Promise<void>>();
     let failure: { readonly error: unknown } | null = null;
     const join = (subscription: Subscription): void => {
-      const resumeAfter = toldOf(told, subscription.id);
+      const resumeAfter = toldOf(cursors, subscription.id);
       const followed = this.follow(subscription, merged.part(subscription.id), { resumeAfter, keep: true })
         .catch((error: unknown) => (failure ??= { error }))
         .finally(() => {
@@ -320,9 +320,9 @@ export class StandingQueries {
     const answer = await this.#invoke(stream, async (invocation) => {
       const snapshot = invocation.snapshot();
       const then = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
-      const found = await subscription.matching(this.#parts.planner, then);
-      invocation.describe({ rowCount: found.rowCount });
-      return found;
+      const answer = await subscription.matching(this.#parts.planner, then);
+      invocation.describe({ rowCount: answer.rowCount });
+      return answer;
     });
     for (const rows of subscription.texts(answer)) {
       if (stream.ended.signal.aborted) return;
@@ -389,18 +389,18 @@ export class StandingQueries {
         }
         const took = await this.#turn();
         const current = feed.round;
-        let found: ChangeSet;
+        let changes: ChangeSet;
         try {
           const { type } = subscription.statement;
-          found = await this.#inSlices(changesAfter(snapshot, { type, from: stream.cursor, columns: feed.columns() }));
+          changes = await this.#inSlices(changesAfter(snapshot, { type, from: stream.cursor, columns: feed.columns() }));
         } finally {
           took();
         }
-        if (found.complete) feed.latest = { round: current, changes: found };
+        if (changes.complete) feed.latest = { round: current, changes: changes };
         finishReading();
-        const told = await this.#eventsOf(stream, found);
-        invocation.describe({ rowCount: told.length });
-        return { changes: found, events: told, round: current };
+        const events = await this.#eventsOf(stream, changes);
+        invocation.describe({ rowCount: events.length });
+        return { changes: changes, events: events, round: current };
       });
       if (events.length > 0) await this.#write(stream, events);
       if (changes.end > stream.cursor) stream.cursor = changes.end;

@@ -420,18 +420,18 @@ function regex(value: Stored, options?: Stored): Test {
     else if (flag === 'x') throw missing('the option x of regular expressions');
     else if (flag !== 'u') throw invalid(`invalid flag in regex options: ${flag}`, 51_108);
   }
-  const made = compileRegex(pattern, bits);
-  if (made === undefined)
+  const regex = compileRegex(pattern, bits);
+  if (regex === undefined)
     throw invalid(
       'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
       51_091,
     );
   // All regular expressions of a filter are compiled in one turn.
   spend(0);
-  const size = made.programSize();
+  const size = regex.programSize();
   const holds = (text: string): boolean => {
     spend(text.length * size * matchCost);
-    return made.test(text);
+    return regex.test(text);
   };
   return (each) => {
     if (typeof each === 'string') return holds(each);

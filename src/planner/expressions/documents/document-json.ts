@@ -90,8 +90,8 @@ class Reader {
   /** Place of the first backslash from there on; the text is searched for each once. */
   #escapeFrom(start: number): number {
     if (this.#escape >= start) return this.#escape;
-    const found = this.#text.indexOf('\\', start);
-    this.#escape = found < 0 ? Number.POSITIVE_INFINITY : found;
+    const escapeStart = this.#text.indexOf('\\', start);
+    this.#escape = escapeStart < 0 ? Number.POSITIVE_INFINITY : escapeStart;
     return this.#escape;
   }
 

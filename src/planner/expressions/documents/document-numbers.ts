@@ -44,9 +44,9 @@ export class Decimal {
     const digits = `${whole}${fraction}${only}`;
     if (digits.length > 8_192) return null;
     const coefficient = BigInt(digits) * (sign === '-' ? -1n : 1n);
-    const made = Decimal.round(coefficient, Number(power) - fraction.length - only.length, sign === '-');
-    return made.special === null && compareDecimals(coefficient, Number(power) - fraction.length - only.length, made) === 0
-      ? made
+    const decimal = Decimal.round(coefficient, Number(power) - fraction.length - only.length, sign === '-');
+    return decimal.special === null && compareDecimals(coefficient, Number(power) - fraction.length - only.length, decimal) === 0
+      ? decimal
       : null;
   }
 

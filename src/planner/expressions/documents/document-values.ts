@@ -242,26 +242,26 @@ export const isIndex = (name: string): boolean => index.test(name);
 
 /** Every value that a path leads to: into the members of each element, too, where lists lie on the way. */
 export function valuesAt(document: Stored | undefined, path: readonly string[]): readonly (Stored | undefined)[] {
-  const found: (Stored | undefined)[] = [];
-  walk(document, path, 0, found);
-  return found;
+  const pathValues: (Stored | undefined)[] = [];
+  walk(document, path, 0, pathValues);
+  return pathValues;
 }
 
 /** A name like `0` leads into a list and into its elements: lists within lists have as many ways as there are choices. */
-function walk(value: Stored | undefined, path: readonly string[], at: number, found: (Stored | undefined)[]): void {
+function walk(value: Stored | undefined, path: readonly string[], at: number, pathValues: (Stored | undefined)[]): void {
   spend(stepCost);
   if (at === path.length) {
-    found.push(value);
+    pathValues.push(value);
     return;
   }
   const name = path[at]!;
   if (isList(value)) {
-    if (isIndex(name) && Number(name) < value.length) walk(value[Number(name)], path, at + 1, found);
-    for (const element of value) if (isObject(element)) walk(element, path, at, found);
+    if (isIndex(name) && Number(name) < value.length) walk(value[Number(name)], path, at + 1, pathValues);
+    for (const element of value) if (isObject(element)) walk(element, path, at, pathValues);
     return;
   }
-  if (isObject(value) && value.has(name)) walk(value.get(name), path, at + 1, found);
-  else found.push(undefined);
+  if (isObject(value) && value.has(name)) walk(value.get(name), path, at + 1, pathValues);
+  else pathValues.push(undefined);
 }
 
 export { Decimal, Double };

@@ -35,12 +35,12 @@ function namesOf(given: string): readonly string[] {
 
 function object(given: string, cells: readonly Cell[], keepsNull: boolean): string {
   const names = namesOf(given);
-  let made = '';
+  let jsonText = '';
   for (let i = 0; i < names.length; i++) {
     const cell = cells[i]!;
-    if (cell !== null || keepsNull) made += `${made === '' ? '' : ','}${names[i]}:${cell === null ? 'null' : text(cell)}`;
+    if (cell !== null || keepsNull) jsonText += `${jsonText === '' ? '' : ','}${names[i]}:${cell === null ? 'null' : text(cell)}`;
   }
-  return `{${made}}`;
+  return `{${jsonText}}`;
 }
 
 const entity =
@@ -79,9 +79,9 @@ function instantIn(json: string): bigint | null {
 }
 
 function count(json: string): bigint {
-  let found = 0n;
-  for (const _ of elements(json)) found++;
-  return found;
+  let nodeCount = 0n;
+  for (const _ of elements(json)) nodeCount++;
+  return nodeCount;
 }
 
 /** Whether two values are equal, wherever JSON writes one of them in another way. NULL where one is null. */
@@ -108,9 +108,9 @@ function isIn(value: string, list: string): boolean | null {
 
 /** Counts characters of Unicode, as texts are measured elsewhere. */
 function characters(given: string): number {
-  let found = 0;
-  for (const _ of given) found++;
-  return found;
+  let matchCount = 0;
+  for (const _ of given) matchCount++;
+  return matchCount;
 }
 
 function append(left: string, right: string): string {
@@ -151,7 +151,7 @@ const digits: Evaluator = (given) => cellText(given!);
 
 /** A property of json, and what UNWIND yields: of any type. */
 const memberValue: Signature = signature(['json', 'string'], 'json', (json, name) => memberOf(text(json), text(name)));
-const elementValue: Signature = signature(['json', 'integer'], 'json', (json, place) => element(text(json), place as bigint));
+const elementValue: Signature = signature(['json', 'integer'], 'json', (json, index) => element(text(json), index as bigint));
 const anyValue: Signature = signature(['json'], 'json', (json) => (json === 'null' ? null : json!));
 
 const headValue: Signature = signature(['json'], 'json', (json) => element(text(json), 0n));
@@ -163,8 +163,8 @@ export const anyTyped: ReadonlySet<Signature> = new Set([memberValue, elementVal
 /** An entity's properties are reached as if they were its own. */
 function memberOf(json: string, name: string): string | null {
   const properties = member(json, 'element_id') === null ? null : member(json, 'properties');
-  const found = member(properties ?? json, name);
-  return found === 'null' ? null : found;
+  const memberText = member(properties ?? json, name);
+  return memberText === 'null' ? null : memberText;
 }
 
 /** Reads json as the type of the value beside it; NULL where it has no such value. */

@@ -92,11 +92,11 @@ const fields: readonly (readonly [string, Field])[] = [
 type Part = Field | number | null;
 
 const templateLengthMax = 100;
-const kept = new Map<string, readonly Part[]>();
+const templateCache = new Map<string, readonly Part[]>();
 const keptMax = 100;
 
 function partsOf(template: string): readonly Part[] {
-  const known = kept.get(template);
+  const known = templateCache.get(template);
   if (known !== undefined) return known;
   if (template.length > templateLengthMax)
     throw new ServiceError('REL_TOO_LARGE', `a template of TO_TIMESTAMP has at most ${templateLengthMax} characters`);
@@ -121,8 +121,8 @@ function partsOf(template: string): readonly Part[] {
     else parts.push(quoted === null ? null : quoted[1]!.length);
     at += name?.length ?? quoted?.[0].length ?? 1;
   }
-  if (kept.size === keptMax) kept.clear();
-  kept.set(template, parts);
+  if (templateCache.size === keptMax) templateCache.clear();
+  templateCache.set(template, parts);
   return parts;
 }
 
@@ -145,9 +145,9 @@ function readFields(parts: readonly Part[], text: string): Partial<Record<Field[
       continue;
     }
     part.form.lastIndex = at;
-    const found = part.form.exec(text);
-    if (found === null) return null;
-    read[part.of] = part.value(found[0]);
+    const match = part.form.exec(text);
+    if (match === null) return null;
+    read[part.of] = part.value(match[0]);
     at = part.form.lastIndex;
   }
   return read;

@@ -100,9 +100,9 @@ export function parseInterval(given: string, unit = 'second'): Interval {
       ago = true;
       break;
     }
-    const found = part.exec(text);
-    if (found === null) throw malformedError();
-    const [, timeSign, time, yearSign, years, months, number, name] = found;
+    const match = part.exec(text);
+    if (match === null) throw malformedError();
+    const [, timeSign, time, yearSign, years, months, number, name] = match;
     if (time !== undefined) sum.time(timeSign!, time.split(':'));
     else if (years !== undefined) {
       const sign = yearSign === '-' ? -1 : 1;
@@ -134,9 +134,9 @@ export function intervalOf(given: string, unit: string): Interval {
 
 /** `P1Y2M3W4DT5H6M7.8S`. */
 function isoInterval(text: string, sum: Sum): Interval {
-  const found = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(text);
-  if (found === null) throw malformedError();
-  const [, minus, days = '', times = ''] = found;
+  const match = /^(-?)p((?:[+-]?\d+(?:\.\d*)?[ymwd])*)(?:t((?:[+-]?\d+(?:\.\d*)?[hms])+))?$/.exec(text);
+  if (match === null) throw malformedError();
+  const [, minus, days = '', times = ''] = match;
   for (const [, number, letter] of days.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g))
     sum.add(Number(number), ...units[letter === 'm' ? 'mon' : letter!]!);
   for (const [, number, letter] of times.matchAll(/([+-]?(?<![\d.])[\d.]+)([a-z])/g)) sum.add(Number(number), ...units[letter!]!);

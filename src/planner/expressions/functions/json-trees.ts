@@ -66,14 +66,14 @@ class Reader {
       case 't':
       case 'f':
       case 'n': {
-        const found = this.#match(word);
-        if (found === null) throw noJson();
-        return found[0] === 'null' ? null : found[0] === 'true';
+        const match = this.#match(word);
+        if (match === null) throw noJson();
+        return match[0] === 'null' ? null : match[0] === 'true';
       }
       default: {
-        const found = this.#match(number);
-        if (found === null) throw noJson();
-        return new JsonNumber(decimalText(found[0]));
+        const match = this.#match(number);
+        if (match === null) throw noJson();
+        return new JsonNumber(decimalText(match[0]));
       }
     }
   }
@@ -105,9 +105,9 @@ class Reader {
   #string(): string {
     const plain = this.#match(plainString);
     if (plain !== null) return plain[1]!;
-    const found = this.#match(anyString);
-    if (found === null) throw noJson();
-    const value = JSON.parse(found[0]) as string;
+    const match = this.#match(anyString);
+    if (match === null) throw noJson();
+    const value = JSON.parse(match[0]) as string;
     if (value.includes('\0')) throw invalid('no text has the character 0', 'text-form');
     return value;
   }
@@ -121,9 +121,9 @@ class Reader {
 
   #match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text);
-    if (found !== null) this.#at = pattern.lastIndex;
-    return found;
+    const match = pattern.exec(this.#text);
+    if (match !== null) this.#at = pattern.lastIndex;
+    return match;
   }
 }
 
@@ -135,9 +135,9 @@ function decimalText(text: string): string {
   const [, minus = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(mantissa)!;
   let shown = mantissa.slice(minus.length);
   if (exponent !== undefined) {
-    const places = Number(exponent);
-    if (Math.abs(places) > digitsMax) throw outOfRange(`a number of JSON has an exponent of at most ${digitsMax}`);
-    const point = whole.length + places;
+    const exponentDigits = Number(exponent);
+    if (Math.abs(exponentDigits) > digitsMax) throw outOfRange(`a number of JSON has an exponent of at most ${digitsMax}`);
+    const point = whole.length + exponentDigits;
     const digits = `${'0'.repeat(Math.max(0, 1 - point))}${whole}${fraction}`;
     const at = Math.max(1, point);
     const behind = digits.slice(at);

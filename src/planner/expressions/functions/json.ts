@@ -93,9 +93,9 @@ export function* members(json: string): Generator<{ readonly name: string; reado
 
 /** The value of a member; of two by one name the last, as in PostgreSQL's jsonb. */
 export function member(json: string, name: string): string | null {
-  let found: string | null = null;
-  for (const each of members(json)) if (each.name === name) found = json.slice(each.from, each.to);
-  return found;
+  let memberText: string | null = null;
+  for (const each of members(json)) if (each.name === name) memberText = json.slice(each.from, each.to);
+  return memberText;
 }
 
 /** Texts of the elements of an array, in their order; none of anything else. */
@@ -112,10 +112,10 @@ export function* elements(json: string): Generator<string, void> {
 }
 
 /** Elements count from 0, negative ones from the end. */
-export function element(json: string, place: bigint): string | null {
+export function element(json: string, index: bigint): string | null {
   let at = afterSpace(json, 0);
   if (json[at] !== '[') return null;
-  const wanted = Number(place);
+  const wanted = Number(index);
   // An element takes a character at least.
   if (Math.abs(wanted) > json.length) return null;
   let count = 0;
@@ -147,14 +147,14 @@ function step(json: Cell, key: Cell): string | null {
 /** `$.a.b[0]` and `$."a b"`. */
 function extractPath(json: string, path: string): string | null {
   if (!/^\$(\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d{1,9}\])*$/u.test(path)) throw invalid("a JSON path is written '$.name.name[0]'");
-  let found: string | null = json;
+  let elementText: string | null = json;
   for (const [part] of path.slice(1).matchAll(/\.[\p{L}\p{N}_-]+|\."[^"]*"|\[-?\d+\]/gu)) {
-    if (found === null) return null;
-    found = part.startsWith('[')
-      ? element(found, BigInt(part.slice(1, -1)))
-      : member(found, part.startsWith('."') ? part.slice(2, -1) : part.slice(1));
+    if (elementText === null) return null;
+    elementText = part.startsWith('[')
+      ? element(elementText, BigInt(part.slice(1, -1)))
+      : member(elementText, part.startsWith('."') ? part.slice(2, -1) : part.slice(1));
   }
-  return found;
+  return elementText;
 }
 
 /**

@@ -31,23 +31,23 @@ interface Template {
 
 const words = ['EEEE', 'FM', 'MI', 'PL', 'PR', 'RN', 'SG', 'TH', '9', '0', ',', '.', 'B', 'D', 'G', 'L', 'S', 'V'];
 const templateMax = 1_000;
-const kept = new Map<string, Template>();
+const templateCache = new Map<string, Template>();
 const keptMax = 100;
 
 function templateOf(text: string): Template {
-  const known = kept.get(text);
+  const known = templateCache.get(text);
   if (known !== undefined) return known;
   if (text.length > templateMax)
     throw new ServiceError('REL_TOO_LARGE', `a template of TO_CHAR or TO_NUMBER has at most ${templateMax} characters`);
   const template = readTemplate(text);
-  if (kept.size === keptMax) kept.clear();
-  kept.set(text, template);
+  if (templateCache.size === keptMax) templateCache.clear();
+  templateCache.set(text, template);
   return template;
 }
 
 function readTemplate(text: string): Template {
   const parts: Part[] = [];
-  const made = {
+  const digitCounts = {
     before: 0,
     behind: 0,
     zeros: null as number | null,
@@ -78,63 +78,71 @@ function readTemplate(text: string): Template {
     }
     const written = text.slice(at, at + word.length);
     at += word.length;
-    if (made.scientific) throw wrong('nothing comes behind EEEE');
-    if (made.brackets && word !== 'FM' && word !== 'TH') throw wrong('PR is the last');
+    if (digitCounts.scientific) throw wrong('nothing comes behind EEEE');
+    if (digitCounts.brackets && word !== 'FM' && word !== 'TH') throw wrong('PR is the last');
     switch (word) {
       case '9':
-        if (multiplies) made.power++;
-        else if (made.point) made.behind++;
-        else made.before++;
+        if (multiplies) digitCounts.power++;
+        else if (digitCounts.point) digitCounts.behind++;
+        else digitCounts.before++;
         parts.push({ key: '9' });
         break;
       case '0':
-        if (!made.point) made.zeros ??= made.before;
-        if (made.point) made.behind++;
-        else made.before++;
-        made.zerosEnd = made.before + made.behind;
+        if (!digitCounts.point) digitCounts.zeros ??= digitCounts.before;
+        if (digitCounts.point) digitCounts.behind++;
+        else digitCounts.before++;
+        digitCounts.zerosEnd = digitCounts.before + digitCounts.behind;
         parts.push({ key: '0' });
         break;
       case '.':
       case 'D':
-        if (made.point || multiplies) throw wrong('a number has one point, and none beside V');
-        made.point = true;
+        if (digitCounts.point || multiplies) throw wrong('a number has one point, and none beside V');
+        digitCounts.point = true;
         parts.push({ key: '.' });
         break;
       case 'FM':
-        made.fill = false;
+        digitCounts.fill = false;
         break;
       case 'S':
-        if (made.sign !== null || made.plus || made.minus) throw wrong('a number has one sign');
-        made.sign = made.point ? 'behind' : 'before';
-        if (!made.point) signAt = made.before;
+        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrong('a number has one sign');
+        digitCounts.sign = digitCounts.point ? 'behind' : 'before';
+        if (!digitCounts.point) signAt = digitCounts.before;
         break;
       case 'MI':
       case 'PL':
       case 'SG':
-        if (made.sign !== null) throw wrong('a number has one sign');
-        made.minus ||= word !== 'PL';
-        made.plus ||= word !== 'MI';
+        if (digitCounts.sign !== null) throw wrong('a number has one sign');
+        digitCounts.minus ||= word !== 'PL';
+        digitCounts.plus ||= word !== 'MI';
         parts.push({ key: word });
         break;
       case 'PR':
-        if (made.sign !== null || made.plus || made.minus) throw wrong('a number has one sign');
-        made.brackets = true;
+        if (digitCounts.sign !== null || digitCounts.plus || digitCounts.minus) throw wrong('a number has one sign');
+        digitCounts.brackets = true;
         break;
       case 'RN':
-        made.roman = true;
+        digitCounts.roman = true;
         parts.push({ key: written === 'rn' ? 'rn' : 'RN' });
         break;
       case 'TH':
         parts.push({ key: written === 'TH' ? 'TH' : 'th' });
         break;
       case 'V':
-        if (made.point) throw wrong('V excludes a point');
+        if (digitCounts.point) throw wrong('V excludes a point');
         multiplies = true;
         break;
       case 'EEEE':
-        if (!made.fill || made.zerosEnd > 0 || made.sign !== null || made.plus || made.minus || made.roman || multiplies)
+        if (
+          !digitCounts.fill ||
+          digitCounts.zerosEnd > 0 ||
+          digitCounts.sign !== null ||
+          digitCounts.plus ||
+          digitCounts.minus ||
+          digitCounts.roman ||
+          multiplies
+        )
           throw wrong('EEEE stands beside digits and a point alone');
-        made.scientific = true;
+        digitCounts.scientific = true;
         break;
       case 'B':
         break;
@@ -142,8 +150,8 @@ function readTemplate(text: string): Template {
         parts.push({ key: word as Key });
     }
   }
-  if (made.sign === 'before' && made.before === signAt) made.sign = 'behind';
-  return { ...made, parts };
+  if (digitCounts.sign === 'before' && digitCounts.before === signAt) digitCounts.sign = 'behind';
+  return { ...digitCounts, parts };
 }
 
 function wrong(detail: string): Error {
@@ -226,7 +234,7 @@ class Shown {
   readonly #last: number | null;
   readonly #brackets: boolean;
   #at = 0;
-  #place = 0;
+  #inputOffset = 0;
   #isSigned: boolean;
   #inNumber = false;
   #text = '';
@@ -317,12 +325,12 @@ class Shown {
     const { zeros, fill, sign, behind, before, power, point } = this.#template;
     this.#inNumber = false;
     const blanks = this.#blanks;
-    const place = this.#place;
+    const inputOffset = this.#inputOffset;
     const last = this.#last;
     const isLastPoint = last !== null && this.#number[last] === '.';
     // Nothing stands before the point of a number below 1.
     const isOpen = (): boolean => zeros === null && this.#at === 0 && this.#number.startsWith('0') && behind !== 0;
-    if (!this.#isSigned && (place >= blanks || zeros === place) && (!isOpen() || isLastPoint)) {
+    if (!this.#isSigned && (inputOffset >= blanks || zeros === inputOffset) && (!isOpen() || isLastPoint)) {
       if (sign !== null) {
         if (sign === 'before') this.#text += this.#negative ? '-' : '+';
       } else if (this.#brackets) this.#text += this.#negative ? '<' : ' ';
@@ -330,9 +338,9 @@ class Shown {
       else if (fill) this.#text += ' ';
       this.#isSigned = true;
     }
-    if (place < blanks && (zeros === null || zeros > place)) {
+    if (inputOffset < blanks && (zeros === null || zeros > inputOffset)) {
       if (fill) this.#text += ' ';
-    } else if (place < blanks) {
+    } else if (inputOffset < blanks) {
       this.#text += '0';
       this.#inNumber = true;
     } else {
@@ -357,12 +365,12 @@ class Shown {
         : !this.#negative && !fill && sign === null;
     const count = behind + before + power - 1 + (!startsSigned && blanks === 0 ? 1 : 0);
     let end = count + (blanks > 0 ? 1 : 0) + (point ? 1 : 0);
-    if (last !== null && last === this.#at) end = place;
-    if (place + 1 === end) {
+    if (last !== null && last === this.#at) end = inputOffset;
+    if (inputOffset + 1 === end) {
       if (this.#isSigned && this.#brackets) this.#text += this.#negative ? '>' : ' ';
       else if (sign === 'behind') this.#text += this.#negative ? '-' : '+';
     }
-    this.#place++;
+    this.#inputOffset++;
     return true;
   }
 }
@@ -372,8 +380,8 @@ export function readNumber(given: string, text: string): number {
   const template = templateOf(text);
   if (template.scientific || template.roman)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'TO_NUMBER with EEEE or RN is not implemented');
-  const found = /^[^\d.+<-]*([-+<])?[^\d.]*([\d,\s]*)(?:\.([\d,\s]*))?([-+>])?/.exec(given)!;
-  const [, sign, digits = '', part = '', behind] = found;
+  const match = /^[^\d.+<-]*([-+<])?[^\d.]*([\d,\s]*)(?:\.([\d,\s]*))?([-+>])?/.exec(given)!;
+  const [, sign, digits = '', part = '', behind] = match;
   const whole = firstDigits(digits, template.before + template.power);
   const rest = template.point ? firstDigits(part, template.behind) : '';
   if (whole === '' && rest === '') throw invalid('the text is not a number', 'text-form');
@@ -384,10 +392,10 @@ export function readNumber(given: string, text: string): number {
 
 /** The first digits of a text of digits, commas and spaces, which may be a million characters where a template names few. */
 function firstDigits(text: string, most: number): string {
-  let found = '';
-  for (let i = 0; i < text.length && found.length < most; i++) {
+  let digits = '';
+  for (let i = 0; i < text.length && digits.length < most; i++) {
     const code = text.charCodeAt(i);
-    if (code >= 0x30 && code <= 0x39) found += text[i]!;
+    if (code >= 0x30 && code <= 0x39) digits += text[i]!;
   }
-  return found;
+  return digits;
 }

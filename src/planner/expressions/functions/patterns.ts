@@ -93,15 +93,16 @@ function replaceMatches(of: string, pattern: string, by: string, flags: string):
   const groups = regex.groupCount();
   let end = 0;
   const matcher = regex.matcher(of);
-  let made = '';
+  let replaced = '';
   for (let isNext = matcher.find(); isNext; isNext = flags.includes('g') && matcher.find()) {
     spend(foundCost + (of.length * size) / placesAtOnce);
-    made += of.slice(end, matcher.start());
-    for (const piece of pieces) made += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
+    replaced += of.slice(end, matcher.start());
+    for (const piece of pieces)
+      replaced += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
     end = matcher.end();
-    checkLength(made);
+    checkLength(replaced);
   }
-  return checkLength(made + of.slice(end));
+  return checkLength(replaced + of.slice(end));
 }
 
 /** A match: where it is in code units, and its groups, null where one takes no part. */
@@ -187,9 +188,9 @@ function placeOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Ce
   if (which !== 0n && which !== 1n) throw invalid('REGEXP_INSTR says where a match begins, 0, or ends, 1');
   const number = groupNumber(group, 'REGEXP_INSTR');
   const match = nthMatch(of, pattern, start, n, flags, 'REGEXP_INSTR');
-  const found = match === null ? null : number === 0 ? match : match.group(number);
-  if (found === null || found.from < 0) return 0n;
-  return BigInt(lengthOf(of.slice(0, which === 0n ? found.from : found.to)) + 1);
+  const matchRange = match === null ? null : number === 0 ? match : match.group(number);
+  if (matchRange === null || matchRange.from < 0) return 0n;
+  return BigInt(lengthOf(of.slice(0, which === 0n ? matchRange.from : matchRange.to)) + 1);
 }
 
 function textOfMatch(of: string, pattern: string, start: Cell, n: Cell, flags: string, group: Cell): string | null {
@@ -217,20 +218,21 @@ function replaceFrom(of: string, pattern: string, by: string, start: Cell, n: Ce
   if (wanted < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
   if (from > of.length) return of;
   const pieces = piecesOf(by);
-  let made = '';
+  let joined = '';
   let end = 0;
   let count = 0n;
   for (const match of findMatches(of, pattern, flags.replaceAll('g', ''), from)) {
     count++;
     if (wanted !== 0n && count < wanted) continue;
     const groups = match.groups();
-    made += of.slice(end, match.from);
-    for (const piece of pieces) made += typeof piece === 'string' ? piece : piece === 0 ? match.text : (groups[piece - 1] ?? '');
+    joined += of.slice(end, match.from);
+    for (const piece of pieces)
+      joined += typeof piece === 'string' ? piece : piece === 0 ? match.text : (groups[piece - 1] ?? '');
     end = match.to;
-    checkLength(made);
+    checkLength(joined);
     if (wanted !== 0n) break;
   }
-  return checkLength(made + of.slice(end));
+  return checkLength(joined + of.slice(end));
 }
 
 function checkEscape(escape: string): void {
@@ -241,19 +243,19 @@ function checkEscape(escape: string): void {
 function likeEscaped(pattern: string, escape: string): string {
   checkEscape(escape);
   if (escape === '\\') return pattern;
-  const made = new Units(pattern.length);
+  const units = new Units(pattern.length);
   for (let i = 0; i < pattern.length; i++) {
     const unit = pattern.charCodeAt(i);
     if (escape !== '' && unit === escape.charCodeAt(0) && pattern.startsWith(escape, i)) {
-      made.push(backslash);
+      units.push(backslash);
       i += escape.length;
-      if (i < pattern.length) made.push(pattern.charCodeAt(i));
+      if (i < pattern.length) units.push(pattern.charCodeAt(i));
     } else {
-      if (unit === backslash) made.push(unit);
-      made.push(unit);
+      if (unit === backslash) units.push(unit);
+      units.push(unit);
     }
   }
-  return made.text();
+  return units.text();
 }
 
 const [backslash, doubleQuote, bracketOpens, bracketCloses] = [0x5c, 0x22, 0x5b, 0x5d];
@@ -302,8 +304,8 @@ class Units {
 /** Source: PostgreSQL, `similar_escape_internal`. What is escaped may be a class of POSIX, such as `\d`. */
 function similarRegex(pattern: string, escape: string): string {
   checkEscape(escape);
-  const made = new Units(pattern.length);
-  made.add('(?s)^(?:');
+  const units = new Units(pattern.length);
+  units.add('(?s)^(?:');
   let isInClass = false;
   for (let i = 0; i < pattern.length; i++) {
     const unit = pattern.charCodeAt(i);
@@ -312,21 +314,21 @@ function similarRegex(pattern: string, escape: string): string {
       if (i === pattern.length) break;
       if (pattern.charCodeAt(i) === doubleQuote && !isInClass)
         throw invalid('an escaped double quote divides patterns of SUBSTRING only', 'pattern');
-      made.push(backslash);
-      made.push(pattern.charCodeAt(i));
+      units.push(backslash);
+      units.push(pattern.charCodeAt(i));
     } else if (isInClass) {
-      if (unit === backslash) made.push(unit);
-      made.push(unit);
+      if (unit === backslash) units.push(unit);
+      units.push(unit);
       isInClass = unit !== bracketCloses;
     } else {
       const plain = plainInSimilar.get(unit);
-      if (plain === undefined) made.push(unit);
-      else made.add(plain);
+      if (plain === undefined) units.push(unit);
+      else units.add(plain);
       isInClass = unit === bracketOpens;
     }
   }
-  made.add(')$');
-  return made.text();
+  units.add(')$');
+  return units.text();
 }
 
 /** Two patterns by one word: `~` heeds the case, `~*` does not; with `!` they say no. */

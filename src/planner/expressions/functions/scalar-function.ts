@@ -114,8 +114,8 @@ export function resolveSignature(of: ScalarFunction, types: readonly ValueType[]
   // A signature that takes the arguments unconverted is preferred.
   for (const exact of [true, false]) {
     for (const signature of of.signatures) {
-      const found = fitting(signature, types, literal, exact);
-      if (found) return found;
+      const resolved = fitting(signature, types, literal, exact);
+      if (resolved) return resolved;
     }
   }
   return null;

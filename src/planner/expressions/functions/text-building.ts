@@ -28,9 +28,9 @@ function translate(of: string, from: string, to: string): string {
     if (!partners.has(character)) partners.set(character, targets[at] ?? '');
     at++;
   }
-  let made = '';
-  for (const character of of) made += partners.get(character) ?? character;
-  return made;
+  let builtText = '';
+  for (const character of of) builtText += partners.get(character) ?? character;
+  return builtText;
 }
 
 function characterOf(point: bigint): string {

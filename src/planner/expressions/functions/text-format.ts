@@ -3,7 +3,7 @@ import { quotedName, quotedText } from '../quoted-name.ts';
 import { spend } from '../expression-cost.ts';
 import { checkLength, invalid, textMax, tooLong } from './scalar-function.ts';
 
-const place = /(?:(\d+)\$)?(-*)(?:\*(?:(\d+)\$)?|(\d+))?([^])?/y;
+const directive = /(?:(\d+)\$)?(-*)(?:\*(?:(\d+)\$)?|(\d+))?([^])?/y;
 /** Nanoseconds of a place. */
 const placeCost = 500;
 
@@ -26,9 +26,9 @@ export function formatText(pattern: string, values: readonly (string | null)[]):
       from = at + 2;
       continue;
     }
-    place.lastIndex = at + 1;
-    const [, position, minus, widthPosition, digits, type] = place.exec(pattern)!;
-    from = place.lastIndex;
+    directive.lastIndex = at + 1;
+    const [, position, minus, widthPosition, digits, type] = directive.exec(pattern)!;
+    from = directive.lastIndex;
     if (type === undefined) throw invalid('FORMAT ends within a place: a percent sign is written %%');
     if (!'sIL'.includes(type)) throw invalid(`FORMAT has places %s, %I and %L, not %${type}`);
     const isGiven = pattern.slice(at + 1, from).includes('*');

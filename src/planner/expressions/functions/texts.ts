@@ -91,21 +91,21 @@ function pad(of: Cell, width: Cell, fill: string, atStart: boolean): string {
 function split(of: string, by: string, which: bigint): string {
   if (which === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
   if (by === '') return which === 1n || which === -1n ? of : '';
-  const place = count(which < 0n ? -which : which);
-  if (which > 0n) return nthPart(of, by, place);
+  const partCount = count(which < 0n ? -which : which);
+  if (which > 0n) return nthPart(of, by, partCount);
   // Overlapping separators are split from the start, as for a positive index.
   let parts = 1;
   for (let at = of.indexOf(by); at >= 0; at = of.indexOf(by, at + by.length)) {
     spend(pieceCost);
     parts++;
   }
-  return place > parts ? '' : nthPart(of, by, parts - place + 1);
+  return partCount > parts ? '' : nthPart(of, by, parts - partCount + 1);
 }
 
 /** Counted from 1. */
-function nthPart(of: string, by: string, place: number): string {
+function nthPart(of: string, by: string, index: number): string {
   let from = 0;
-  for (let left = place, at = of.indexOf(by); ; at = of.indexOf(by, from)) {
+  for (let left = index, at = of.indexOf(by); ; at = of.indexOf(by, from)) {
     spend(pieceCost);
     if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
     if (at < 0) return '';

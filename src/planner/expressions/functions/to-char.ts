@@ -96,8 +96,8 @@ const withComma = (year: number): string => `${Math.trunc(year / 1_000)},${Strin
 const name = (like: string, width: number, of: (fields: Fields) => string): [string, Show] => [
   like,
   (fields, fill) => {
-    const found = inCase(of(fields), like);
-    return fill ? found.padEnd(width) : found;
+    const fieldText = inCase(of(fields), like);
+    return fill ? fieldText.padEnd(width) : fieldText;
   },
 ];
 const monthName = (fields: Fields): string => {
@@ -210,11 +210,11 @@ const ofCase = new Set([...patterns.keys()].filter((each) => each !== each.toUpp
 type Part = { readonly show: Show; readonly fill: boolean; readonly suffix: 'TH' | 'th' | null } | string;
 
 const templateMax = 1_000;
-const kept = new Map<string, readonly Part[]>();
+const templateCache = new Map<string, readonly Part[]>();
 const keptMax = 100;
 
 function partsOf(template: string): readonly Part[] {
-  const known = kept.get(template);
+  const known = templateCache.get(template);
   if (known !== undefined) return known;
   if (template.length > templateMax)
     throw new ServiceError('REL_TOO_LARGE', `a template of TO_CHAR has at most ${templateMax} characters`);
@@ -228,29 +228,29 @@ function partsOf(template: string): readonly Part[] {
     }
     const prefix = /^(?:FM|TM|FX)+/i.exec(template.slice(at, at + 20))?.[0] ?? '';
     const from = at + prefix.length;
-    const found =
+    const monthName =
       names.find((each) => {
         const piece = template.slice(from, from + each.length);
         // A mixed name is meant by its first letters: `MOnth` is as `MONTH`.
         return piece === each || (piece.toUpperCase() === each && !ofCase.has(each));
       }) ?? names.find((each) => each === each.toUpperCase() && template.slice(from, from + each.length).toUpperCase() === each);
-    if (found === undefined) {
+    if (monthName === undefined) {
       const isEscape = template[at] === '\\' && template[at + 1] === '"';
       parts.push(isEscape ? '"' : template[at]!);
       at += isEscape ? 2 : 1;
       continue;
     }
-    at = from + found.length;
+    at = from + monthName.length;
     const suffix = /^th/i.exec(template.slice(at, at + 2))?.[0];
     if (suffix !== undefined) at += 2;
     parts.push({
-      show: patterns.get(found)!,
+      show: patterns.get(monthName)!,
       fill: !/FM|TM/i.test(prefix),
       suffix: suffix === undefined ? null : suffix === 'TH' ? 'TH' : 'th',
     });
   }
-  if (kept.size === keptMax) kept.clear();
-  kept.set(template, parts);
+  if (templateCache.size === keptMax) templateCache.clear();
+  templateCache.set(template, parts);
   return parts;
 }
 

@@ -52,8 +52,8 @@ function operator(name: string, what: string, distance: Distance, example: strin
   const evaluate = (left: Cell, right: Cell): Cell => {
     const [a, b] = [vectorOf(left), vectorOf(right)];
     if (a.length !== b.length) throw differentDimensions(a.length, b.length);
-    const found = distance(a, b);
-    return Number.isFinite(found) ? found + 0 : null;
+    const vectorDistance = distance(a, b);
+    return Number.isFinite(vectorDistance) ? vectorDistance + 0 : null;
   };
   const signature = (takes: ScalarFunction['signatures'][number]['takes']) =>
     ({ takes, cost: perNumber, yields: 'number', evaluate, raises: true }) as const;
@@ -159,8 +159,8 @@ function namedOperator(name: string, of: string, sign: 1 | -1, example: readonly
     signatures: signatures.map((signature) => ({
       ...signature,
       evaluate: (a, b) => {
-        const found = signature.evaluate(a!, b!) as number | null;
-        return found === null ? null : found * sign + 0;
+        const pairDistance = signature.evaluate(a!, b!) as number | null;
+        return pairDistance === null ? null : pairDistance * sign + 0;
       },
     })),
   };

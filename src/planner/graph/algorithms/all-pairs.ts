@@ -13,11 +13,11 @@ export const allPairs: GraphAlgorithm = {
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
     const pairs = new Pairs(call);
-    const found = new ShortestWays(graph, call);
+    const ways = new ShortestWays(graph, call);
     for (let from = 0; from < graph.nodes; from++) {
-      yield* found.from(from);
-      for (let i = 1; i < found.count; i++) pairs.add(from, found.reached[i]!, found.distance[found.reached[i]!]!);
-      call.spend(found.count);
+      yield* ways.from(from);
+      for (let i = 1; i < ways.count; i++) pairs.add(from, ways.reached[i]!, ways.distance[ways.reached[i]!]!);
+      call.spend(ways.count);
       yield;
     }
     return pairs.rows();
@@ -34,16 +34,16 @@ export const diameter: GraphAlgorithm = {
   columns: scoredWith(...pairColumns),
   *run(graph, call) {
     const pairs = new Pairs(call);
-    const found = new ShortestWays(graph, call);
+    const ways = new ShortestWays(graph, call);
     let best: { readonly from: number; readonly to: number; readonly far: number } | null = null;
     for (let from = 0; from < graph.nodes; from++) {
-      yield* found.from(from);
-      for (let i = 1; i < found.count; i++) {
-        const to = found.reached[i]!;
-        const far = found.distance[to]!;
+      yield* ways.from(from);
+      for (let i = 1; i < ways.count; i++) {
+        const to = ways.reached[i]!;
+        const far = ways.distance[to]!;
         if (best === null || far > best.far || (far === best.far && from === best.from && to < best.to)) best = { from, to, far };
       }
-      call.spend(found.count);
+      call.spend(ways.count);
       yield;
     }
     if (best !== null) pairs.add(best.from, best.to, best.far);

@@ -70,11 +70,11 @@ function* firstLevel(graph: Graph): Steps<Level> {
   let count = 0;
   for (let node = 0; node < nodes; node++) {
     for (const { offsets: begin, neighbours: others, edges } of [graph.out, graph.in]) {
-      for (let place = begin[node]!; place < begin[node + 1]!; place++) {
-        const weight = graph.weight(edges === null ? place : edges[place]!);
+      for (let edgeSlot = begin[node]!; edgeSlot < begin[node + 1]!; edgeSlot++) {
+        const weight = graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
         total[node]! += weight;
-        if (others[place] === node) continue;
-        neighbours[count] = others[place]!;
+        if (others[edgeSlot] === node) continue;
+        neighbours[count] = others[edgeSlot]!;
         weights[count++] = weight;
         if (count % stepsAtOnce === 0) yield;
       }
@@ -101,13 +101,13 @@ function* moves({ nodes, offsets, neighbours, weights, total }: Level): Steps<In
     for (let node = 0; node < nodes; node++) {
       const own = label[node]!;
       const met: number[] = [];
-      for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-        const of = label[neighbours[place]!]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
+        const of = label[neighbours[edgeSlot]!]!;
         if (isMet[of] === 0) {
           isMet[of] = 1;
           met.push(of);
         }
-        joins[of]! += weights[place]!;
+        joins[of]! += weights[edgeSlot]!;
         looks++;
       }
       within[own]! -= total[node]!;
@@ -150,9 +150,9 @@ function* nextLevel({ nodes, offsets, neighbours, weights, total }: Level, of: I
   for (let node = 0; node < nodes; node++) {
     const own = of[node]!;
     sums[own]! += total[node]!;
-    for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-      const other = of[neighbours[place]!]!;
-      if (other !== own) joins[own]!.set(other, (joins[own]!.get(other) ?? 0) + weights[place]!);
+    for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
+      const other = of[neighbours[edgeSlot]!]!;
+      if (other !== own) joins[own]!.set(other, (joins[own]!.get(other) ?? 0) + weights[edgeSlot]!);
     }
     if (node % 1_024 === 1_023) yield;
   }

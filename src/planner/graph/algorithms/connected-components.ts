@@ -63,8 +63,8 @@ function unite(parent: Int32Array, { offsets, neighbours }: Adjacency, { first, 
     if (own === except) continue;
     const begin = offsets[node]!;
     const end = Math.min(offsets[node + 1]!, begin + edgesMax);
-    for (let place = begin; place < end; place++) {
-      const other = root(parent, neighbours[place]!);
+    for (let edgeSlot = begin; edgeSlot < end; edgeSlot++) {
+      const other = root(parent, neighbours[edgeSlot]!);
       if (other === own) continue;
       if (other < own) own = parent[own] = other;
       else parent[other] = own;

@@ -14,25 +14,25 @@ export const cycles: GraphAlgorithm = {
     const most = call.integer('MAX_LENGTH', 5, 1, hopsMax);
     const { offsets, neighbours } = graph.out;
     call.hold(graph.nodes);
-    const found: number[][] = [];
+    const cycles: number[][] = [];
     let rows = 0;
     const onPath = new Uint8Array(graph.nodes);
     const path = new Int32Array(most);
-    const place = new Uint32Array(most);
+    const pathIndex = new Uint32Array(most);
     let looks = 0;
     for (let start = 0; start < graph.nodes; start++) {
       let depth = 0;
       path[0] = start;
-      place[0] = offsets[start]!;
+      pathIndex[0] = offsets[start]!;
       onPath[start] = 1;
       while (depth >= 0) {
         const node = path[depth]!;
-        if (place[depth]! >= offsets[node + 1]!) {
+        if (pathIndex[depth]! >= offsets[node + 1]!) {
           onPath[node] = 0;
           depth--;
           continue;
         }
-        const at = place[depth]!++;
+        const at = pathIndex[depth]!++;
         const other = neighbours[at]!;
         if (++looks % stepsAtOnce === 0) {
           call.spend(stepsAtOnce);
@@ -41,27 +41,27 @@ export const cycles: GraphAlgorithm = {
         // Edges side by side make no other cycle.
         if (other < start || (at > offsets[node]! && neighbours[at - 1] === other)) continue;
         if (other === start) {
-          found.push([...path.subarray(0, depth + 1)]);
+          cycles.push([...path.subarray(0, depth + 1)]);
           rows += depth + 1;
           if (rows > call.rowsMax) throw tooMany(call.rowsMax);
           call.hold(48 * (depth + 1));
         } else if (onPath[other] === 0 && depth + 1 < most) {
           path[++depth] = other;
-          place[depth] = offsets[other]!;
+          pathIndex[depth] = offsets[other]!;
           onPath[other] = 1;
         }
       }
     }
     // Stable: of one length they were found in the order of their nodes.
-    found.sort((a, b) => a.length - b.length);
-    const flat = found.flat();
+    cycles.sort((a, b) => a.length - b.length);
+    const flat = cycles.flat();
     return {
       count: flat.length,
       columns: new Map<string, Int32Array | Float64Array>([
         ['nodeId', Int32Array.from(flat)],
-        ['score', Float64Array.from(found.flatMap((cycle) => cycle.map(() => cycle.length)))],
-        ['cycle', Int32Array.from(found.flatMap((cycle, i) => cycle.map(() => i + 1)))],
-        ['hop', Int32Array.from(found.flatMap((cycle) => cycle.map((_, i) => i + 1)))],
+        ['score', Float64Array.from(cycles.flatMap((cycle) => cycle.map(() => cycle.length)))],
+        ['cycle', Int32Array.from(cycles.flatMap((cycle, i) => cycle.map(() => i + 1)))],
+        ['hop', Int32Array.from(cycles.flatMap((cycle) => cycle.map((_, i) => i + 1)))],
       ]),
       ordered: true,
     };

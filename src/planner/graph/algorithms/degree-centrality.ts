@@ -42,6 +42,7 @@ function weighEdges(
 ): void {
   for (let node = first; node < last; node++) {
     const end = offsets[node + 1]!;
-    for (let place = offsets[node]!; place < end; place++) score[node]! += weights[edges === null ? place : edges[place]!]!;
+    for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++)
+      score[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
   }
 }

@@ -17,13 +17,13 @@ export const dijkstra: GraphAlgorithm = {
   columns,
   *run(graph, call) {
     const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
-    const found = new ShortestWays(graph, call);
-    if (from < 0 || to < 0) return rowsOf(found, []);
-    yield* found.from(from, to);
-    if (found.distance[to] === Number.POSITIVE_INFINITY) return rowsOf(found, []);
+    const ways = new ShortestWays(graph, call);
+    if (from < 0 || to < 0) return rowsOf(ways, []);
+    yield* ways.from(from, to);
+    if (ways.distance[to] === Number.POSITIVE_INFINITY) return rowsOf(ways, []);
     const way: number[] = [];
-    for (let node = to; node >= 0; node = found.previous[node]!) way.push(node);
-    return { ...rowsOf(found, way.reverse()), ordered: true };
+    for (let node = to; node >= 0; node = ways.previous[node]!) way.push(node);
+    return { ...rowsOf(ways, way.reverse()), ordered: true };
   },
 };
 
@@ -38,10 +38,10 @@ export const shortestWays: GraphAlgorithm = {
   columns,
   *run(graph, call) {
     const source = graph.texts.numberOf(call.text('SOURCE')!);
-    const found = new ShortestWays(graph, call);
-    if (source < 0) return rowsOf(found, []);
-    yield* found.from(source);
-    return rowsOf(found, found.reached.subarray(0, found.count));
+    const ways = new ShortestWays(graph, call);
+    if (source < 0) return rowsOf(ways, []);
+    yield* ways.from(source);
+    return rowsOf(ways, ways.reached.subarray(0, ways.count));
   },
 };
 

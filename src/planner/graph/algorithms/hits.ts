@@ -34,7 +34,7 @@ function* sumNeighbours({ offsets, neighbours }: Adjacency, from: Float64Array, 
   let looks = 0;
   for (let node = 0; node < to.length; node++) {
     let sum = 0;
-    for (let place = offsets[node]!; place < offsets[node + 1]!; place++) sum += from[neighbours[place]!]!;
+    for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) sum += from[neighbours[edgeSlot]!]!;
     to[node] = sum;
     squares += sum * sum;
     looks += 1 + offsets[node + 1]! - offsets[node]!;

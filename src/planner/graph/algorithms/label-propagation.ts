@@ -39,12 +39,12 @@ export function* spread(graph: Graph, rounds: number, start: Int32Array | null =
       let count = 0;
       for (const { offsets, neighbours, edges } of [graph.out, graph.in]) {
         const end = offsets[node + 1]!;
-        for (let place = offsets[node]!; place < end; place++) {
-          const neighbour = neighbours[place]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+          const neighbour = neighbours[edgeSlot]!;
           if (neighbour === node) continue;
           const of = label[neighbour]!;
           if (weighs[of] === 0) met[count++] = of;
-          weighs[of]! += graph.weight(edges === null ? place : edges[place]!);
+          weighs[of]! += graph.weight(edges === null ? edgeSlot : edges[edgeSlot]!);
           looks++;
         }
       }

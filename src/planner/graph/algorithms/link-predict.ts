@@ -31,8 +31,8 @@ export const linkPredict: GraphAlgorithm = {
     const score = scoreOf(joined, call);
     const others = to === null ? yield* candidates(joined, from, call) : [to];
     for (const other of others) {
-      const found = score(from, other);
-      if (to !== null || found > 0) pairs.add(from, other, found);
+      const pairScore = score(from, other);
+      if (to !== null || pairScore > 0) pairs.add(from, other, pairScore);
       call.spend(sizeOf(joined, other));
       yield;
     }
@@ -63,21 +63,21 @@ export const linksPredicted: GraphAlgorithm = {
 /** Nodes two hops away. */
 function* candidates({ offsets, neighbours }: Neighbours, of: number, { spend }: GraphCall): Steps<readonly number[]> {
   const near = new Set<number>([of]);
-  for (let place = offsets[of]!; place < offsets[of + 1]!; place++) near.add(neighbours[place]!);
-  const found = new Set<number>();
+  for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) near.add(neighbours[edgeSlot]!);
+  const candidates = new Set<number>();
   let looks = 0;
-  for (let place = offsets[of]!; place < offsets[of + 1]!; place++) {
-    const through = neighbours[place]!;
+  for (let edgeSlot = offsets[of]!; edgeSlot < offsets[of + 1]!; edgeSlot++) {
+    const through = neighbours[edgeSlot]!;
     for (let next = offsets[through]!; next < offsets[through + 1]!; next++) {
       const other = neighbours[next]!;
-      if (!near.has(other)) found.add(other);
+      if (!near.has(other)) candidates.add(other);
       if (++looks % stepsAtOnce === 0) {
         spend(stepsAtOnce);
         yield;
       }
     }
   }
-  return [...found].sort((a, b) => a - b);
+  return [...candidates].sort((a, b) => a - b);
 }
 
 function scoreOf(joined: Neighbours, call: GraphCall): (a: number, b: number) => number {

@@ -22,27 +22,27 @@ export const networkExpand: GraphAlgorithm = {
     const along = ways(graph, call.direction);
     if (seed < 0) return rowsOf([], [], [], []);
     call.hold(9 * graph.nodes);
-    const found: Found = {
+    const reachedNodes: Found = {
       seen: new Uint8Array(graph.nodes),
       from: new Int32Array(graph.nodes),
       edge: new Int32Array(graph.nodes),
       next: [],
     };
-    found.seen[seed] = 1;
+    reachedNodes.seen[seed] = 1;
     const nodes: number[] = [];
     const hop: number[] = [];
     let round = Int32Array.of(seed);
     for (let length = 1; length <= hops && round.length > 0; length++) {
-      found.next = [];
+      reachedNodes.next = [];
       for (let first = 0; first < round.length; ) {
-        const step = expand(along, round, first, found);
+        const step = expand(along, round, first, reachedNodes);
         first = step.end;
-        if (nodes.length + found.next.length > call.rowsMax) throw tooMany(call.rowsMax);
+        if (nodes.length + reachedNodes.next.length > call.rowsMax) throw tooMany(call.rowsMax);
         call.spend(step.looks);
         yield;
       }
       // Sorted, because the edge reported for a node must not depend on the order in which the others were met.
-      round = Int32Array.from(found.next).sort();
+      round = Int32Array.from(reachedNodes.next).sort();
       for (const node of round) {
         nodes.push(node);
         hop.push(length);
@@ -52,8 +52,8 @@ export const networkExpand: GraphAlgorithm = {
     return rowsOf(
       nodes,
       hop,
-      nodes.map((node) => found.from[node]!),
-      nodes.map((node) => found.edge[node]!),
+      nodes.map((node) => reachedNodes.from[node]!),
+      nodes.map((node) => reachedNodes.edge[node]!),
     );
   },
 };
@@ -81,12 +81,12 @@ function expand(
     for (const { offsets, neighbours, edges } of along) {
       const end = offsets[node + 1]!;
       looks += 1 + end - offsets[node]!;
-      for (let place = offsets[node]!; place < end; place++) {
-        const neighbour = neighbours[place]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+        const neighbour = neighbours[edgeSlot]!;
         if (seen[neighbour] === 1) continue;
         seen[neighbour] = 1;
         from[neighbour] = node;
-        edge[neighbour] = edges === null ? place : edges[place]!;
+        edge[neighbour] = edges === null ? edgeSlot : edges[edgeSlot]!;
         next.push(neighbour);
       }
     }

@@ -66,8 +66,8 @@ function* betweenness(graph: Graph, call: GraphCall): Steps<Float64Array> {
     let count = 1;
     for (let i = 0; i < count; i++) {
       const node = order[i]!;
-      for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-        const other = neighbours[place]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
+        const other = neighbours[edgeSlot]!;
         if (distance[other]! < 0) {
           distance[other] = distance[node]! + 1;
           order[count++] = other;
@@ -81,8 +81,8 @@ function* betweenness(graph: Graph, call: GraphCall): Steps<Float64Array> {
     }
     for (let i = count - 1; i >= 0; i--) {
       const node = order[i]!;
-      for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-        const other = neighbours[place]!;
+      for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
+        const other = neighbours[edgeSlot]!;
         if (distance[other] === distance[node]! + 1) share[node]! += (routes[node]! / routes[other]!) * (1 + share[other]!);
         if (++looks % stepsAtOnce === 0) yield;
       }
@@ -100,14 +100,14 @@ function* betweenness(graph: Graph, call: GraphCall): Steps<Float64Array> {
 /** Nodes that are reached, less one, by how far they are in all, times the share of all nodes that these are. */
 function* closeness(graph: Graph, call: GraphCall): Steps<Float64Array> {
   const score = new Float64Array(graph.nodes);
-  const found = new ShortestWays(graph, call);
+  const ways = new ShortestWays(graph, call);
   for (let node = 0; node < graph.nodes; node++) {
-    yield* found.from(node);
+    yield* ways.from(node);
     let sum = 0;
-    for (let i = 1; i < found.count; i++) sum += found.distance[found.reached[i]!]!;
-    const others = found.count - 1;
+    for (let i = 1; i < ways.count; i++) sum += ways.distance[ways.reached[i]!]!;
+    const others = ways.count - 1;
     if (others > 0) score[node] = (others / sum) * (others / (graph.nodes - 1));
-    call.spend(found.count);
+    call.spend(ways.count);
     yield;
   }
   return score;
@@ -132,7 +132,7 @@ function* eigenvector(graph: Graph, call: GraphCall): Steps<Float64Array> {
     for (let node = 0; node < nodes; node++) {
       let sum = score[node]!;
       for (const { offsets, neighbours } of givers) {
-        for (let place = offsets[node]!; place < offsets[node + 1]!; place++) sum += score[neighbours[place]!]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) sum += score[neighbours[edgeSlot]!]!;
         looks += 1 + offsets[node + 1]! - offsets[node]!;
       }
       next[node] = sum;

@@ -26,8 +26,8 @@ export const pagerank: GraphAlgorithm = {
     const rounds = call.integer('MAX_ITER', 20, 1, 1_000);
     if (graph.weights?.some((weight) => weight < 0)) throw call.invalid('WEIGHT', 'PageRank takes no negative weight');
     call.hold(36 * graph.nodes + (graph.weights === null ? 4 : 12) * graph.edges);
-    const found = yield* pageRanks(graph, call, { damping, rounds, direction: call.direction });
-    return { ...everyNode(found.score), rounds: found.rounds, state: found.score };
+    const ranks = yield* pageRanks(graph, call, { damping, rounds, direction: call.direction });
+    return { ...everyNode(ranks.score), rounds: ranks.rounds, state: ranks.score };
   },
 };
 
@@ -46,41 +46,41 @@ export function* pageRanks(
   // A node receives score along its incoming edges.
   const giving = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
   const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
-  const stretches = stretchesOf(giving, nodes);
+  const nodeRanges = stretchesOf(giving, nodes);
   /** 1 / the total weight that a node gives; 0 for one without an edge to follow. */
   const per = new Float64Array(nodes);
-  for (const { first, end } of stretches) {
+  for (const { first, end } of nodeRanges) {
     for (const each of takers) addGiven(each, weights, per, first, end);
     for (let node = first; node < end; node++) per[node] = per[node]! > 0 ? 1 / per[node]! : 0;
     yield;
   }
   const rank = ranksOf(takers, nodes);
   const givers: Givers[] = [];
-  for (const each of giving) givers.push(yield* giversOf(each, rank, weights, stretches));
+  for (const each of giving) givers.push(yield* giversOf(each, rank, weights, nodeRanges));
   const start = call.start as Float64Array | null;
   const score = start?.slice() ?? new Float64Array(nodes).fill(1 / nodes);
   const sums = new Float64Array(nodes);
   let share = new Float64Array(nodes);
   let next = new Float64Array(nodes);
   let idle = begin(score, per, rank, share, start === null);
-  let made = 0;
-  while (made < rounds) {
-    made++;
+  let rangesDone = 0;
+  while (rangesDone < rounds) {
+    rangesDone++;
     const base = (1 - damping + damping * idle) / nodes;
     const settling: Settling = { base, damping, per, rank, change: 0, idle: 0 };
-    for (const stretch of stretches) {
+    for (const nodeRange of nodeRanges) {
       for (const [i, each] of givers.entries()) {
-        call.spend(each.offsets[stretch.end]! - each.offsets[stretch.first]!);
-        gather(each, share, sums, stretch, i > 0);
+        call.spend(each.offsets[nodeRange.end]! - each.offsets[nodeRange.first]!);
+        gather(each, share, sums, nodeRange, i > 0);
       }
-      settle(settling, score, sums, next, stretch);
+      settle(settling, score, sums, next, nodeRange);
       yield;
     }
     [share, next] = [next, share];
     idle = settling.idle;
     if (settling.change < tolerance) break;
   }
-  return { score, rounds: made };
+  return { score, rounds: rangesDone };
 }
 
 /** The nodes that give score to each node, by rank, with the weights of the edges. */
@@ -98,10 +98,10 @@ interface Givers {
 function ranksOf(takers: readonly Adjacency[], nodes: number): Int32Array {
   const less = new Int32Array(nodes).fill(mostRanked);
   for (const { offsets } of takers) lessen(less, offsets);
-  const places = new Int32Array(mostRanked + 2);
-  for (let node = 0; node < nodes; node++) places[less[node]! + 1]!++;
-  for (let i = 0; i <= mostRanked; i++) places[i + 1]! += places[i]!;
-  for (let node = 0; node < nodes; node++) less[node] = places[less[node]!]!++;
+  const rankStarts = new Int32Array(mostRanked + 2);
+  for (let node = 0; node < nodes; node++) rankStarts[less[node]! + 1]!++;
+  for (let i = 0; i <= mostRanked; i++) rankStarts[i + 1]! += rankStarts[i]!;
+  for (let node = 0; node < nodes; node++) less[node] = rankStarts[less[node]!]!++;
   return less;
 }
 
@@ -115,11 +115,11 @@ function* giversOf(
   { offsets, neighbours, edges }: Adjacency,
   rank: Int32Array,
   weights: Float64Array | null,
-  stretches: readonly Stretch[],
+  nodeRanges: readonly Stretch[],
 ): Steps<Givers> {
   const ranks = new Int32Array(neighbours.length);
   const own = weights === null || edges === null ? weights : new Float64Array(neighbours.length);
-  for (const { first, end } of stretches) {
+  for (const { first, end } of nodeRanges) {
     const [begin, last] = [offsets[first]!, offsets[end]!];
     look(neighbours, rank, ranks, begin, last);
     if (own !== null && edges !== null) look(edges, weights!, own, begin, last);
@@ -135,7 +135,7 @@ interface Stretch {
 
 /** Nodes that a step goes over: as many as have about so many edges. */
 function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stretch[] {
-  const stretches: Stretch[] = [];
+  const nodeRanges: Stretch[] = [];
   for (let first = 0; first < nodes; ) {
     let [low, high] = [first + 1, nodes];
     const edgesTo = (end: number): number =>
@@ -145,10 +145,10 @@ function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stre
       if (edgesTo(middle) < edgesAtOnce) low = middle + 1;
       else high = middle;
     }
-    stretches.push({ first, end: low });
+    nodeRanges.push({ first, end: low });
     first = low;
   }
-  return stretches;
+  return nodeRanges;
 }
 
 // The loops are functions of their own: V8 compiles a loop worse inside a generator.
@@ -163,7 +163,9 @@ function addGiven(
   for (let node = first; node < last; node++) {
     const [begin, end] = [offsets[node]!, offsets[node + 1]!];
     if (weights === null) given[node]! += end - begin;
-    else for (let place = begin; place < end; place++) given[node]! += weights[edges === null ? place : edges[place]!]!;
+    else
+      for (let edgeSlot = begin; edgeSlot < end; edgeSlot++)
+        given[node]! += weights[edges === null ? edgeSlot : edges[edgeSlot]!]!;
   }
 }
 
@@ -180,13 +182,13 @@ function begin(score: Float64Array, per: Float64Array, rank: Int32Array, share: 
 }
 
 function look(
-  places: Int32Array,
+  rankStarts: Int32Array,
   from: Int32Array | Float64Array,
   to: Int32Array | Float64Array,
   first: number,
   end: number,
 ): void {
-  for (let i = first; i < end; i++) to[i] = from[places[i]!]!;
+  for (let i = first; i < end; i++) to[i] = from[rankStarts[i]!]!;
 }
 
 /** Four sums at once: none of them waits for the other. */
@@ -197,30 +199,30 @@ function gather(
   { first, end: last }: Stretch,
   adds: boolean,
 ): void {
-  let place = offsets[first]!;
+  let edgeSlot = offsets[first]!;
   for (let node = first; node < last; node++) {
     const end = offsets[node + 1]!;
     let a = 0;
     let b = 0;
     let c = 0;
     let d = 0;
-    for (; place + 3 < end; place += 4) {
-      let w = share[ranks[place]!]!;
-      let x = share[ranks[place + 1]!]!;
-      let y = share[ranks[place + 2]!]!;
-      let z = share[ranks[place + 3]!]!;
+    for (; edgeSlot + 3 < end; edgeSlot += 4) {
+      let w = share[ranks[edgeSlot]!]!;
+      let x = share[ranks[edgeSlot + 1]!]!;
+      let y = share[ranks[edgeSlot + 2]!]!;
+      let z = share[ranks[edgeSlot + 3]!]!;
       if (weights !== null) {
-        w *= weights[place]!;
-        x *= weights[place + 1]!;
-        y *= weights[place + 2]!;
-        z *= weights[place + 3]!;
+        w *= weights[edgeSlot]!;
+        x *= weights[edgeSlot + 1]!;
+        y *= weights[edgeSlot + 2]!;
+        z *= weights[edgeSlot + 3]!;
       }
       a += w;
       b += x;
       c += y;
       d += z;
     }
-    for (; place < end; place++) a += share[ranks[place]!]! * (weights === null ? 1 : weights[place]!);
+    for (; edgeSlot < end; edgeSlot++) a += share[ranks[edgeSlot]!]! * (weights === null ? 1 : weights[edgeSlot]!);
     const sum = a + b + (c + d);
     sums[node] = adds ? sums[node]! + sum : sum;
   }

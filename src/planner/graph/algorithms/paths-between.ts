@@ -31,9 +31,9 @@ export const pathsBetween: GraphAlgorithm = {
   *run(graph, call) {
     const hops = call.integer('MAX_HOPS', 5, 1, hopsMax);
     const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
-    const found = new FoundPaths(graph, call);
-    if (from >= 0 && to >= 0 && from !== to && call.limit > 0) yield* search(graph, call, { from, to, hops, found });
-    return found.rows();
+    const paths = new FoundPaths(graph, call);
+    if (from >= 0 && to >= 0 && from !== to && call.limit > 0) yield* search(graph, call, { from, to, hops, paths });
+    return paths.rows();
   },
 };
 
@@ -41,14 +41,14 @@ interface Search {
   readonly from: number;
   readonly to: number;
   readonly hops: number;
-  readonly found: FoundPaths;
+  readonly paths: FoundPaths;
 }
 
 const far = 255;
 /** Paths that are taken down between two looks at the clock. */
 const pathsAtOnce = 64;
 
-function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Search): Steps<void> {
+function* search(graph: Graph, call: GraphCall, { from, to, hops, paths }: Search): Steps<void> {
   const along = ways(graph, call.direction);
   const back = call.direction === 'both' ? along : ways(graph, call.direction === 'out' ? 'in' : 'out');
   const layers = new Layers(graph.nodes, back, to);
@@ -83,8 +83,8 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
       if (rest > 0 === (node === to)) continue;
       nodes[depth + 1] = node;
       if (rest === 0) {
-        yield* found.add(nodes, along, length);
-        if (found.paths >= call.limit) return;
+        yield* paths.add(nodes, along, length);
+        if (paths.paths >= call.limit) return;
         continue;
       }
       onPath[node] = 1;
@@ -136,8 +136,8 @@ class Layers {
       for (const { offsets, neighbours } of this.#ways) {
         const end = offsets[node + 1]!;
         looks += end - offsets[node]!;
-        for (let place = offsets[node]!; place < end; place++) {
-          const neighbour = neighbours[place]!;
+        for (let edgeSlot = offsets[node]!; edgeSlot < end; edgeSlot++) {
+          const neighbour = neighbours[edgeSlot]!;
           if (left[neighbour] !== far) continue;
           left[neighbour] = hops;
           met[count++] = neighbour;
@@ -196,7 +196,7 @@ class Step {
 
 /** Edges that lead from a node to its neighbour, ascending. */
 function edgesTo(along: readonly Adjacency[], from: number, to: number): number[] {
-  const found: number[] = [];
+  const parallelEdges: number[] = [];
   for (const { offsets, neighbours, edges } of along) {
     let low = offsets[from]!;
     const end = offsets[from + 1]!;
@@ -206,9 +206,10 @@ function edgesTo(along: readonly Adjacency[], from: number, to: number): number[
       if (neighbours[middle]! < to) low = middle + 1;
       else high = middle;
     }
-    for (let place = low; place < end && neighbours[place] === to; place++) found.push(edges === null ? place : edges[place]!);
+    for (let edgeSlot = low; edgeSlot < end && neighbours[edgeSlot] === to; edgeSlot++)
+      parallelEdges.push(edges === null ? edgeSlot : edges[edgeSlot]!);
   }
-  return along.length > 1 && found.length > 1 ? found.sort((a, b) => a - b) : found;
+  return along.length > 1 && parallelEdges.length > 1 ? parallelEdges.sort((a, b) => a - b) : parallelEdges;
 }
 
 class FoundPaths {

@@ -72,8 +72,8 @@ class Sharing {
   *neighboursSharing(node: number): Steps<{ readonly other: number; readonly score: number }[]> {
     const met: number[] = [];
     const { offsets, neighbours } = this.#joined;
-    for (let place = offsets[node]!; place < offsets[node + 1]!; place++) {
-      const through = neighbours[place]!;
+    for (let edgeSlot = offsets[node]!; edgeSlot < offsets[node + 1]!; edgeSlot++) {
+      const through = neighbours[edgeSlot]!;
       for (let back = this.#back.offsets[through]!; back < this.#back.offsets[through + 1]!; back++) {
         const other = this.#back.neighbours[back]!;
         if (++this.#looks % stepsAtOnce === 0) {

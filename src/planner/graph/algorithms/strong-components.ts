@@ -14,7 +14,7 @@ export const strongComponents: GraphAlgorithm = {
     const label = new Int32Array(nodes).fill(-1);
     const met = new Int32Array(nodes).fill(-1);
     const low = new Int32Array(nodes);
-    const place = new Uint32Array(nodes);
+    const stackIndex = new Uint32Array(nodes);
     const stack = new Int32Array(nodes);
     const trail = new Int32Array(nodes);
     let [stacked, count, looks] = [0, 0, 0];
@@ -26,18 +26,18 @@ export const strongComponents: GraphAlgorithm = {
         const node = trail[depth]!;
         if (met[node]! < 0) {
           met[node] = low[node] = count++;
-          place[node] = offsets[node]!;
+          stackIndex[node] = offsets[node]!;
           stack[stacked++] = node;
         }
         let entered = false;
-        while (!entered && place[node]! < offsets[node + 1]!) {
-          const other = neighbours[place[node]!]!;
+        while (!entered && stackIndex[node]! < offsets[node + 1]!) {
+          const other = neighbours[stackIndex[node]!]!;
           if (met[other]! < 0) {
             trail[++depth] = other;
             entered = true;
           } else {
             if (label[other]! < 0) low[node] = Math.min(low[node]!, low[other]!);
-            place[node]!++;
+            stackIndex[node]!++;
           }
           if (++looks % stepsAtOnce === 0) yield;
         }

@@ -17,8 +17,8 @@ export const triangleCount: GraphAlgorithm = {
     const score = new Float64Array(graph.nodes);
     let looks = 0;
     for (let a = 0; a < graph.nodes; a++) {
-      for (let place = offsets[a]!; place < offsets[a + 1]!; place++) {
-        const b = neighbours[place]!;
+      for (let edgeSlot = offsets[a]!; edgeSlot < offsets[a + 1]!; edgeSlot++) {
+        const b = neighbours[edgeSlot]!;
         if (b < a) continue;
         looks +=
           1 +

@@ -116,14 +116,14 @@ export function* clusterIncidents(
   const nearNs = BigInt(Math.round(options.days * 86_400_000)) * 1_000_000n;
   function* nearOf(i: number): Steps<readonly number[]> {
     const one = incidents[i]!;
-    const found: number[] = [];
+    const clusterOf: number[] = [];
     const looked = yield* index.pointsWithin(one.lat, one.lon, options.metres, (j) => {
       const other = incidents[j]!;
       const apart = one.at < other.at ? other.at - one.at : one.at - other.at;
-      if (i === j || (apart <= nearNs && isOneWay(one, other, options.similarity))) found.push(j);
+      if (i === j || (apart <= nearNs && isOneWay(one, other, options.similarity))) clusterOf.push(j);
     });
     look(looked * 5 + 1);
-    return found;
+    return clusterOf;
   }
   const near = new Int32Array(count);
   for (let i = 0; i < count; i++) {

@@ -47,16 +47,16 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const isBackward = call.word('DIRECTION') === 'IN';
   const options = { method, isBackward, hopsMax: call.number('MAX_HOPS', 5), amountMin: call.number('MIN_AMOUNT', 0) };
   const transfers = yield* transfersOf(call);
-  const found = yield* taintFrom(transfers, wallet, options, (count) => call.look(count));
-  call.hold(found.size * 512);
+  const taintedTransfers = yield* taintFrom(transfers, wallet, options, (count) => call.look(count));
+  call.hold(taintedTransfers.size * 512);
   // A number of a transfer is its place in time, then by `txid`.
-  const inOrder = yield* sortItemsInSteps([...found.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
+  const inOrder = yield* sortItemsInSteps([...taintedTransfers.values()], (a, b) => a.hop - b.hop || a.transfer - b.transfer);
   yield;
   const rows: DomainRow[] = [];
   for (const { transfer, hop, tainted, before } of inOrder) {
     const { from, to, amount, currency, at, txid, type } = transfers.row(transfer);
     const reached = isBackward ? from : to;
-    const path = [...pathTo(transfers, found, before, isBackward), isBackward ? to : from, reached];
+    const path = [...pathTo(transfers, taintedTransfers, before, isBackward), isBackward ? to : from, reached];
     rows.push({
       nodeId: reached,
       type,
@@ -75,12 +75,12 @@ const rowsAtOnce = 128;
 /** The accounts before the one that a transfer leaves, the seed first. */
 function pathTo(
   transfers: Transfers,
-  found: ReadonlyMap<number, TaintedTransfer>,
+  tainted: ReadonlyMap<number, TaintedTransfer>,
   last: number,
   isBackward: boolean,
 ): readonly string[] {
   const path: string[] = [];
-  for (let transfer = last; transfer >= 0; transfer = found.get(transfer)!.before) {
+  for (let transfer = last; transfer >= 0; transfer = tainted.get(transfer)!.before) {
     const { from, to } = transfers.row(transfer);
     path.push(isBackward ? to : from);
   }

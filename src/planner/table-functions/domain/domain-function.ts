@@ -90,8 +90,8 @@ const commonBehind: readonly PlanColumn[] = [
   { name: 'evidence', type: 'json' },
 ];
 
-export function domainFunction(made: DomainFunction): TableFunction {
-  const { name, summary, roles: uses, areAlternatives = false, everyType } = made;
+export function domainFunction(definition: DomainFunction): TableFunction {
+  const { name, summary, roles: uses, areAlternatives = false, everyType } = definition;
   const narrows = uses.length > 0 || everyType === true;
   const source: ArgumentSpec = {
     name: 'SOURCE',
@@ -103,28 +103,28 @@ export function domainFunction(made: DomainFunction): TableFunction {
   return {
     name,
     summary,
-    arguments: narrows ? [...made.arguments, source] : made.arguments,
-    action: made.action ?? 'query',
+    arguments: narrows ? [...definition.arguments, source] : definition.arguments,
+    action: definition.action ?? 'query',
     units: 1,
     deterministic: true,
     mistyped: 'REL_INVALID',
-    types: (scope) => typesRead(made, scope),
+    types: (scope) => typesRead(definition, scope),
     columns: (scope) => {
       if (uses.length > 0) checkRoles(scope, uses, areAlternatives);
       else checkSource(scope);
-      return [...commonBefore, ...made.columns, ...commonBehind];
+      return [...commonBefore, ...definition.columns, ...commonBehind];
     },
     bind: (scope): Binding => ({
-      types: [...roleTypes(scope, uses, areAlternatives), ...typesBeside(made, scope)],
+      types: [...roleTypes(scope, uses, areAlternatives), ...typesBeside(definition, scope)],
       source: scope.words.word('SOURCE'),
       words: new Map(
-        made.arguments.flatMap((each) =>
+        definition.arguments.flatMap((each) =>
           scope.words.word(each.name) === undefined ? [] : [[each.name, scope.words.word(each.name)!]],
         ),
       ),
       pieces: new Map(),
     }),
-    open: (opening) => new DomainOperator(made, opening),
+    open: (opening) => new DomainOperator(definition, opening),
   };
 }
 
@@ -134,12 +134,12 @@ function checkSource({ words, catalog }: BoundScope): void {
   throw errorAt('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.locationOf('SOURCE'));
 }
 
-function typesRead(made: DomainFunction, scope: FunctionScope): readonly string[] {
-  const { roles: uses, areAlternatives = false, everyType = false } = made;
+function typesRead(definition: DomainFunction, scope: FunctionScope): readonly string[] {
+  const { roles: uses, areAlternatives = false, everyType = false } = definition;
   const source = scope.words.word('SOURCE');
   if (scope.catalog === null) return source === undefined ? [] : [source];
   if (everyType && source === undefined) return scope.catalog.types().map(({ name }) => name);
-  const beside = typesBeside(made, scope).map(({ type }) => type);
+  const beside = typesBeside(definition, scope).map(({ type }) => type);
   const read = everyType ? [source!] : roleTypes(scope, uses, areAlternatives).map(({ type }) => type);
   return [...new Set([...read, ...beside])];
 }
@@ -161,14 +161,14 @@ interface Binding {
 /** The context of a function: its rows and arguments. */
 export class DomainCall {
   readonly execution: Execution;
-  readonly #made: DomainFunction;
+  readonly #definition: DomainFunction;
   readonly #opening: Opening;
   readonly #bound: Binding;
   #looks = 0;
   #held = 0;
 
-  constructor(made: DomainFunction, opening: Opening) {
-    this.#made = made;
+  constructor(definition: DomainFunction, opening: Opening) {
+    this.#definition = definition;
     this.#opening = opening;
     this.#bound = opening.node.bound as Binding;
     this.execution = { ...opening.execution, time: oneInstant(opening.execution) };
@@ -199,12 +199,12 @@ export class DomainCall {
       const key = JSON.stringify([what, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
       pieces.set(what, (piece = { types: [...new Set(types.map(({ type }) => type))], key }));
     }
-    return this.execution.services.kept.find(this.execution, piece.types, piece.key, make);
+    return this.execution.services.basisCache.find(this.execution, piece.types, piece.key, make);
   }
 
   /** As `kept`, of what is made of the rows of one type. */
   keptOf<T>(what: string, type: string, make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
-    return this.execution.services.kept.find(this.execution, [type], what, make);
+    return this.execution.services.basisCache.find(this.execution, [type], what, make);
   }
 
   /** Every type, or the one of SOURCE, of a function that reads rows of any. */
@@ -246,7 +246,7 @@ export class DomainCall {
     const { values } = this.#opening;
     const value = values.number(name, this.execution.kernels);
     if (value === undefined) return otherwise;
-    const { least = -Infinity, most = Infinity } = this.#made.arguments.find((each) => each.name === name)!;
+    const { least = -Infinity, most = Infinity } = this.#definition.arguments.find((each) => each.name === name)!;
     if (value >= least && value <= most) return value;
     throw this.refuse(name, `is ${bounds(least, most)}, not ${value}`);
   }
@@ -254,7 +254,7 @@ export class DomainCall {
   /** REL_INVALID about an argument, at its place: `THRESHOLD of F is from 0 to 1`. */
   refuse(name: string, detail: string): ServiceError {
     const { values } = this.#opening;
-    const text = `${name} of ${this.#made.name} ${detail}`;
+    const text = `${name} of ${this.#definition.name} ${detail}`;
     return values.has(name) ? errorAt('REL_INVALID', text, values.locationOf(name)) : new ServiceError('REL_INVALID', text);
   }
 
@@ -267,7 +267,7 @@ export class DomainCall {
     if (this.#looks > looksOfScan * scannedRowsMax) {
       throw new ServiceError(
         'REL_SCAN_CAP',
-        `${this.#made.name} looks at more than ${looksOfScan * scannedRowsMax} things: ask for less`,
+        `${this.#definition.name} looks at more than ${looksOfScan * scannedRowsMax} things: ask for less`,
       );
     }
   }
@@ -320,13 +320,13 @@ function rowsWithin(rows: readonly DomainRow[], first: number, count: number): n
 }
 
 class DomainOperator extends PiecesOperator {
-  readonly #made: DomainFunction;
+  readonly #definition: DomainFunction;
   readonly #opening: Opening;
   #steps: ReturnType<DomainFunction['run']> | null = null;
 
-  constructor(made: DomainFunction, opening: Opening) {
+  constructor(definition: DomainFunction, opening: Opening) {
     super();
-    this.#made = made;
+    this.#definition = definition;
     this.#opening = opening;
   }
 
@@ -336,38 +336,40 @@ class DomainOperator extends PiecesOperator {
   }
 
   protected *pieces(): Pieces {
-    const call = new DomainCall(this.#made, this.#opening);
-    const steps = this.#made.run(call);
+    const call = new DomainCall(this.#definition, this.#opening);
+    const steps = this.#definition.run(call);
     this.#steps = steps;
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield emptyBatch;
-    let found = step.value;
-    if ('length' in found && !this.#made.isOrdered) {
-      const sorting = sortItemsInSteps(found, compareRows);
+    let resultRows = step.value;
+    if ('length' in resultRows && !this.#definition.isOrdered) {
+      const sorting = sortItemsInSteps(resultRows, compareRows);
       let sorted = sorting.next();
       for (; !sorted.done; sorted = sorting.next()) yield emptyBatch;
-      found = sorted.value;
+      resultRows = sorted.value;
     }
     const { node, execution } = this.#opening;
-    const length = 'length' in found ? found.length : found.count;
+    const length = 'length' in resultRows ? resultRows.length : resultRows.count;
     if (node.limit !== null) execution.counters.hits += length;
     for (let first = 0, count; first < length; first += count) {
       count = Math.min(outputRows, length - first);
-      if ('length' in found) count = rowsWithin(found, first, count);
-      yield 'length' in found ? this.#ofRows(found.slice(first, first + count)) : this.#ofColumns(found, first, count);
+      if ('length' in resultRows) count = rowsWithin(resultRows, first, count);
+      yield 'length' in resultRows
+        ? this.#ofRows(resultRows.slice(first, first + count))
+        : this.#ofColumns(resultRows, first, count);
     }
     call.hold(0);
   }
 
-  #ofColumns(found: DomainColumns, first: number, count: number): Batch {
-    const { nodeId, type, cells, score } = found.vectors(first, count);
-    const evidence = repeatedText(canonicalJson(found.evidence), count);
-    const columns = [nodeId, type, ...cells, score, repeatedText(this.#made.method, count), evidence];
+  #ofColumns(resultColumns: DomainColumns, first: number, count: number): Batch {
+    const { nodeId, type, cells, score } = resultColumns.vectors(first, count);
+    const evidence = repeatedText(canonicalJson(resultColumns.evidence), count);
+    const columns = [nodeId, type, ...cells, score, repeatedText(this.#definition.method, count), evidence];
     return { columns, selection: null, first: 0, count };
   }
 
   #ofRows(rows: readonly DomainRow[]): Batch {
-    const { columns: own, method } = this.#made;
+    const { columns: own, method } = this.#definition;
     const columns = [
       columnOf('string', rows, (row) => row.nodeId),
       rows.every(({ type }) => type !== null && type === rows[0]!.type)

@@ -44,32 +44,32 @@ interface Texts {
 
 function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
-  const placed = yield* call.reuse('places', roles, () => readPlaces(call));
-  const { index, nodes } = placed;
-  const places: number[] = [];
+  const nearby = yield* call.reuse('places', roles, () => readPlaces(call));
+  const { index, nodes } = nearby;
+  const points: number[] = [];
   const distances: number[] = [];
-  const looked = yield* index.pointsWithin(lat, lon, radius, (_, distance, place) => {
-    places.push(place);
+  const looked = yield* index.pointsWithin(lat, lon, radius, (_, distance, point) => {
+    points.push(point);
     distances.push(distance);
   });
   call.look(looked);
-  call.hold(places.length * bytesPerHit);
+  call.hold(points.length * bytesPerHit);
   const order = yield* sortInSteps(
-    numbersBelow(places.length),
+    numbersBelow(points.length),
     (a, b) =>
       distances[a]! - distances[b]! ||
-      compareNodes(nodes, places[a]!, places[b]!) ||
-      index.points[places[a]!]! - index.points[places[b]!]!,
+      compareNodes(nodes, points[a]!, points[b]!) ||
+      index.points[points[a]!]! - index.points[points[b]!]!,
   );
-  const found = { ...placed, places, distances, order, radius };
-  return { count: order.length, evidence: { radius_m: radius }, vectors: (first, count) => vectorsOf(found, first, count) };
+  const fence = { ...nearby, points, distances, order, radius };
+  return { count: order.length, evidence: { radius_m: radius }, vectors: (first, count) => vectorsOf(fence, first, count) };
 }
 
 const bytesPerHit = 32;
 
 interface Found extends Placed {
   /** By hit, as they were found. */
-  readonly places: readonly number[];
+  readonly points: readonly number[];
   readonly distances: readonly number[];
   /** Hits, nearest first. */
   readonly order: Int32Array;
@@ -77,7 +77,7 @@ interface Found extends Placed {
 }
 
 function vectorsOf(
-  { types, typeOf, nodes, index, places, distances, order, radius }: Found,
+  { types, typeOf, nodes, index, points, distances, order, radius }: Found,
   first: number,
   count: number,
 ): DomainVectors {
@@ -86,10 +86,10 @@ function vectorsOf(
   const score = new Float64Array(count);
   for (let row = 0; row < count; row++) {
     const hit = order[first + row]!;
-    const [place, distance] = [places[hit]!, distances[hit]!];
-    at[row] = place;
-    cells[0][row] = index.lats[place]!;
-    cells[1][row] = index.lons[place]!;
+    const [point, distance] = [points[hit]!, distances[hit]!];
+    at[row] = point;
+    cells[0][row] = index.lats[point]!;
+    cells[1][row] = index.lons[point]!;
     cells[2][row] = distance;
     score[row] = radius === 0 ? 1 : 1 - distance / radius;
   }
@@ -105,31 +105,31 @@ function numbers(values: Float64Array): Vector {
   return { kind: 'f64', values, nulls: null };
 }
 
-function typesAt(types: readonly string[], typeOf: Uint16Array, places: Int32Array): Vector {
-  const type = typeOf[places[0]!]!;
-  if (places.every((place) => typeOf[place] === type)) return repeatedText(types[type]!, places.length);
-  const builder = new VectorBuilder('string', places.length);
-  for (const place of places) builder.appendString(types[typeOf[place]!]!);
+function typesAt(types: readonly string[], typeOf: Uint16Array, points: Int32Array): Vector {
+  const type = typeOf[points[0]!]!;
+  if (points.every((point) => typeOf[point] === type)) return repeatedText(types[type]!, points.length);
+  const builder = new VectorBuilder('string', points.length);
+  for (const point of points) builder.appendString(types[typeOf[point]!]!);
   return builder.build();
 }
 
-function textsAt({ offsets, heap, nulls }: Texts, places: Int32Array): Texts {
-  const { length } = places;
+function textsAt({ offsets, heap, nulls }: Texts, points: Int32Array): Texts {
+  const { length } = points;
   const to = new Uint32Array(length + 1);
-  for (let i = 0; i < length; i++) to[i + 1] = to[i]! + offsets[places[i]! + 1]! - offsets[places[i]!]!;
+  for (let i = 0; i < length; i++) to[i + 1] = to[i]! + offsets[points[i]! + 1]! - offsets[points[i]!]!;
   const bytes = new Uint8Array(to[length]!);
   for (let i = 0; i < length; i++) {
-    const begin = offsets[places[i]!]!;
+    const begin = offsets[points[i]!]!;
     const [from, end] = [to[i]!, to[i + 1]!];
     for (let at = from; at < end; at++) bytes[at] = heap[begin + at - from]!;
   }
-  return { offsets: to, heap: bytes, nulls: nulls && Uint8Array.from(places, (place) => nulls[place]!) };
+  return { offsets: to, heap: bytes, nulls: nulls && Uint8Array.from(points, (point) => nulls[point]!) };
 }
 
 /** By bytes of UTF-8, NULL last. */
 function compareNodes({ offsets, heap, nulls }: Texts, left: number, right: number): number {
   if (nulls !== null && nulls[left] !== nulls[right]) return nulls[left]! - nulls[right]!;
-  const bytesOf = (place: number): Uint8Array => heap.subarray(offsets[place]!, offsets[place + 1]!);
+  const bytesOf = (point: number): Uint8Array => heap.subarray(offsets[point]!, offsets[point + 1]!);
   return Buffer.compare(bytesOf(left), bytesOf(right));
 }
 
@@ -158,7 +158,7 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
   const index = yield* PlaceIndex.build(doubles(lats), doubles(lons));
   const texts = yield* textsByPlace(nodes.build(), index.points);
   const typeByPlace = new Uint16Array(count);
-  yield* forEachInSteps(count, (place) => (typeByPlace[place] = typeOf[index.points[place]!]!));
+  yield* forEachInSteps(count, (point) => (typeByPlace[point] = typeOf[index.points[point]!]!));
   const value: Placed = { types, typeOf: typeByPlace, nodes: texts, index };
   return { value, bytes: index.bytes + texts.heap.length + 8 * count };
 }
@@ -177,11 +177,11 @@ function* textsByPlace(vector: Vector, points: Int32Array): Steps<Texts> {
   const offsets = new Uint32Array(length + 1);
   const heap = new Uint8Array(source.length);
   const nullByPlace = nulls && new Uint8Array(length);
-  yield* forEachInSteps(length, (place) => {
-    const [begin, end, to] = [from[points[place]!]!, from[points[place]! + 1]!, offsets[place]!];
+  yield* forEachInSteps(length, (point) => {
+    const [begin, end, to] = [from[points[point]!]!, from[points[point]! + 1]!, offsets[point]!];
     for (let at = begin; at < end; at++) heap[to + at - begin] = source[at]!;
-    offsets[place + 1] = to + end - begin;
-    if (nullByPlace) nullByPlace[place] = nulls![points[place]!]!;
+    offsets[point + 1] = to + end - begin;
+    if (nullByPlace) nullByPlace[point] = nulls![points[point]!]!;
   });
   return { offsets, heap, nulls: nullByPlace };
 }

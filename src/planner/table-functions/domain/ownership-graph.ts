@@ -83,7 +83,7 @@ export function* pathsAbove(
   depthMax: number,
   look: (count: number) => void,
 ): Steps<ReadonlyMap<string, readonly (readonly Share[])[]>> {
-  const found = new Map<string, (readonly Share[])[]>();
+  const pathsByOwner = new Map<string, (readonly Share[])[]>();
   // Depth first: what is above the end of each path, and how far it was looked at.
   const open: { readonly path: readonly Share[]; readonly above: readonly Share[]; next: number }[] = [
     { path: [], above: shares.get(party) ?? [], next: 0 },
@@ -99,12 +99,12 @@ export function* pathsAbove(
     look(pathLooks);
     if (share.owner === party || end.path.some(({ owner }) => owner === share.owner)) continue;
     const path = [share, ...end.path];
-    const all = found.get(share.owner);
-    if (all === undefined) found.set(share.owner, [path]);
+    const all = pathsByOwner.get(share.owner);
+    if (all === undefined) pathsByOwner.set(share.owner, [path]);
     else all.push(path);
     if (path.length < depthMax) open.push({ path, above: shares.get(share.owner) ?? [], next: 0 });
   }
-  return found;
+  return pathsByOwner;
 }
 
 const stepsAtOnce = 1_024;

@@ -53,23 +53,27 @@ function* resolve(call: DomainCall): Steps<readonly DomainRow[]> {
     trained,
   });
   const clusters = yield* linkage.clustersOf(seeds.map(({ row }) => row));
-  const found = new Map(seeds.map(({ row, by, score }) => [rowId(row), { by, score }]));
+  const seedScores = new Map(seeds.map(({ row, by, score }) => [rowId(row), { by, score }]));
   if (mode === 'CLUSTER')
-    return clusters.flatMap(({ members, canonical }) => members.map((each) => ({ ...rowOf(each, canonical, found), method })));
-  const [best] = clusters.sort((a, b) => foundScore(b, found) - foundScore(a, found) || compareText(a.canonical, b.canonical));
+    return clusters.flatMap(({ members, canonical }) =>
+      members.map((each) => ({ ...rowOf(each, canonical, seedScores), method })),
+    );
+  const [best] = clusters.sort(
+    (a, b) => foundScore(b, seedScores) - foundScore(a, seedScores) || compareText(a.canonical, b.canonical),
+  );
   if (best === undefined) return [];
   const fields = mode === 'FUSE' ? JSON.stringify(yield* fusedRow(call, best)) : null;
-  return [{ ...canonicalRow(best, found, fields), method }];
+  return [{ ...canonicalRow(best, seedScores, fields), method }];
 }
 
 type Found = ReadonlyMap<string, { readonly by: string; readonly score: number }>;
 
-function foundScore({ members }: Cluster, found: Found): number {
-  return Math.max(...members.map(({ id }) => found.get(id)?.score ?? 0));
+function foundScore({ members }: Cluster, seedScores: Found): number {
+  return Math.max(...members.map(({ id }) => seedScores.get(id)?.score ?? 0));
 }
 
-function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: string, found: Found): DomainRow {
-  const seed = found.get(id);
+function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: string, seedScores: Found): DomainRow {
+  const seed = seedScores.get(id);
   const evidence: Json = {
     ...(seed && { found: seed.by, ...(seed.score < 1 && { likeness: seed.score }) }),
     links: links.slice(0, linksShown).map((link) => linkJson(link, id)),
@@ -77,10 +81,10 @@ function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: s
   return { nodeId: key, type, cells: [canonical, null, null], score, evidence, systemFrom };
 }
 
-function canonicalRow({ members, canonical }: Cluster, found: Found, fields: string | null): DomainRow {
+function canonicalRow({ members, canonical }: Cluster, seedScores: Found, fields: string | null): DomainRow {
   const [first] = members as readonly [Member];
   const score = Math.min(...members.map((each) => each.score));
-  const by = members.flatMap(({ id }) => found.get(id)?.by ?? [])[0] ?? null;
+  const by = members.flatMap(({ id }) => seedScores.get(id)?.by ?? [])[0] ?? null;
   return {
     nodeId: canonical,
     type: first.type,

@@ -33,14 +33,14 @@ export class RoleBatch {
   readonly #batch: Batch;
   readonly #columns: readonly PlanColumn[];
   /** Index of each column, by its name in the role. */
-  readonly #places: ReadonlyMap<string, number>;
+  readonly #columnIndexes: ReadonlyMap<string, number>;
 
-  constructor(type: string, batch: Batch, columns: readonly PlanColumn[], places: ReadonlyMap<string, number>) {
+  constructor(type: string, batch: Batch, columns: readonly PlanColumn[], columnIndexes: ReadonlyMap<string, number>) {
     this.type = type;
     this.count = batch.count;
     this.#batch = batch;
     this.#columns = columns;
-    this.#places = places;
+    this.#columnIndexes = columnIndexes;
   }
 
   /** `_pk`; null where it is masked. */
@@ -78,9 +78,9 @@ export class RoleBatch {
   /** A cell of any type that JSON has a form for; a whole number that it has none for as a text. */
   json(column: string, row: number): Json {
     const cell = this.#cell(column, row);
-    const place = this.#places.get(column);
-    if (cell === null || place === undefined || cell instanceof Float32Array) return null;
-    const { type } = this.#columns[place]!;
+    const columnIndex = this.#columnIndexes.get(column);
+    if (cell === null || columnIndex === undefined || cell instanceof Float32Array) return null;
+    const { type } = this.#columns[columnIndex]!;
     if (type === 'json' && typeof cell === 'string') return (jsonOf(cell) as Json | undefined) ?? null;
     if (typeof cell !== 'bigint') return cell;
     if (type === 'timestamp') return formatInstant(cell);
@@ -92,10 +92,10 @@ export class RoleBatch {
   }
 
   #cell(column: string, row: number): ReturnType<typeof cellAt> {
-    const place = this.#places.get(column);
-    if (place === undefined) return null;
+    const columnIndex = this.#columnIndexes.get(column);
+    if (columnIndex === undefined) return null;
     const { columns, selection, first } = this.#batch;
-    return cellAt(columns[place]!, this.#columns[place]!.type, selection === null ? first + row : selection[row]!);
+    return cellAt(columns[columnIndex]!, this.#columns[columnIndex]!.type, selection === null ? first + row : selection[row]!);
   }
 }
 
@@ -130,7 +130,7 @@ export function* scanRoles(
   for (const type of types) {
     let scan: ScanOperator;
     const stored = storedColumns(execution, type, wanted === null ? columns : [...columns, wanted.column]);
-    const places = new Map([...stored.keys()].map((name, i) => [name, i]));
+    const columnIndexes = new Map([...stored.keys()].map((name, i) => [name, i]));
     const read = [...stored.values()];
     try {
       scan = new ScanOperator(scanNode(execution, type.type, read, wantedOf(type, wanted)), execution, 0, { identifiers });
@@ -140,9 +140,9 @@ export function* scanRoles(
     }
     try {
       for (let batch = scan.next(); batch !== null; batch = scan.next()) {
-        const left = wanted === null ? batch : only(new RoleBatch(type.type, batch, read, places), batch, wanted);
+        const left = wanted === null ? batch : only(new RoleBatch(type.type, batch, read, columnIndexes), batch, wanted);
         for (let at = 0; at < left.count; at += rowsAtOnce) {
-          take(new RoleBatch(type.type, rowsFrom(left, at), read, places));
+          take(new RoleBatch(type.type, rowsFrom(left, at), read, columnIndexes));
           yield;
         }
         if (left.count === 0) yield;
@@ -205,10 +205,11 @@ function scanNode({ snapshot }: Execution, type: string, columns: readonly PlanC
 }
 
 function only(rows: RoleBatch, batch: Batch, { column, texts }: RowsWanted): Batch {
-  const kept: number[] = [];
+  const roleRows: number[] = [];
   for (let row = 0; row < batch.count; row++) {
     const text = rows.text(column, row);
-    if (text !== null && texts.includes(text)) kept.push(batch.selection === null ? batch.first + row : batch.selection[row]!);
+    if (text !== null && texts.includes(text))
+      roleRows.push(batch.selection === null ? batch.first + row : batch.selection[row]!);
   }
-  return { columns: batch.columns, selection: Int32Array.from(kept), first: 0, count: kept.length };
+  return { columns: batch.columns, selection: Int32Array.from(roleRows), first: 0, count: roleRows.length };
 }

@@ -106,9 +106,9 @@ export function roleTypes(scope: FunctionScope, uses: readonly RoleUse[], areAlt
 /** Throws REL_UNKNOWN_TYPE where no type plays a role that is not optional, REL_INVALID where SOURCE plays none that it may. */
 export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlternatives: boolean): void {
   const { words, catalog } = scope;
-  const found = roleTypes(scope, uses, areAlternatives);
+  const types = roleTypes(scope, uses, areAlternatives);
   const source = words.word('SOURCE');
-  if (source !== undefined && !found.some(({ isNamed }) => isNamed)) {
+  if (source !== undefined && !types.some(({ isNamed }) => isNamed)) {
     const what = `type ${JSON.stringify(source)} of SOURCE`;
     if (catalog.type(source) === undefined) {
       throw errorAt('REL_UNKNOWN_TYPE', `${what} is not registered`, words.locationOf('SOURCE'));
@@ -116,9 +116,9 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
     const wanted = (areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ');
     throw errorAt('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.locationOf('SOURCE'));
   }
-  const isPlayed = (use: RoleUse): boolean => found.some((each) => each.role === use.role);
+  const isPlayed = (use: RoleUse): boolean => types.some((each) => each.role === use.role);
   const missing = areAlternatives
-    ? found.length === 0
+    ? types.length === 0
       ? uses[0]
       : undefined
     : uses.find((use) => !use.optional && !isPlayed(use));

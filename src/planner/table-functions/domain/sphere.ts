@@ -23,7 +23,7 @@ export function isPlace(lat: number | null, lon: number | null): boolean {
 }
 
 /** Is given a point's number, its distance in metres, and its place in the index. */
-type Take = (point: number, distance: number, place: number) => void;
+type Take = (point: number, distance: number, sorted: number) => void;
 
 const bandDegrees = 0.01;
 const bands = Math.round(180 / bandDegrees) + 1;
@@ -59,9 +59,9 @@ export class PlaceIndex {
       points.set(yield* sortInSteps(points.subarray(begin, end), (a, b) => lons[a]! - lons[b]! || a - b), begin);
     }
     const [byPlace, eastByPlace] = [new Float64Array(count), new Float64Array(count)];
-    yield* forEachInSteps(count, (place) => {
-      byPlace[place] = lats[points[place]!]!;
-      eastByPlace[place] = lons[points[place]!]!;
+    yield* forEachInSteps(count, (point) => {
+      byPlace[point] = lats[points[point]!]!;
+      eastByPlace[point] = lons[points[point]!]!;
     });
     return new PlaceIndex(byPlace, eastByPlace, points, begins);
   }

@@ -64,7 +64,7 @@ export class Collection {
   }
 
   static *read(call: DomainCall, type: string, columns: readonly ComparedColumn[]): Steps<{ value: Collection; bytes: number }> {
-    const made = new Collection(type);
+    const collection = new Collection(type);
     const rows: { nodeId: string; systemFrom: bigint | null; cells: (string | null)[] }[] = [];
     yield* call.rowsOf(
       type,
@@ -97,16 +97,16 @@ export class Collection {
         group.cells++;
       }
     }
-    made.#groups = [...groups].map(([name, { comparison, words, cells }]): Group => {
+    collection.#groups = [...groups].map(([name, { comparison, words, cells }]): Group => {
       const length = cells === 0 ? 0 : words / cells;
       return { name, comparison: comparison === 'name' && length > nameWordsMax ? 'text' : comparison, length };
     });
-    made.#counts = made.#groups.map(() => new TextMap());
-    made.#bits = made.#groups.map(() => new TextMap());
+    collection.#counts = collection.#groups.map(() => new TextMap());
+    collection.#bits = collection.#groups.map(() => new TextMap());
     const parts = [...groups.values()];
     const words = new TextMap<Word>();
     for (const [at, { nodeId, systemFrom, cells }] of rows.entries()) {
-      const features = made.#groups.map((group, i) => {
+      const features = collection.#groups.map((group, i) => {
         const of = parts[i]!.columns;
         return featureOf(
           group,
@@ -115,14 +115,14 @@ export class Collection {
           words,
         );
       });
-      made.#add({ type, nodeId, systemFrom, features });
+      collection.#add({ type, nodeId, systemFrom, features });
       if (at % entitiesAtOnce !== entitiesAtOnce - 1) continue;
       call.look(entitiesAtOnce * looksPerEntity);
-      call.hold(made.#bytes);
+      call.hold(collection.#bytes);
       yield;
     }
-    yield* made.#block(call);
-    return { value: made, bytes: made.#bytes };
+    yield* collection.#block(call);
+    return { value: collection, bytes: collection.#bytes };
   }
 
   get groups(): readonly Group[] {
@@ -163,12 +163,12 @@ export class Collection {
       }
     }
     const least = 64 * sharedBitsMin * Math.log2(size);
-    const found: Entity[] = [];
+    const entities: Entity[] = [];
     for (const at of shared) {
-      if (this.#said[at]! >= least) found.push(this.entities[at]!);
+      if (this.#said[at]! >= least) entities.push(this.entities[at]!);
       this.#said[at] = 0;
     }
-    return found;
+    return entities;
   }
 
   /** Rows that have an identifier or a word, however many others have it. */
@@ -282,11 +282,11 @@ function featureOf(
   if (comparison === 'date') return { kind: 'value', text: dateOf(text) };
   if (comparison === 'number') return { kind: 'number', value: Number(text) };
   const together = texts.join(' ');
-  const found =
+  const nameWords =
     comparison === 'name'
       ? wordsOfName(together).map((word) => intern(words, word))
       : wordsOfText(together).map((each) => words.get(each) ?? intern(words, textWord(each)));
-  return found.length === 0 ? null : { kind: 'words', words: found };
+  return nameWords.length === 0 ? null : { kind: 'words', words: nameWords };
 }
 
 /** A value that is none of the kind is compared by its letters and digits: a phone number without a country code, say. */

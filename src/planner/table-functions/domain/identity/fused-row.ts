@@ -71,9 +71,9 @@ function* readFields(call: DomainCall, type: string, members: readonly Member[],
           const value = batch.json(name, row);
           if (value === null) continue;
           const known = fields.get(name);
-          const found = { member, value, systemFrom: batch.systemFrom(row) };
-          if (known === undefined) fields.set(name, [found]);
-          else known.push(found);
+          const fieldValue = { member, value, systemFrom: batch.systemFrom(row) };
+          if (known === undefined) fields.set(name, [fieldValue]);
+          else known.push(fieldValue);
         }
       }
     },

@@ -64,9 +64,9 @@ function weighingOf(collection: Collection): Weighing {
   const most = groups.map((group) => (isTitle(group.name) ? weights.coded.most : weightOf(group).most));
   const words = groups.flatMap(({ comparison }, i) => (comparison === 'name' || comparison === 'text' ? [i] : []));
   words.sort((a, b) => most[b]! - most[a]!);
-  const made = { words, areContext: groups.map(isContext), most };
-  weighings.set(collection, made);
-  return made;
+  const weighing = { words, areContext: groups.map(isContext), most };
+  weighings.set(collection, weighing);
+  return weighing;
 }
 
 /** Changes that training makes to the bits of the groups of a collection, by their places; built-in weights need none. */

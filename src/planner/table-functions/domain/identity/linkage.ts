@@ -116,10 +116,13 @@ export class Linkage {
       .filter(({ a, b }) => rows.has(rowId(a)) && rows.has(rowId(b)))
       .sort((x, y) => x.position - y.position);
     const clusters = new Clusters(within);
-    const found = yield* sortItemsInSteps([...links.values()], (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)));
-    for (const { a, b } of found) clusters.join(a, b);
+    const sortedLinks = yield* sortItemsInSteps(
+      [...links.values()],
+      (x, y) => y.score - x.score || compareText(keyOf(x), keyOf(y)),
+    );
+    for (const { a, b } of sortedLinks) clusters.join(a, b);
     const ids = clusters.membersOf(rowId(seed));
-    const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...found].filter(
+    const all = [...within.filter(({ judgement }) => judgement === 'positive').map(linkOf), ...sortedLinks].filter(
       ({ a, b }) => ids.has(a) && ids.has(b),
     );
     return clusterOf(
@@ -135,7 +138,7 @@ export class Linkage {
     const own = this.#collections.get(row.type);
     if (entity === undefined || own === undefined) return [];
     const keys = own.keysOf(entity);
-    const found: Link[] = [];
+    const links: Link[] = [];
     for (const other of this.#collections.values()) {
       const trained = other === own ? (this.#trained.get(own) ?? null) : null;
       for (const candidate of other.withKeys(keys, own)) {
@@ -152,10 +155,10 @@ export class Linkage {
         if (likelihood === null) continue;
         const id = rowId({ type: candidate.type, key: candidate.nodeId });
         const link = { a: isFirst ? rowId(row) : id, b: isFirst ? id : rowId(row), ...likelihood };
-        if (!known.has(keyOf(link))) found.push(link);
+        if (!known.has(keyOf(link))) links.push(link);
       }
     }
-    return found;
+    return links;
   }
 
   #entity({ type, key }: NamedRow): Entity | undefined {

@@ -65,7 +65,7 @@ export function* taintFrom(
   const ith = (list: Int32Array, i: number): number => (isBackward ? list[list.length - 1 - i]! : list[i]!);
   const stepOf = (transfer: number): number => (isBackward ? count - 1 - transfer : transfer);
 
-  const found = new Map<number, TaintedTransfer>();
+  const tainted = new Map<number, TaintedTransfer>();
   const seeds = new Set(transfers.holdingsOf(account));
   const holdings = new Map<number, Holding>();
   const open = new StepHeap();
@@ -83,11 +83,11 @@ export function* taintFrom(
     let hop: number;
     let before: number;
     if (seeds.has(source)) {
-      const place = seedPlaces.get(source)!;
-      transfer = ith(out, place);
+      const seedIndex = seedPlaces.get(source)!;
+      transfer = ith(out, seedIndex);
       [taint, hop, before] = [amounts[transfer]!, 1, -1];
-      seedPlaces.set(source, place + 1);
-      if (place + 1 < out.length) open.push(stepOf(ith(out, place + 1)), source);
+      seedPlaces.set(source, seedIndex + 1);
+      if (seedIndex + 1 < out.length) open.push(stepOf(ith(out, seedIndex + 1)), source);
     } else {
       const state = holdings.get(source)!;
       const into = intoOf(source);
@@ -95,7 +95,7 @@ export function* taintFrom(
       // Everything that came in before this one leaves: its taint is known, as whatever is earlier was followed.
       for (; state.nextIn < into.length && stepOf(ith(into, state.nextIn)) < stepOf(transfer); state.nextIn++) {
         const incoming = ith(into, state.nextIn);
-        receive(state, amounts[incoming]!, found.get(incoming)?.tainted ?? 0, method);
+        receive(state, amounts[incoming]!, tainted.get(incoming)?.tainted ?? 0, method);
         look(1);
       }
       state.nextOut++;
@@ -107,7 +107,7 @@ export function* taintFrom(
     look(2);
     const isFollowed = taint > least * amounts[transfer]! && amounts[transfer]! >= amountMin && hop <= hopsMax;
     if (!isFollowed) continue;
-    found.set(transfer, { transfer, hop, tainted: taint, before });
+    tainted.set(transfer, { transfer, hop, tainted: taint, before });
     const target = targets[transfer]!;
     if (seeds.has(target) || hop === hopsMax) continue;
     const reached = holdings.get(target);
@@ -122,7 +122,7 @@ export function* taintFrom(
     holdings.set(target, state);
     settleUntil(target, state, transfer);
   }
-  return found;
+  return tainted;
 
   /** Brings a holding that is reached for the first time to the transfer that reaches it. */
   function settleUntil(holding: number, state: Holding, transfer: number): void {
@@ -132,7 +132,7 @@ export function* taintFrom(
       const leaving = ith(out, state.nextOut);
       for (; state.nextIn < into.length && stepOf(ith(into, state.nextIn)) < stepOf(leaving); state.nextIn++) {
         const incoming = ith(into, state.nextIn);
-        receive(state, amounts[incoming]!, found.get(incoming)?.tainted ?? 0, method);
+        receive(state, amounts[incoming]!, tainted.get(incoming)?.tainted ?? 0, method);
       }
       spend(state, amounts[leaving]!, method);
       look(1);

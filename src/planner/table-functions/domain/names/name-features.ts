@@ -59,13 +59,14 @@ export function featuresOf(name: string): NameFeatures {
   const { rest, form } = withoutForm(raw);
   const named = rest.filter((word) => !honorifics.has(word) && !(word === rest[0] && shipPrefixes.has(word)));
   // A name of nothing but titles is a name all the same.
-  const kept = named.length === 0 ? (rest.length === 0 ? raw : rest) : named;
-  const whole = kept.filter((word) => !particles.has(word)).length === 0 ? kept.map((word) => wordOf(word, 'word')) : null;
-  const made = whole ?? kept.map((word) => wordOf(word, kindOf(word, form !== null)));
-  const isAllCommon = made.every(({ kind }) => kind !== 'word');
+  const nameParts = named.length === 0 ? (rest.length === 0 ? raw : rest) : named;
+  const whole =
+    nameParts.filter((word) => !particles.has(word)).length === 0 ? nameParts.map((word) => wordOf(word, 'word')) : null;
+  const nameWords = whole ?? nameParts.map((word) => wordOf(word, kindOf(word, form !== null)));
+  const isAllCommon = nameWords.every(({ kind }) => kind !== 'word');
   const final = isAllCommon
-    ? made.map((word) => (word.kind === 'common' ? { ...word, kind: 'word' as const, weight: 1 } : word))
-    : made;
+    ? nameWords.map((word) => (word.kind === 'common' ? { ...word, kind: 'word' as const, weight: 1 } : word))
+    : nameWords;
   return { words: distinct(final).slice(0, wordsMax), plain, form, isVowelless };
 }
 
@@ -82,8 +83,8 @@ export function plainWords(name: string): ReadonlySet<string> {
 /** Dots and apostrophes within a word belong to it; letters with dots behind them are one abbreviation until they are told apart. */
 function words(latin: string): string[] {
   const undotted = latin.replaceAll(/['"]/g, '').replaceAll(/\b(\p{L})\.(?=\s?\p{L}\b)/gu, '$1 ');
-  const found = undotted.match(/[\p{L}\p{N}]+/gu) ?? [];
-  return found.slice(0, 2 * wordsMax);
+  const wordTexts = undotted.match(/[\p{L}\p{N}]+/gu) ?? [];
+  return wordTexts.slice(0, 2 * wordsMax);
 }
 
 /** `abdulrahman`, and the Arabic article, which is written in one with its word. */

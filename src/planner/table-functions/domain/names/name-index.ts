@@ -54,11 +54,11 @@ export class NameIndex {
     for (const join of joinsOf(features.words)) this.#post(joinKeysOf(join), placeOf(number, joinedWord));
   }
 
-  #post(keys: readonly string[], place: number): void {
+  #post(keys: readonly string[], nameIndex: number): void {
     for (const key of new Set(keys)) {
-      const places = this.#byKey.get(key);
-      if (places === undefined) this.#byKey.set(key, [place]);
-      else if (places.at(-1) !== place) places.push(place);
+      const postings = this.#byKey.get(key);
+      if (postings === undefined) this.#byKey.set(key, [nameIndex]);
+      else if (postings.at(-1) !== nameIndex) postings.push(nameIndex);
       else continue;
       this.#bytes += 24;
     }
@@ -92,17 +92,17 @@ export class NameIndex {
       this.#last = new Uint8Array(this.size);
     }
     const [shared, words, last] = [this.#shared, this.#words, this.#last];
-    const found: number[] = [];
+    const candidates: number[] = [];
     let asking = 0;
     const share = (keys: readonly string[], joins: number): void => {
       asking++;
       for (const key of keys) {
-        for (const place of this.#byKey.get(key) ?? []) {
-          const number = place >>> wordBits;
-          words[number]! |= joins | (1 << (place & (wordsOfName - 1)));
+        for (const nameIndex of this.#byKey.get(key) ?? []) {
+          const number = nameIndex >>> wordBits;
+          words[number]! |= joins | (1 << (nameIndex & (wordsOfName - 1)));
           if (last[number] === asking) continue;
           last[number] = asking;
-          if (shared[number]!++ === 0) found.push(number);
+          if (shared[number]!++ === 0) candidates.push(number);
         }
       }
     };
@@ -110,7 +110,7 @@ export class NameIndex {
     for (const join of joinsOf(asked.words)) share(joinKeysOf(join), 1 << joinedAsked);
     const weight = weightOf(asked.words);
     const small = weightOfSmall(asked.words);
-    const reaching = found.filter((number) => {
+    const reaching = candidates.filter((number) => {
       const { features, weight: other, small: otherSmall } = this.#names[number]!;
       const isJoined = (words[number]! & joinedWords) !== 0;
       // Each word matches one of the other name.
@@ -119,7 +119,7 @@ export class NameIndex {
       const isOpen = isJoined || features.words.length > asked.words.length;
       return most >= threshold * (isOpen ? Math.max(1, Math.min(weight, other)) : weight + other - most);
     });
-    for (const number of found) shared[number] = words[number] = last[number] = 0;
+    for (const number of candidates) shared[number] = words[number] = last[number] = 0;
     return reaching;
   }
 }

@@ -129,14 +129,14 @@ function byLetters(one: NameWord, other: NameWord): Pick<Pair, 'worth' | 'how'> 
 
 /** Whether one stands for the other, by a short form or by one in another language. */
 export function isOneName({ groups }: NameWord, { groups: others }: NameWord): 'nickname' | 'translation' | null {
-  let found: 'translation' | null = null;
+  let matchKind: 'translation' | null = null;
   for (const { forms, family } of groups) {
     for (const other of others) {
       if (forms === other.forms) return 'nickname';
-      if (family === other.family) found = 'translation';
+      if (family === other.family) matchKind = 'translation';
     }
   }
-  return found;
+  return matchKind;
 }
 
 /** Letters that a script without vowels may write for one go as well. */
@@ -176,7 +176,7 @@ function joinedLike(words: readonly NameWord[], others: readonly NameWord[]): re
   const open = words.filter(({ text }) => !texts.has(text)).length;
   if (open < 2 || texts.size === 0) return words;
   const spellings = new Set(others.map(({ spelling }) => spelling));
-  const made: NameWord[] = [];
+  const letterWords: NameWord[] = [];
   for (let i = 0; i < words.length; ) {
     let taken = 1;
     for (let count = Math.min(joinMax, words.length - i); count > 1 && taken === 1; count--) {
@@ -184,11 +184,11 @@ function joinedLike(words: readonly NameWord[], others: readonly NameWord[]): re
       if (parts.some(({ text }) => texts.has(text))) continue;
       const word = joinOf(parts);
       if (!texts.has(word.text) && (word.text.length < 5 || !spellings.has(word.spelling))) continue;
-      made.push(word);
+      letterWords.push(word);
       taken = count;
     }
-    if (taken === 1) made.push(words[i]!);
+    if (taken === 1) letterWords.push(words[i]!);
     i += taken;
   }
-  return made;
+  return letterWords;
 }

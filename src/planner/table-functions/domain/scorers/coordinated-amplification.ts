@@ -143,9 +143,9 @@ export function* coordinationOf(
 function participationOf(all: Map<string, Set<string>>, account: string): Set<string> {
   const known = all.get(account);
   if (known !== undefined) return known;
-  const made = new Set<string>();
-  all.set(account, made);
-  return made;
+  const pairKeys = new Set<string>();
+  all.set(account, pairKeys);
+  return pairKeys;
 }
 
 const stepsAtOnce = 1 << 11;

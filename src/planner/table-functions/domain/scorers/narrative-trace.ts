@@ -36,17 +36,17 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
   const all = yield* call.reuse('signatures', ['post'], () => signPosts(call));
   const asked = signatureOf(all.find(({ post }) => post.id === given)?.post.text ?? given);
   if (asked === null) return [];
-  const found: { readonly post: Post; readonly signature: Uint32Array; readonly similarity: number }[] = [];
+  const chunks: { readonly post: Post; readonly signature: Uint32Array; readonly similarity: number }[] = [];
   for (const [i, { post, signature }] of all.entries()) {
     if (i % postsAtOnce === postsAtOnce - 1) yield;
     call.look(2);
     const similarity = signature === null ? 0 : similarityOf(asked, signature);
-    if (signature !== null && similarity >= least) found.push({ post, signature, similarity });
+    if (signature !== null && similarity >= least) chunks.push({ post, signature, similarity });
   }
   const hops = new Map<string, number>();
   const rows: DomainRow[] = [];
-  for (const [i, { post, signature, similarity }] of found.entries()) {
-    const parent = parentOf(found.slice(Math.max(0, i - parentsMax), i), post, signature);
+  for (const [i, { post, signature, similarity }] of chunks.entries()) {
+    const parent = parentOf(chunks.slice(Math.max(0, i - parentsMax), i), post, signature);
     const hop = parent === null ? 0 : hops.get(parent)! + 1;
     hops.set(post.id, hop);
     rows.push({

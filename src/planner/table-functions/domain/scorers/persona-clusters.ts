@@ -101,9 +101,9 @@ const pairsAtOnce = 32;
 function partnersOf<T>(partners: Map<string, T[]>, account: string): T[] {
   const known = partners.get(account);
   if (known !== undefined) return known;
-  const made: T[] = [];
-  partners.set(account, made);
-  return made;
+  const mentions: T[] = [];
+  partners.set(account, mentions);
+  return mentions;
 }
 
 export const crossPlatform: TableFunction = domainFunction({

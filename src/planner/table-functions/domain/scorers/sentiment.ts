@@ -63,8 +63,8 @@ const glad = new Set('😍❤🥰😊😀😃😄😁🙂🎉👏👍💖😂');
 const sorry = new Set('😢😭💔👎😡😠🤮🙁😞😱');
 
 function score(text: string): { readonly compound: number; readonly known: readonly string[] } {
-  const found = new Set(text.replaceAll(marks, '').split(/\s/));
-  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, found)] : []));
+  const bareTokens = new Set(text.replaceAll(marks, '').split(/\s/));
+  const tokens = text.split(/\s/).flatMap((token) => (token.length > 1 ? [bareOf(token, bareTokens)] : []));
   const capitals = tokens.filter((token) => isCapital.test(token)).length;
   const sentence: Sentence = { words_and_emoticons: tokens, is_cap_diff: capitals > 0 && capitals < tokens.length };
   const { SentimentIntensityAnalyzer: rules } = vader();
@@ -85,11 +85,11 @@ const signs = [...'.!?,;:-\'"'.split(''), '!!', '!!!', '??', '???', '?!?', '!?!'
 const isCapital = /^[^a-z]*[A-Z]+[^a-z]*$/;
 
 /** The word within one sign before it or behind it. */
-function bareOf(token: string, found: ReadonlySet<string>): string {
-  if (found.has(token)) return token;
+function bareOf(token: string, tokens: ReadonlySet<string>): string {
+  if (tokens.has(token)) return token;
   for (const sign of signs) {
     const bare = token.endsWith(sign) ? token.slice(0, -sign.length) : token.startsWith(sign) ? token.slice(sign.length) : '';
-    if (bare.length > 1 && found.has(bare)) return bare;
+    if (bare.length > 1 && tokens.has(bare)) return bare;
   }
   return token;
 }

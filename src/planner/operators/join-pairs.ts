@@ -24,43 +24,50 @@ export interface Partners {
   readonly unique: boolean;
 }
 
+/** The condition of ON beside the keys, and the columns that it reads. */
+interface Residual {
+  readonly predicate: Predicate;
+  readonly columns: readonly number[];
+  readonly gatherers: readonly Gatherer[];
+}
+
 const unread: Vector = { kind: 'null' };
 
-export class JoinMatches {
+export class JoinPairs {
   readonly #partners: Partners;
-  readonly #residual: Predicate | null;
+  readonly #residual: Residual | null;
   readonly #keepsLeft: boolean;
   /** A second partner is an error. */
   readonly #atMostOne: boolean;
   readonly #leftCount: number;
   /** By output column; null where no operator reads it. */
   readonly #gatherers: readonly (Gatherer | null)[];
-  /** Columns that the residual reads. */
-  readonly #tested: readonly number[];
-  readonly #testers: readonly Gatherer[];
   /** By right row: 1 once it came out. Null where the join does not need it. */
   readonly #met: Uint8Array | null;
   /** Text can't be fetched to given places. */
   readonly #passesLeft: boolean;
-  readonly #places = new Int32Array(pairsPerBlock);
+  readonly #leftRows = new Int32Array(pairsPerBlock);
   readonly #candidates = new Int32Array(pairsPerBlock);
   #lefts = new Int32Array(2 * pairsPerBlock);
   #rights = new Int32Array(2 * pairsPerBlock);
   /** Place of the left row at work, its next partner + 1, and whether it came out before. */
-  #place = 0;
+  #leftRow = 0;
   #chain = 0;
   #leftMet = false;
 
   constructor(node: JoinNode, partners: Partners, residual: Predicate | null) {
     this.#partners = partners;
-    this.#residual = residual;
     this.#keepsLeft = node.type === 'left' || node.type === 'full' || node.type === 'single';
     this.#atMostOne = node.type === 'single';
     this.#leftCount = node.left.columns.length;
     const read = node.read && new Set(node.read);
     this.#gatherers = node.columns.map((_, c) => (!read || read.has(c) ? new Gatherer() : null));
-    this.#tested = node.residual ? [...columnsIn(node.residual)] : [];
-    this.#testers = this.#tested.map((c) => this.#gatherers[c] ?? new Gatherer());
+    const tested = node.residual ? [...columnsIn(node.residual)] : [];
+    this.#residual = residual && {
+      predicate: residual,
+      columns: tested,
+      gatherers: tested.map((c) => this.#gatherers[c] ?? new Gatherer()),
+    };
     this.#met = node.type === 'right' || node.type === 'full' ? new Uint8Array(partners.rows) : null;
     const fetchesText = partners.columns.some(({ kind }, c) => kind === 'text' && this.#gatherers[this.#leftCount + c]);
     this.#passesLeft = partners.unique && !residual && !fetchesText;
@@ -76,10 +83,10 @@ export class JoinMatches {
       yield this.#single(batch, heads);
       return;
     }
-    this.#place = -1;
+    this.#leftRow = -1;
     this.#chain = 0;
     this.#leftMet = false;
-    while (this.#place + (this.#chain === 0 ? 1 : 0) < batch.count) yield yield* this.#block(batch, heads);
+    while (this.#leftRow + (this.#chain === 0 ? 1 : 0) < batch.count) yield yield* this.#block(batch, heads);
   }
 
   /** Right rows that never came out; the left side is NULL. */
@@ -121,7 +128,7 @@ export class JoinMatches {
     }
     if (n === 0) return emptyBatch;
     this.#meet(rights, n);
-    const wanted: Fetch = { rows: rights, count: n, places: lefts, length, absent: signs < 0 };
+    const wanted: Fetch = { rows: rights, count: n, targetRows: lefts, length, absent: signs < 0 };
     const columns = batch.columns.slice();
     this.#partners.columns.forEach((source, c) =>
       columns.push(this.#gatherers[this.#leftCount + c]?.fetch(source, wanted) ?? unread),
@@ -130,18 +137,18 @@ export class JoinMatches {
   }
 
   *#block(batch: Batch, heads: Int32Array): Generator<Batch, Batch> {
-    const from = this.#chain === 0 ? this.#place + 1 : this.#place;
-    let found = this.#fill(batch.count, heads);
-    if (this.#residual !== null && found > 0) found = yield* this.#test(batch, this.#residual, found);
-    const to = this.#chain === 0 ? this.#place + 1 : this.#place;
-    const count = this.#keepsLeft ? this.#withUnmet(from, to, found) : this.#copy(found);
+    const from = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
+    let pairCount = this.#fill(batch.count, heads);
+    if (this.#residual !== null && pairCount > 0) pairCount = yield* this.#test(batch, this.#residual, pairCount);
+    const to = this.#chain === 0 ? this.#leftRow + 1 : this.#leftRow;
+    const count = this.#keepsLeft ? this.#withUnmet(from, to, pairCount) : this.#copy(pairCount);
     if (count === 0) return emptyBatch;
     const { selection, first } = batch;
     const lefts = this.#lefts;
     for (let n = 0; n < count; n++) lefts[n] = selection === null ? first + lefts[n]! : selection[lefts[n]!]!;
     this.#meet(this.#rights, count);
-    const left: Fetch = { rows: lefts, count, places: null, length: count, absent: false };
-    const right: Fetch = { rows: this.#rights, count, places: null, length: count, absent: this.#keepsLeft };
+    const left: Fetch = { rows: lefts, count, targetRows: null, length: count, absent: false };
+    const right: Fetch = { rows: this.#rights, count, targetRows: null, length: count, absent: this.#keepsLeft };
     const columns = this.#gatherers.map((gatherer, c) => (gatherer ? this.#fetch(gatherer, c, batch, left, right) : unread));
     return { columns, selection: null, first: 0, count };
   }
@@ -149,62 +156,62 @@ export class JoinMatches {
   /** Pairs of the next rows, as places and right rows; returns how many. Rows without partners count as work too. */
   #fill(count: number, heads: Int32Array): number {
     const { following } = this.#partners;
-    const places = this.#places;
+    const leftRows = this.#leftRows;
     const candidates = this.#candidates;
-    let place = this.#place;
+    let leftRow = this.#leftRow;
     let chain = this.#chain;
-    const placesMax = Math.min(count, place + pairsPerBlock);
-    let found = 0;
-    while (found < pairsPerBlock) {
+    const placesMax = Math.min(count, leftRow + pairsPerBlock);
+    let pairCount = 0;
+    while (pairCount < pairsPerBlock) {
       if (chain !== 0) {
-        places[found] = place;
-        candidates[found++] = chain - 1;
+        leftRows[pairCount] = leftRow;
+        candidates[pairCount++] = chain - 1;
         chain = following[chain - 1]!;
-      } else if (place + 1 < placesMax) chain = heads[++place]!;
+      } else if (leftRow + 1 < placesMax) chain = heads[++leftRow]!;
       else break;
     }
-    this.#place = place;
+    this.#leftRow = leftRow;
     this.#chain = chain;
-    return found;
+    return pairCount;
   }
 
   /** Drops the pairs for which the residual is not true; returns how many stay. */
-  *#test(batch: Batch, residual: Predicate, found: number): Generator<Batch, number> {
+  *#test(batch: Batch, { predicate, columns: tested, gatherers }: Residual, pairCount: number): Generator<Batch, number> {
     const { selection, first } = batch;
-    const places = this.#places;
+    const leftRows = this.#leftRows;
     const lefts = this.#lefts;
-    for (let n = 0; n < found; n++) lefts[n] = selection === null ? first + places[n]! : selection[places[n]!]!;
-    const left: Fetch = { rows: lefts, count: found, places: null, length: found, absent: false };
-    const right: Fetch = { rows: this.#candidates, count: found, places: null, length: found, absent: false };
+    for (let n = 0; n < pairCount; n++) lefts[n] = selection === null ? first + leftRows[n]! : selection[leftRows[n]!]!;
+    const left: Fetch = { rows: lefts, count: pairCount, targetRows: null, length: pairCount, absent: false };
+    const right: Fetch = { rows: this.#candidates, count: pairCount, targetRows: null, length: pairCount, absent: false };
     const columns: Vector[] = this.#gatherers.map(() => unread);
-    this.#tested.forEach((c, t) => {
-      columns[c] = this.#fetch(this.#testers[t]!, c, batch, left, right);
+    tested.forEach((c, t) => {
+      columns[c] = this.#fetch(gatherers[t]!, c, batch, left, right);
     });
-    const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: found });
-    const { kept } = residual;
+    const stay = yield* predicate.inTurns({ columns, selection: null, first: 0, count: pairCount });
+    const { passing } = predicate;
     for (let n = 0; n < stay; n++) {
-      places[n] = places[kept[n]!]!;
-      this.#candidates[n] = this.#candidates[kept[n]!]!;
+      leftRows[n] = leftRows[passing[n]!]!;
+      this.#candidates[n] = this.#candidates[passing[n]!]!;
     }
     return stay;
   }
 
   /** The pairs, and each row that had no matching partner up to its last one in this block: places from .. to-1. */
-  #withUnmet(from: number, to: number, found: number): number {
-    const places = this.#places;
+  #withUnmet(from: number, to: number, pairCount: number): number {
+    const leftRows = this.#leftRows;
     let met = this.#leftMet;
     let count = 0;
     let n = 0;
-    for (let place = from; place <= to; place++) {
-      for (; n < found && places[n] === place; n++) {
+    for (let leftRow = from; leftRow <= to; leftRow++) {
+      for (; n < pairCount && leftRows[n] === leftRow; n++) {
         if (this.#atMostOne && met) throw secondRow();
-        this.#lefts[count] = place;
+        this.#lefts[count] = leftRow;
         this.#rights[count++] = this.#candidates[n]!;
         met = true;
       }
-      if (place === to) break;
+      if (leftRow === to) break;
       if (!met) {
-        this.#lefts[count] = place;
+        this.#lefts[count] = leftRow;
         this.#rights[count++] = -1;
       }
       met = false;
@@ -213,12 +220,12 @@ export class JoinMatches {
     return count;
   }
 
-  #copy(found: number): number {
-    for (let n = 0; n < found; n++) {
-      this.#lefts[n] = this.#places[n]!;
+  #copy(pairCount: number): number {
+    for (let n = 0; n < pairCount; n++) {
+      this.#lefts[n] = this.#leftRows[n]!;
       this.#rights[n] = this.#candidates[n]!;
     }
-    return found;
+    return pairCount;
   }
 
   #meet(rights: Int32Array, count: number): void {
