@@ -187,10 +187,10 @@ export class SearchOperator implements Operator {
           yield* this.#seek(stretch);
           this.#count(stretch, totals);
         }
-        if (indexed !== null) this.#keep(placed!.place, stretch);
+        if (indexed !== null) this.#keep(placed!.segmentKey, stretch);
         else {
           isWhole = false;
-          if (placed) unindexed.add(placed.place);
+          if (placed) unindexed.add(placed.segmentKey);
         }
       }
       yield emptyBatch;
@@ -458,7 +458,7 @@ export class SearchOperator implements Operator {
     for (const column of unread) columns.splice(column, 0, { kind: 'null' });
     yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     if (scored) {
-      const stretches = this.#places.get(placed!.place)!;
+      const stretches = this.#places.get(placed!.segmentKey)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
         const [found, at] = this.#foundAt(stretches, numberAt(placed!, row));
@@ -474,7 +474,7 @@ export class SearchOperator implements Operator {
   *#addResults(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
-    const stretches = placed && this.#places.get(placed.place);
+    const stretches = placed && this.#places.get(placed.segmentKey);
     const made = stretches
       ? null
       : this.#stretch(
