@@ -84,7 +84,7 @@ export interface GovernedState {
   readonly retention: Pick<Retention, 'find'>;
   readonly tenants: Pick<
     Tenants,
-    'epoch' | 'tenant' | 'tenants' | 'standing' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
+    'epoch' | 'tenant' | 'tenants' | 'liveCount' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
   >;
 }
 
@@ -141,7 +141,7 @@ export interface Core {
   readonly tenantStorage: TenantStorage;
   readonly term: LicenceTerm;
   readonly quota: Quota;
-  readonly places: QuerySlots;
+  readonly slots: QuerySlots;
   readonly backlog: IngestBacklog;
   readonly contention: ConflictRetry;
   readonly tokens: TokenRegistry;

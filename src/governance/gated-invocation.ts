@@ -195,9 +195,9 @@ export class GatedInvocation implements Invocation {
     this.#admission.admit();
     this.#core.judge.authorise(this.#asked.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
-    const kept = this.#core.parts.projections.keptOf(branch, type, path, key);
-    if (kept === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-    return kept;
+    const retentionRules = this.#core.parts.projections.keptOf(branch, type, path, key);
+    if (retentionRules === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+    return retentionRules;
   }
 
   heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {

@@ -171,23 +171,25 @@ function decideAlerts(
     return decidePut(alerts, catalog, rows, context, next);
   const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
   const { drafts } = decideRegister(register, catalog, rows, context, next);
-  const made = new DraftedTypes(catalog);
+  const draftedTypes = new DraftedTypes(catalog);
   let { position, time } = next;
   for (const { body } of drafts) {
-    if (body.kind === 'type') made.add(body.definition);
+    if (body.kind === 'type') draftedTypes.add(body.definition);
     position += positionsOf(body);
     time += BigInt(positionsOf(body));
   }
-  const put = decidePut(alerts, made, rows, context, { position, time });
+  const put = decidePut(alerts, draftedTypes, rows, context, { position, time });
   return { ...put, drafts: [...drafts, ...put.drafts] };
 }
 
 /** A type that comes with its first row, and one that comes with its first edge, take no name of a view. */
 function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: CurrentState, context: DecideContext): void {
   const type = catalog.type(command.type);
-  const made = (type?.graphTriggers ?? []).map(({ linkType }) => linkType).filter((name) => catalog.type(name) === undefined);
-  if (type === undefined && command.createType) made.push(command.type);
-  for (const name of made) refuseNameOfView(name, ...viewsOf(state, context));
+  const linkTypes = (type?.graphTriggers ?? [])
+    .map(({ linkType }) => linkType)
+    .filter((name) => catalog.type(name) === undefined);
+  if (type === undefined && command.createType) linkTypes.push(command.type);
+  for (const name of linkTypes) refuseNameOfView(name, ...viewsOf(state, context));
 }
 
 /** Types and rows of the branch and the tenant that the command is on. */

@@ -150,7 +150,7 @@ export class Projections extends StoreWideProjections {
     const positions = versions.allVersions(newest).map((version) => versions.positionOf(version));
     return positions
       .flatMap((position) => this.retention.rulesAt(position))
-      .filter((kept) => kept.type === type && kept.fork === fork);
+      .filter((rule) => rule.type === type && rule.fork === fork);
   }
 
   /** Holds on rows of the type on the branch that lie at the path or below it, and that the check lets the caller see. */

@@ -81,7 +81,7 @@ export class QuerySlots {
     };
     const onGone = (): void => leave(cancelledError());
     let waiter!: Waiter;
-    const place = new Promise<void>((resolve, reject) => {
+    const slotPromise = new Promise<void>((resolve, reject) => {
       waiter = { admit: resolve, refuse: reject };
     }).finally(() => {
       over.abort();
@@ -92,7 +92,7 @@ export class QuerySlots {
     void this.#clock.sleep(this.#limits.waitMsMax, over.signal).then(() => {
       if (line.includes(waiter)) leave(new ServiceError('REL_TIMEOUT', 'the query waited too long for its turn to run'));
     });
-    await place;
+    await slotPromise;
   }
 
   leave(): void {

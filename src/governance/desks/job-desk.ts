@@ -67,8 +67,8 @@ export class JobDesk {
       throw new ServiceError('REL_NOT_FOUND', 'after: there is no such job');
     invocation.describe({ template: 'job ?', literals: [definition.name] });
     const owner = { credential: 'none', token: null } as const;
-    const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
-    const id = made.ids[0]!;
+    const jobPut = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
+    const id = jobPut.ids[0]!;
     await scheduler.begin(id);
     await this.awaitRun(id);
     return jobs.job(id)!;

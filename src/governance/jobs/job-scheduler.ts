@@ -279,12 +279,12 @@ export class JobScheduler {
       void this.#begin(job, { ...run, state: 'running', attempt: run.attempt + (run.state === 'running' ? 1 : 0) });
       return null;
     }
-    const found = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    const later = found === null ? await turn.finish(dueAfter(job, now)) : null;
+    const dueRuns = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    const later = dueRuns === null ? await turn.finish(dueAfter(job, now)) : null;
     // Others had their turn meanwhile.
     if (jobs.job(id) !== job || this.#running.has(id)) return this.#consider(id, now, turn);
-    if (found !== null) {
-      void this.#begin(job, this.#runOf(job, found.instant, found.missed, now));
+    if (dueRuns !== null) {
+      void this.#begin(job, this.#runOf(job, dueRuns.instant, dueRuns.missed, now));
       return null;
     }
     this.#timed.set(id, { record: job, due: later });
@@ -327,9 +327,9 @@ export class JobScheduler {
     }
     if (!this.waits(job)) return;
     const now = this.#parts.clock.now();
-    const found = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    if (found === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
-    await this.#record({ ...this.#runOf(job, found.instant, found.missed, now), state: 'cancelled', reason });
+    const dueRuns = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    if (dueRuns === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
+    await this.#record({ ...this.#runOf(job, dueRuns.instant, dueRuns.missed, now), state: 'cancelled', reason });
   }
 
   /** A step that a run waits at has ended: the run goes on now. */

@@ -41,14 +41,14 @@ export function explainPolicy(
   const grant = at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set);
   const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
   const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
-  const found = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
-  const type = found?.definition ?? null;
+  const visibleType = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
+  const type = visibleType?.definition ?? null;
   return explainRead({
     caller,
     decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
-    guards: found?.sources[0]!.guards ?? guardsOf(paths),
+    guards: visibleType?.sources[0]!.guards ?? guardsOf(paths),
     type,
-    grant: found?.grant ?? null,
+    grant: visibleType?.grant ?? null,
     policies,
     policyDigest: set?.digest ?? '',
     position: at ?? basis.position,

@@ -101,9 +101,9 @@ export type EntryLocator = { readonly leaf: number } | { readonly position: numb
 export async function readStoredEntries(
   range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
   frames: FrameIndex,
-  place: EntryLocator,
+  locator: EntryLocator,
 ): Promise<readonly FrameEntry[]> {
-  const start = 'leaf' in place ? frames.before(place.leaf) : frames.beforePosition(place.position);
+  const start = 'leaf' in locator ? frames.before(locator.leaf) : frames.beforePosition(locator.position);
   if (start === undefined) return [];
   let from = start.offset;
   for (const record of range.files.slice(start.file)) {
@@ -114,19 +114,19 @@ export async function readStoredEntries(
       for (;;) {
         const { offset } = scanner;
         const scanned = await scanner.next();
-        if (scanned.found === 'end') {
+        if (scanned.result === 'end') {
           mustEndAt(path, offset, length);
           break;
         }
-        if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
+        if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
         const { header } = scanned;
-        if ('leaf' in place && header.firstLeaf + header.entries <= place.leaf) continue;
+        if ('leaf' in locator && header.firstLeaf + header.entries <= locator.leaf) continue;
         const entries = frameEntries(scanned.bytes, header);
-        const found = entries.findIndex(({ leaf }) => {
+        const entryIndex = entries.findIndex(({ leaf }) => {
           const span = leafSpan(leaf);
-          return 'leaf' in place ? span.leaf === place.leaf : span.position + span.positions > place.position;
+          return 'leaf' in locator ? span.leaf === locator.leaf : span.position + span.positions > locator.position;
         });
-        if (found >= 0) return entries.slice(found);
+        if (entryIndex >= 0) return entries.slice(entryIndex);
       }
     } finally {
       await file.close();
@@ -164,8 +164,8 @@ async function* readFileEntries(
       if (slices.over) await slices.turn();
       const offset = scanner.offset;
       const scanned = await scanner.next();
-      if (scanned.found === 'end') return mustEndAt(path, offset, length);
-      if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
+      if (scanned.result === 'end') return mustEndAt(path, offset, length);
+      if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
       const { header } = scanned;
       if (header.firstLeaf + header.entries <= range.fromLeaf) continue;
       for (const stored of frameEntries(scanned.bytes, header)) {

@@ -143,7 +143,7 @@ export class RemovedKeys implements Projection {
     let first = known.length;
     while (first > 0 && known[first - 1]!.instant > instant) first--;
     if (first === known.length) return [];
-    const ends = new Map(lineageOf(at).map((stretch) => [stretch.branch.id, stretch.end]));
+    const ends = new Map(lineageOf(at).map((range) => [range.branch.id, range.end]));
     return known
       .slice(first)
       .filter(({ position, oldest, branch: id }) => position < basis && (id === null || oldest < (ends.get(id) ?? -1)))

@@ -122,8 +122,8 @@ export class ColumnClasses implements Feature {
   }
 
   #labelOfText(text: string): number {
-    const found = this.#ofTexts.get(text);
-    if (found !== undefined) return found;
+    const textClass = this.#ofTexts.get(text);
+    if (textClass !== undefined) return textClass;
     const label = this.#learn(text);
     if (this.#ofTexts.size < rememberedTexts) this.#ofTexts.set(text, label);
     return label;

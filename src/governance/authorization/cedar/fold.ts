@@ -345,9 +345,9 @@ export function evaluate(expr: Expr, cell: (name: string) => Value | undefined):
 function all(parts: readonly Expr[], cell: (name: string) => Value | undefined): readonly Value[] | typeof ERROR {
   const values: Value[] = [];
   for (const part of parts) {
-    const found = evaluate(part, cell);
-    if (found === ERROR) return ERROR;
-    values.push(found);
+    const partResult = evaluate(part, cell);
+    if (partResult === ERROR) return ERROR;
+    values.push(partResult);
   }
   return values;
 }

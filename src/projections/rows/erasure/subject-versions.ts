@@ -33,7 +33,7 @@ export function* findVersions(
   layers: readonly BranchLayer[],
   scopes: OrganisationCodes,
 ): Generator<undefined, SubjectVersions> {
-  const found = new Map<string, Found>();
+  const versionsByTable = new Map<string, Found>();
   const wanted = new Wanted(subject);
   const bytes = sameBytes();
   for (const layer of layers) {
@@ -41,8 +41,8 @@ export function* findVersions(
       const { type } = table;
       const property = layer.names.subjectOf(tenant, type);
       if (property === null) continue;
-      const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
-      found.set(type, known);
+      const known: Found = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
+      versionsByTable.set(type, known);
       for (const segment of table.segments) {
         const first = segment.rowAtOrAfter(from);
         if (first === segment.length) continue;
@@ -51,7 +51,7 @@ export function* findVersions(
       }
     }
   }
-  const versions = [...found]
+  const versions = [...versionsByTable]
     .filter(([, { positions }]) => positions.length > 0)
     .sort(([a], [b]) => compareText(a, b))
     .map(
