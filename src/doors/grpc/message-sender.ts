@@ -8,7 +8,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../shared/stream-lease.ts';
 import type { RequestTurns } from '../shared/request-turns.ts';
-import type { Outboxes } from './unsent-messages.ts';
+import type { UnsentMessages } from './unsent-messages.ts';
 import type { SentMessage } from './values.ts';
 
 /** One for all: an error made for each of a thousand calls that end at once would take longer than their ends. */
@@ -24,7 +24,7 @@ const togetherMax = 4;
 const togetherMs = 1;
 
 export interface SenderDependencies extends DoorDependencies {
-  readonly outboxes: Outboxes;
+  readonly outboxes: UnsentMessages;
   readonly sending: RequestTurns;
 }
 
