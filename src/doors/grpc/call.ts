@@ -121,7 +121,7 @@ export class RpcCall {
    */
   sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
     const stream = this.#call as unknown as ServerWritableStream<unknown, unknown>;
-    return new MessageSender(this.parts, { stream, caller: this.caller, signal: this.signal, answer }).sendAll(messages);
+    return new MessageSender(this.parts, this, { stream, answer }).sendAll(messages);
   }
 }
 
