@@ -9,7 +9,7 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Clock, Ids, Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { BackupDesk, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-contract.ts';
+import type { BackupContract, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-contract.ts';
 import { ServiceError } from '../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from '../log/backup/backup-artefact.ts';
 import { type CopiedLog, copyLog, type CopyRequest, type OnCopied } from '../log/backup/backup-copy.ts';
@@ -78,7 +78,7 @@ const COPY_BESIDE_BYTES_MIN = 128 << 20;
 const ATTEMPTS = 3;
 
 /** Backups of a running store. */
-export class StoreBackups implements BackupDesk {
+export class StoreBackups implements BackupContract {
   readonly #parts: StoreBackupsDependencies;
   readonly #directory: string;
   #busy: string | null = null;
