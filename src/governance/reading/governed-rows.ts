@@ -209,7 +209,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     return noPathCodes;
   }
 
-  /** Whose rows a request is about. Throws for a classified type. */
+  /** The rows that a request is about, and whose they are. Throws for a classified type. */
   #open({ type, columns, paths, further }: ScanRequest): VisibleType {
     assert(!columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(paths === undefined, 'only the gate says which paths a scan may show');

@@ -69,7 +69,14 @@ export function* putSteps(
   checkProvenance(command.provenance);
   const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const isPatch = patch !== undefined;
-  const batch = checkBatch(command.rows, known, type, catalog, rows, rejections, context.newKey, isPatch);
+  const batch = checkBatch(command.rows, known, {
+    name: type,
+    catalog,
+    stored: rows,
+    rejections,
+    newKey: context.newKey,
+    isPatch,
+  });
   const at = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.versions(type);
   if (context.rowCheck) {
