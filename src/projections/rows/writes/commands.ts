@@ -248,7 +248,7 @@ export function decideRemove(
     const why = mayRemove(key, newest !== NO_ROW);
     if (why !== null) return rejections.add(index, why.code, why.detail);
     const positions = table!.allVersions(newest).map((version) => table!.positionOf(version));
-    const held = holds.on(command.type, positions);
+    const held = holds.holdsOn(command.type, positions);
     if (held.length > 0) return rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(held)}`);
     const unfollowed = edges.take(key);
     if (unfollowed !== null) return rejections.add(index, unfollowed.code, unfollowed.detail);
