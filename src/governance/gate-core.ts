@@ -77,7 +77,7 @@ export interface GovernedState {
   readonly directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */
-  readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
+  readonly catalog: Pick<Catalog, 'catalogOn' | 'protection' | 'definitions'>;
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly policies: Pick<Policies, 'current' | 'setAt'>;

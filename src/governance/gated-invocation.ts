@@ -238,13 +238,13 @@ export class GatedInvocation implements Invocation {
   close(): Promise<unknown> | null {
     this.#admission.close();
     const writing = this.#writesMade?.whenEnded() ?? null;
-    const over = (): Promise<unknown> | null => {
+    const endRunning = (): Promise<unknown> | null => {
       this.#admission.leave();
       this.#isOver = true;
       for (const run of this.#waiting?.splice(0) ?? []) run();
       return this.#bodiesMade?.end(this.wrote) ?? null;
     };
-    return writing === null ? over() : writing.then(over);
+    return writing === null ? endRunning() : writing.then(endRunning);
   }
 
   /** Whether it appended anything, acknowledged or not. */

@@ -297,7 +297,7 @@ export interface RecallReader {
 
 export interface HoldReader {
   /** Ids of the legal holds on the rows that versions at these positions belong to. */
-  on(type: string, positions: Iterable<number>): readonly string[];
+  holdsOn(type: string, positions: Iterable<number>): readonly string[];
 }
 
 /** A judgement whether two rows are one thing. */

@@ -83,7 +83,7 @@ export class Grants {
     const { caller, stated, action, now } = granted;
     if (set === null) return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
     const asker = askerOf(caller, stated);
-    const policies = set.for(asker);
+    const policies = set.callerPolicies(asker);
     const key = `of then ${set.digest} ${askerKey(asker)}`;
     const about = { key, path: caller.path, visiting: null, action: readAs(action), policies, masks: policies, shared: [] };
     return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).grantAt(now);
@@ -102,7 +102,7 @@ export class Grants {
     const viewKey = `${epoch} ${key}`;
     let view = this.#views.get(viewKey);
     if (view === undefined) {
-      const policies = set === null ? null : set.for(asker);
+      const policies = set === null ? null : set.callerPolicies(asker);
       const forbids = set === null ? [] : set.policies.filter(({ effect }) => effect === 'forbid');
       const shared = agreements
         .filter((agreement) => concerns(agreement, path!, stated.purpose, cedarAction, visiting))

@@ -211,14 +211,14 @@ function renderInteger(cell: bigint, type: ColumnType, { kind, size }: CellMask)
   if (type === 'timestamp') return kind === 'year' ? startOfYear(cell) : null;
   if (kind !== 'bucket' || size === undefined) return null;
   const width = BigInt(size);
-  const over = ((cell % width) + width) % width;
-  return inRange(cell - over);
+  const remainder = ((cell % width) + width) % width;
+  return inRange(cell - remainder);
 }
 
 /** 1 January of the instant's year in UTC. */
 function startOfYear(nanoseconds: bigint): bigint | null {
-  const over = ((nanoseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
-  const instant = new Date(Number((nanoseconds - over) / 1_000_000n));
+  const remainder = ((nanoseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const instant = new Date(Number((nanoseconds - remainder) / 1_000_000n));
   return inRange(BigInt(Date.UTC(instant.getUTCFullYear(), 0, 1)) * 1_000_000n);
 }
 

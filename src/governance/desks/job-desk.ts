@@ -151,9 +151,9 @@ export class JobDesk {
   async awaitRun(id: string): Promise<void> {
     const run = this.#parts.scheduler.underWay(id);
     if (run === undefined) return;
-    const over = new AbortController();
-    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, over.signal)]);
-    over.abort();
+    const timeout = new AbortController();
+    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, timeout.signal)]);
+    timeout.abort();
   }
 
   #requireJob(id: string, caller: Caller): JobRecord {

@@ -407,7 +407,7 @@ export class JobScheduler {
     const run: RunRecord = follows === undefined ? begun : { ...begun, workflow: follows };
     await this.#record(run);
     const timeout = new AbortController();
-    const over = new AbortController();
+    const waitsEnd = new AbortController();
     let waits: Promise<void> = Promise.resolve();
     let failed: unknown = null;
     try {
@@ -421,8 +421,8 @@ export class JobScheduler {
           onDrain: 'cancel',
           run: ({ signal, progress }) => {
             // It counts from its turn.
-            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, over.signal).then(() => {
-              if (!over.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
+            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, waitsEnd.signal).then(() => {
+              if (!waitsEnd.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
             });
             return this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress);
           },
@@ -433,7 +433,7 @@ export class JobScheduler {
     } catch (error) {
       failed = error;
     } finally {
-      over.abort();
+      waitsEnd.abort();
     }
     await waits;
     if (failed === null) return;

@@ -36,7 +36,11 @@ export function explainPolicy(
     at === undefined ? projections.snapshot(basis, caller.branch, tenant) : projections.snapshotOf(now, caller.branch, tenant);
   const set = at === undefined ? judge.policies.current : judge.policies.setAt(at);
   const policies =
-    set === null ? null : at === undefined ? judge.policies.policiesFor(caller, judged) : set.for(askerOf(caller, judged));
+    set === null
+      ? null
+      : at === undefined
+        ? judge.policies.policiesFor(caller, judged)
+        : set.callerPolicies(askerOf(caller, judged));
   const granted = { caller, action: 'query', stated: judged, now } as const;
   const grant = at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set);
   const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);

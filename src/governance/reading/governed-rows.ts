@@ -119,7 +119,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const { grant, paths, type } = source;
     const { scope, codes, history } = this.#lanes(source, request.time);
     const plan = lanePlan(grant, request.columns, type);
-    const asked = within(request, plan.columns, codes);
+    const asked = laneRequest(request, plan.columns, codes);
     asked.further = plan.further;
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
     if (!scope.apart || !plan.bitwise) asked.unsiftedRows = undefined;
@@ -152,7 +152,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const { grant } = source;
     const { rows } = source.paths;
     const { scope, instant } = this.#parts;
-    if (grant === openGrant) return rows.estimate(within(request, request.columns, scope.codes));
+    if (grant === openGrant) return rows.estimate(laneRequest(request, request.columns, scope.codes));
     const lanes = this.#lanes(source, request.time);
     const zones = visibleZones(request.zones ?? [], grant);
     const asked: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
@@ -209,7 +209,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     return noPathCodes;
   }
 
-  /** Whose rows a request is about. Throws for a classified type. */
+  /** The rows that a request is about, and whose they are. Throws for a classified type. */
   #open({ type, columns, paths, further }: ScanRequest): VisibleType {
     assert(!columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(paths === undefined, 'only the gate says which paths a scan may show');
@@ -310,7 +310,7 @@ function namesOf(columns: readonly string[]): readonly string[] {
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
 
 /** Written field by field: one is made for every scan, and a spread makes another hidden class each time. */
-function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
+function laneRequest(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
   const { type, time, keys, after, zones, identifiers, blockRows, unsiftedRows } = request;
   const { distinct, further, placed, candidates, indexed, builtOnly } = request;
   return {

@@ -157,7 +157,7 @@ function nearTerms(index: TextIndex, sought: string, edits: number): number[] {
     const isOpen = distances.reach(chars, size, sharedPrefix);
     known = distances.length;
     if (isOpen && distances.isWithin) termNumbers.push(number);
-    number = isOpen ? number + 1 : index.after(number, sizeOf(chars, known));
+    number = isOpen ? number + 1 : index.termAfter(number, sizeOf(chars, known));
     [chars, charsBefore] = [charsBefore, chars];
   }
   return termNumbers;

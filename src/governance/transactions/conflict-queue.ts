@@ -75,7 +75,7 @@ export class QueueTicket {
     if (this.#hasEntered) return null;
     this.#hasEntered = true;
     this.#line.add(this.#tenant, this);
-    const before = this.#before();
+    const before = this.#ticketBefore();
     if (before !== undefined) return this.#wait(before, waiter);
     this.#headMs = this.#line.clock.monotonicMs();
     return null;
@@ -105,7 +105,7 @@ export class QueueTicket {
   async #wait(first: QueueTicket, { gone, untilMs }: Waiter): Promise<void> {
     this.#isContended = true;
     const { clock } = this.#line;
-    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#before()) {
+    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#ticketBefore()) {
       const nowMs = clock.monotonicMs();
       if (gone?.aborted === true || nowMs >= untilMs) break;
       await before.#leftOr(Math.min(untilMs, (before.#headMs ?? nowMs) + headMsMax) - nowMs, gone);
@@ -123,7 +123,7 @@ export class QueueTicket {
   }
 
   /** The nearest one that it has to wait for. */
-  #before(): QueueTicket | undefined {
+  #ticketBefore(): QueueTicket | undefined {
     const tickets = this.#line.placesOf(this.#tenant);
     for (let at = tickets.indexOf(this) - 1; at >= 0; at--) {
       const other = tickets[at]!;

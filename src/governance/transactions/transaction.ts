@@ -234,7 +234,7 @@ export class OpenTransaction implements Transaction {
   paths(): AccessPaths {
     const { basis, branch } = this.#enter();
     const { state } = this.#parts;
-    return branch.over(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
+    return branch.pathsOver(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
   }
 
   /** Decides a command on the state of the transaction; the commit writes it. An error of `before` refuses the command. */

@@ -454,7 +454,7 @@ export class GovernedWrites {
     const { branch, path } = this.#asked.caller;
     const fork = projections.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return types;
-    const catalog = projections.catalog.on(fork, tenantOf(path));
+    const catalog = projections.catalog.catalogOn(fork, tenantOf(path));
     const links = types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? []);
     return [...types, ...links, ...sourceTypes(types, catalog)];
   }

@@ -145,7 +145,7 @@ class Rewriting {
 
   #redact(stored: FrameEntry): FrameEntry {
     const facts = decodeLeaf(stored.leaf);
-    const rows = this.#within(facts);
+    const rows = this.#rowsWithin(facts);
     if (rows.length === 0) return stored;
     const body = facts.kind === 'rows' ? this.#withoutRows(facts, stored, rows) : this.#withoutTexts(facts, stored);
     if (!body) return stored;
@@ -210,7 +210,7 @@ class Rewriting {
   }
 
   /** Row numbers, within the entry, of the positions that it covers. */
-  #within({ position, positions }: LeafFields): readonly number[] {
+  #rowsWithin({ position, positions }: LeafFields): readonly number[] {
     const rows: number[] = [];
     for (let i = firstFrom(this.#positions, position); i < this.#positions.length; i++) {
       const row = this.#positions[i]! - position;

@@ -67,7 +67,7 @@ export class FrameIndex {
   }
 
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
-  before(leaf: number): FrameStart | undefined {
+  frameBefore(leaf: number): FrameStart | undefined {
     return this.#last(2, leaf);
   }
 

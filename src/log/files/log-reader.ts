@@ -29,7 +29,7 @@ const SLICE_MS = 2;
 
 export function readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
   // Files and places are of one moment.
-  return readFrom(range, frames.before(range.fromLeaf), clock);
+  return readFrom(range, frames.frameBefore(range.fromLeaf), clock);
 }
 
 async function* readFrom(range: ReadRange, start: FrameStart | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
@@ -79,7 +79,7 @@ class Slices {
   }
 
   /** Whether what has been done since the last turn is enough. */
-  get over(): boolean {
+  get isOver(): boolean {
     return this.#clock.monotonicMs() - this.#start >= SLICE_MS;
   }
 
@@ -103,7 +103,7 @@ export async function readStoredEntries(
   frames: FrameIndex,
   locator: EntryLocator,
 ): Promise<readonly FrameEntry[]> {
-  const start = 'leaf' in locator ? frames.before(locator.leaf) : frames.beforePosition(locator.position);
+  const start = 'leaf' in locator ? frames.frameBefore(locator.leaf) : frames.beforePosition(locator.position);
   if (start === undefined) return [];
   let from = start.offset;
   for (const record of range.files.slice(start.file)) {
@@ -161,7 +161,7 @@ async function* readFileEntries(
     await mustBe(record, path, file);
     const scanner = new FrameScanner(file, record.number, length, begin);
     for (;;) {
-      if (slices.over) await slices.turn();
+      if (slices.isOver) await slices.turn();
       const offset = scanner.offset;
       const scanned = await scanner.next();
       if (scanned.result === 'end') return mustEndAt(path, offset, length);
@@ -171,7 +171,7 @@ async function* readFileEntries(
       for (const stored of frameEntries(scanned.bytes, header)) {
         const facts = decodeLeaf(stored.leaf);
         if (facts.leaf < range.fromLeaf) continue;
-        if (slices.over) await slices.turn();
+        if (slices.isOver) await slices.turn();
         yield decodeEntry(facts, stored.payload, range.keyring, { redacted: stored.redacted, rows: false });
       }
     }

@@ -35,7 +35,7 @@ export class Catalog implements Projection {
   readonly #protectionEpochs = new Map<string | null, number>();
 
   /** Types of the branch with this fork, as a tenant means them. */
-  on(branch: number, tenant: string | null): CatalogReader {
+  catalogOn(branch: number, tenant: string | null): CatalogReader {
     return this.#typesOn(branch).readerFor(tenant);
   }
 

@@ -26,7 +26,7 @@ export class Judgements implements Projection {
   #branches = new Map<number, Judgement[]>([[0, []]]);
 
   /** Judgements of the branch with this fork that stand below a basis and were made at or before an instant, in their order. */
-  on(branch: number, basis = Infinity, instant?: bigint): readonly Judgement[] {
+  judgementsOn(branch: number, basis = Infinity, instant?: bigint): readonly Judgement[] {
     const judgements = this.#branches.get(branch) ?? [];
     return judgements.filter(({ position, time }) => position < basis && (instant === undefined || time <= instant));
   }

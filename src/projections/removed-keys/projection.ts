@@ -45,7 +45,7 @@ export class RemovedKeys implements Projection {
 
   /** The removals known to a snapshot of the branch with this fork and basis. */
   reader(branch: number, basis: number): RemovalReader {
-    return { removedAfter: (type, instant) => this.#after(branch, basis, type, instant) };
+    return { removedAfter: (type, instant) => this.#removalsAfter(branch, basis, type, instant) };
   }
 
   apply(entry: CommittedEntry): void {
@@ -136,7 +136,7 @@ export class RemovedKeys implements Projection {
     }
   }
 
-  #after(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
+  #removalsAfter(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
     const known = this.#removals.get(type);
     const at = this.#tree.byId(branch);
     if (known === undefined || at === undefined) return [];

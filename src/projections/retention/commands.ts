@@ -48,7 +48,7 @@ export function decideRelease(command: ReleaseRetention, state: HeldState, conte
   const { id, type, position, branch } = releasedRule;
   const row = rowOf(releasedRule, state);
   const of = rowsOfKept(releasedRule, state);
-  const writeContext = row && { path: row.path, rows: state.rows.on(of), at: next };
+  const writeContext = row && { path: row.path, rows: state.rows.tenantRows(of), at: next };
   if (writeContext && isRefused(context, of.catalog.type(type)!, row.key, writeContext)) throw notInForce();
   const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
   return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
@@ -66,12 +66,12 @@ export function decideExpire(
     throw new ServiceError('REL_CONFLICT', 'the retention time of the row is not over');
   const row = rowOf(expiredRule, state);
   if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-  const ids = holds.on(expiredRule.type, row.positions);
+  const ids = holds.holdsOn(expiredRule.type, row.positions);
   if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
   const of = rowsOfKept(expiredRule, state);
   const { tenant, catalog } = of;
   const definition = catalog.type(expiredRule.type)!;
-  const rows = state.rows.on(of);
+  const rows = state.rows.tenantRows(of);
   const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
   const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, sealing, at: next });
   const why = edges.take(row.key);

@@ -10,7 +10,7 @@ import type { RetentionRule, Retention } from './projection.ts';
 export interface HeldState {
   readonly retention: Retention;
   readonly rows: Rows;
-  readonly catalog: { on(fork: number, tenant: string | null): CatalogReader };
+  readonly catalog: { catalogOn(fork: number, tenant: string | null): CatalogReader };
 }
 
 /** Where the row of a schedule or hold lies, and its versions on the branch where that was asked for, newest first. */
@@ -23,7 +23,7 @@ export interface KeptRow {
 /** Undefined when the version that it was asked for at is gone. */
 export function rowOf(hold: RetentionRule, state: HeldState): KeptRow | undefined {
   const { type, position } = hold;
-  const branchRows = state.rows.on(rowsOfKept(hold, state));
+  const branchRows = state.rows.tenantRows(rowsOfKept(hold, state));
   const versions = branchRows.versions(type);
   const version = versions?.versionAt(position) ?? -1;
   if (!versions || version < 0) return undefined;
@@ -53,7 +53,7 @@ export function heldRows(
     const { path, key } = row;
     const of = rowsOfKept(hold, state);
     const test = refused.check?.testFor(of.catalog.type(type)!) ?? null;
-    const writeContext = { path, rows: state.rows.on(of), at: refused.at };
+    const writeContext = { path, rows: state.rows.tenantRows(of), at: refused.at };
     if (test === null || refusedKeys(test, type, [key], writeContext, refused.versions).size === 0)
       held.push({ id: hold.id, path, key });
   }
@@ -75,7 +75,7 @@ const idsTold = 100;
 
 export function holds(state: HeldState): HoldReader {
   return {
-    on: (type, positions) => {
+    holdsOn: (type, positions) => {
       const held = state.retention.holds(type);
       if (held.length === 0) return [];
       const removed = new Set(positions);

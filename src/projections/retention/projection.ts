@@ -54,7 +54,7 @@ export class Retention implements Projection {
 
   /** Ids of the holds that were asked for on a branch. */
   heldOn(fork: number): readonly string[] {
-    return this.#on(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
+    return this.#rulesOn(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
   }
 
   /** Schedules and holds on the version at a position. */
@@ -97,7 +97,7 @@ export class Retention implements Projection {
         return;
       case 'branch': {
         const { ended } = this.#tree.apply(entry, body);
-        if (ended) for (const { id } of this.#on(ended.id)) this.#drop(id);
+        if (ended) for (const { id } of this.#rulesOn(ended.id)) this.#drop(id);
         return;
       }
       default:
@@ -132,7 +132,7 @@ export class Retention implements Projection {
     return hash.hex();
   }
 
-  #on(fork: number): readonly RetentionRule[] {
+  #rulesOn(fork: number): readonly RetentionRule[] {
     return [...this.#rulesById.values()].filter((rule) => rule.fork === fork);
   }
 

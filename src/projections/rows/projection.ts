@@ -42,11 +42,11 @@ export interface RowsScope {
 }
 
 export function rowsOf(
-  catalog: { on(branch: number, tenant: string | null): CatalogReader },
+  catalog: { catalogOn(branch: number, tenant: string | null): CatalogReader },
   branch: number,
   tenant: string | null,
 ): RowsScope {
-  return { branch, tenant, catalog: catalog.on(branch, tenant) };
+  return { branch, tenant, catalog: catalog.catalogOn(branch, tenant) };
 }
 
 export class Rows implements Projection {
@@ -158,7 +158,7 @@ export class Rows implements Projection {
   }
 
   /** The rows of a branch, for decide functions. */
-  on(of: RowsScope): TenantRows {
+  tenantRows(of: RowsScope): TenantRows {
     const layer = this.#layer(of.branch);
     return new TenantRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
   }

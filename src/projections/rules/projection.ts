@@ -49,7 +49,7 @@ export class Rules implements Projection {
   }
 
   /** Rules of the branch that stand below a basis, in the order of registration; without one, now. */
-  on(branch: number, basis = Infinity): readonly RuleRecord[] {
+  rulesOn(branch: number, basis = Infinity): readonly RuleRecord[] {
     const liveRules: RuleRecord[] = [];
     for (const versions of this.#branches.get(branch)?.values() ?? []) {
       const version = versions.findLast(({ record }) => record.position < basis);

@@ -91,7 +91,7 @@ function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state
       if (keys.size === 0) continue;
       // A branch of others may have rows of this tenant from a branch that was deleted.
       const naming = branches.idOf(branch, id) === fork ? id : tenant;
-      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.on(of), keys };
+      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.tenantRows(of), keys };
     }
   }
   return null;
@@ -139,7 +139,7 @@ function removal(
   context: DecideContext,
 ): EntryDraft {
   const body = removalOf(type, keys, path, rows, null);
-  const held = holds.on(type.name, body.positions);
+  const held = holds.holdsOn(type.name, body.positions);
   if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
   return { context: { ...context.entry, branch: cursor.branch, tenant: naming, path }, body };
 }

@@ -51,7 +51,7 @@ export class Views implements Projection {
   }
 
   /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */
-  on(branch: number, basis = Infinity): readonly ViewRecord[] {
+  viewsOn(branch: number, basis = Infinity): readonly ViewRecord[] {
     const liveViews = [...(this.#branches.get(branch)?.values() ?? [])];
     const ended: ViewRecord[] = [];
     for (let i = this.#ended.length - 1; i >= 0 && this.#ended[i]!.end >= basis; i--) {

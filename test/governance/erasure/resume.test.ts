@@ -53,7 +53,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
     const world = await worldOn(new FaultyDisk({}, image));
     const { erasures } = world.store.service.store.projections;
     const found = erasures.all().map(({ completed }) => completed !== null);
-    const views = world.store.service.store.projections.views.on(0).map(({ sql }) => sql);
+    const views = world.store.service.store.projections.views.viewsOn(0).map(({ sql }) => sql);
     expect([what, views]).toEqual([what, found.length === 0 ? [view] : []]);
     if (found.length === 0) {
       ends.never++;

@@ -69,7 +69,7 @@ export class ColumnClasses implements Feature {
     switch (vector.kind) {
       case 'dict': {
         const table = this.tableOf(vector.dictionary);
-        classifyCodes(vector.values, table, nulls, this.#ofNull, rows, shift, out);
+        classifyCodes(vector, { table, ofNull: this.#ofNull }, rows, shift, out);
         return;
       }
       case 'bool': {
@@ -180,11 +180,10 @@ export class ColumnClasses implements Feature {
   }
 }
 
+/** Adds the class of each row's code. */
 function classifyCodes(
-  codes: Int32Array,
-  table: Int32Array,
-  nulls: Uint8Array | null,
-  ofNull: number,
+  { values: codes, nulls }: Extract<Vector, { kind: 'dict' }>,
+  { table, ofNull }: { readonly table: Int32Array; readonly ofNull: number },
   { selection, first, count }: Rows,
   shift: number,
   out: Int32Array,

@@ -48,7 +48,7 @@ export function compileCondition(residuals: Residuals, typeOf: (column: string) 
     const node = compiler.compile(expr, atoms);
     rules.push({ node, effect, atoms });
   }
-  const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.on(columns));
+  const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.bindColumns(columns));
   const start = residuals.always ? PERMITTED : 0;
   const types = columns.map((column) => `${column}:${typeOf(column)}`).join(',');
   const keyText = (of: ReadonlyMap<string, Expr>): string => [...of.keys()].sort().join(' | ');
@@ -266,7 +266,7 @@ class VerdictTable {
     this.#states = new Uint8Array(atoms);
   }
 
-  on(columns: readonly string[]): this {
+  bindColumns(columns: readonly string[]): this {
     this.#featureColumns = this.#features.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
     return this;
   }

@@ -77,7 +77,7 @@ export class EdgeRemovals {
     if (test !== null && (test === 'none' || refusedKeys(test, link.name, edges, { path, rows, at }, 'all').size > 0)) {
       return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${notPermitted}`);
     }
-    const held = holds.on(link.name, removalOf(link, edges, path, rows, null).positions);
+    const held = holds.holdsOn(link.name, removalOf(link, edges, path, rows, null).positions);
     return held.length === 0 ? null : refusal('REL_CONFLICT', `an edge of the row is under legal hold: ${heldBy(held)}`);
   }
 }

@@ -70,12 +70,21 @@ function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlo
   for (const layer of source.layers) yield* scanLayer(source, layer, request);
 }
 
-/** Keys are looked up past what only stretches need: half of a look-up would be the frame of the other. */
+/** A look-up of keys has a function of its own: what a scan of segments sets up would take half of its time. */
 function scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
-  return request.keys ? keyBlocks(source, layer, request) : scanStretches(source, layer, request);
+  return request.keys ? keyBlocks(source, layer, request) : scanSegments(source, layer, request);
 }
 
-function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+/** One scan of one layer: the request, and what was made of it once. */
+interface LayerScan {
+  readonly request: ScanRequest;
+  readonly columns: BlockColumns;
+  /** 1 by code of each organisation path that may be read; null: all may. */
+  readonly allowed: Uint8Array | null;
+  readonly blockRows: number;
+}
+
+function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
   const { timeline, scopes } = source;
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
@@ -87,6 +96,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new ZonePruner(zones, timeline, table, source.idIsKey) : null;
+  const scan: LayerScan = { request, columns, allowed, blockRows };
   let summaries = 0;
   let orders = reader.orders.made;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
@@ -101,7 +111,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
     const filter = filterOf(segment, visibility);
     if (!filter) continue;
     if (request.indexed) {
-      yield* searchedBlocks(source, segment, filter, reader, allowed, request, columns);
+      yield* searchedBlocks(source, segment, filter, reader, scan);
       continue;
     }
     if (request.candidates) {
@@ -127,7 +137,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
       if (first === end) continue;
       const part = { ...whole, first, end };
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
-      if (left) yield* segmentBlocks(segment, left, reader, allowed, request, columns, blockRows);
+      if (left) yield* segmentBlocks(segment, left, reader, scan);
     }
   }
 }
@@ -138,9 +148,7 @@ function* searchedBlocks(
   segment: Segment,
   { first: from, end: to }: SegmentFilter,
   { visibility, inherited, openAt }: LayerReader,
-  allowed: Uint8Array | null,
-  request: ScanRequest,
-  columns: BlockColumns,
+  { request, columns, allowed }: LayerScan,
 ): Generator<StoredBlock, void> {
   const isStored = (name: string): boolean => {
     if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
@@ -389,10 +397,7 @@ function* segmentBlocks(
   segment: Segment,
   filter: SegmentFilter,
   reader: LayerReader,
-  allowed: Uint8Array | null,
-  request: ScanRequest,
-  columns: BlockColumns,
-  blockRows: number,
+  { request, columns, allowed, blockRows }: LayerScan,
 ): Generator<RowBlock, void> {
   const { visibility, inherited, openAt } = reader;
   // Few open rows: one look at the bitmap for the whole segment, and one block.

@@ -186,7 +186,7 @@ export class ZonePruner {
     let bloom = summaryOf(blooms, segment, column);
     if (bloom === undefined) {
       const vector = segment.column(column)?.vector(segment.length);
-      bloom = vector ? Bloom.over(vector, segment.length) : null;
+      bloom = vector ? Bloom.fromVector(vector, segment.length) : null;
       keepSummary(blooms, segment, column, bloom);
       this.made++;
     }

@@ -69,7 +69,14 @@ export function* putSteps(
   checkProvenance(command.provenance);
   const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const isPatch = patch !== undefined;
-  const batch = checkBatch(command.rows, known, type, catalog, rows, rejections, context.newKey, isPatch);
+  const batch = checkBatch(command.rows, known, {
+    name: type,
+    catalog,
+    stored: rows,
+    rejections,
+    newKey: context.newKey,
+    isPatch,
+  });
   const at = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.versions(type);
   if (context.rowCheck) {
@@ -241,7 +248,7 @@ export function decideRemove(
     const why = mayRemove(key, newest !== NO_ROW);
     if (why !== null) return rejections.add(index, why.code, why.detail);
     const positions = table!.allVersions(newest).map((version) => table!.positionOf(version));
-    const held = holds.on(command.type, positions);
+    const held = holds.holdsOn(command.type, positions);
     if (held.length > 0) return rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(held)}`);
     const unfollowed = edges.take(key);
     if (unfollowed !== null) return rejections.add(index, unfollowed.code, unfollowed.detail);

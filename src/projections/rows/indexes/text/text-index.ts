@@ -163,7 +163,7 @@ export class TextIndex {
   }
 
   /** Number of the first term after this one that does not begin with so many of its bytes. */
-  after(number: number, size: number): number {
+  termAfter(number: number, size: number): number {
     const { termHeap, termOffsets } = this.#parts;
     const own = termOffsets[number]!;
     const begins = (term: number): boolean => {
