@@ -123,10 +123,10 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
       continue;
     }
     const set = new SubquerySet();
-    let held = 0;
+    let heldBytes = 0;
     await driver.drain(buildOperator(root, kernels, whole), (batch) => {
       set.add(batch);
-      held = execution.memory.change(held, set.bytes);
+      heldBytes = execution.memory.change(heldBytes, set.bytes);
     });
     execution.kernels.addSubquerySet(set);
   }
@@ -595,7 +595,7 @@ class Output {
   #sink: RowSink | null = null;
   #rowCount = 0;
   #heldBefore = 0;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(rowsMax: number, request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>) {
     this.#rowsMax = rowsMax;
@@ -619,7 +619,7 @@ class Output {
     }
     const sink = (this.#sink ??= this.#newSink(null));
     sink.append(batch);
-    this.#held = this.#execution.memory.change(this.#held, this.#heldBefore + sink.bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#heldBefore + sink.bytes);
     if (sink.length >= outputRows) this.#flush(sink);
   }
 
@@ -631,7 +631,7 @@ class Output {
   #flush(sink: RowSink): void {
     const columns: Vector[] = sink.vectors();
     this.#batches.push({ columns, selection: null, first: 0, count: sink.length });
-    this.#heldBefore = this.#held;
+    this.#heldBefore = this.#heldBytes;
     this.#sink = this.#newSink(sink);
   }
 

@@ -67,7 +67,7 @@ export class SearchOperator implements Operator {
   readonly #results: ResultColumns;
   #scan: ScanOperator | null = null;
   #first: Iterator<GovernedBlock, void> | null = null;
-  #held = 0;
+  #heldBytes = 0;
   /** Scores of one stretch at a time that others have a turn in between. */
   #sums: Float64Array | null = null;
 
@@ -113,7 +113,7 @@ export class SearchOperator implements Operator {
     this.#work.return();
     this.#first?.return?.();
     this.#scan?.close();
-    this.#held = this.#execution.memory.change(this.#held, 0);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, 0);
   }
 
   #weight(column: number): number {
@@ -292,7 +292,7 @@ export class SearchOperator implements Operator {
   }
 
   #hold(rows: Int32Array): void {
-    this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#heldBytes + rows.length * 12);
   }
 
   /** The best of all rows that the required matches hold of. */

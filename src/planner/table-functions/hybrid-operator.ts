@@ -179,13 +179,13 @@ export class HybridOperator extends PiecesOperator {
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
     const texts = textsRead(node, holdsTexts);
     const shown: string[] = [];
-    let held = 0;
+    let heldBytes = 0;
     for (const { systemFrom } of rows) {
       const version = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
       const cells = version ? texts.flatMap(({ type }, i) => textsAt(version.columns[i]!, type, version.row)) : [];
       const text = cells.join('\n').slice(0, shownMost);
       shown.push(text);
-      held = memory.change(held, held + text.length * 2);
+      heldBytes = memory.change(heldBytes, heldBytes + text.length * 2);
       yield emptyBatch;
     }
     let scores: readonly number[] | null = null;
@@ -195,7 +195,7 @@ export class HybridOperator extends PiecesOperator {
       (error: unknown) => void notices.push(`${messageOf(error)}: rows stand in the order of both rankings`),
     );
     while (execution.wait.until !== null) yield emptyBatch;
-    memory.change(held, 0);
+    memory.change(heldBytes, 0);
     const given = scores as readonly number[] | null;
     return given === null ? rows : rows.map((row, i) => ({ ...row, score: given[i]! })).sort(compareRanked);
   }

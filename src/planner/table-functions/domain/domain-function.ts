@@ -165,7 +165,7 @@ export class DomainCall {
   readonly #opening: Opening;
   readonly #bound: Binding;
   #looks = 0;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(definition: DomainFunction, opening: Opening) {
     this.#definition = definition;
@@ -274,7 +274,7 @@ export class DomainCall {
 
   /** Says how many bytes the call holds on to by now; REL_MEMORY_CAP where they are too many. */
   hold(bytes: number): void {
-    this.#held = this.execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.execution.memory.change(this.#heldBytes, bytes);
   }
 
   /** Awaits something loaded on first use, such as a library. Must resolve to the same value at any time. */
