@@ -70,7 +70,7 @@ export interface ExecutorOptions {
   readonly scheduler: Scheduler;
   readonly timeoutMs: number;
   readonly resultRowsMax: number;
-  /** Longest stretch without a turn for others. */
+  /** Longest time without a turn for others. */
   readonly sliceMs: number;
 }
 
@@ -80,7 +80,7 @@ export interface Result {
   readonly facets: Facets | null;
 }
 
-/** The longest stretch before it first waits for its turn: several may begin in one round of the event loop. */
+/** The longest time before it first waits for its turn: several may begin in one round of the event loop. */
 const firstSliceMs = 0.5;
 const outputRows = 8_192;
 /** How often a query that waits for an index looks whether anybody still waits for it. */
@@ -323,7 +323,7 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      // In steps of ten percent: the number of stretches would reveal hidden rows.
+      // In steps of ten percent: a number of blocks would reveal hidden rows.
       const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }

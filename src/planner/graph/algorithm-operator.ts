@@ -92,7 +92,7 @@ export class GraphOperator implements Operator {
     const { beside } = this.#opening.execution.services;
     const work = this.#work;
     const looks = counters.looks;
-    // An algorithm over a whole graph of so many edges goes to a worker.
+    // An algorithm over a whole graph with this many edges goes to a worker.
     if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
       return yield* this.#runInWorker(beside.workers, graph, callArguments, looks);
     const steps = answerCall(this.#algorithm, graph, countedCall(callArguments, work, memory), work);

@@ -64,7 +64,7 @@ export class ColumnSink {
     this.#heapExpected = like === null ? heapExpected : like.#heapUsed + (like.#heapUsed >> 4);
   }
 
-  /** Creates a sink with room for so many rows and bytes of text, where these are known. */
+  /** Creates a sink with room for this many rows and bytes of text, where these are known. */
   static withRoom(type: ColumnType, rows: number, heapBytes: number): ColumnSink {
     return new ColumnSink(type, null, rows, heapBytes);
   }

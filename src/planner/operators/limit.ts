@@ -13,7 +13,7 @@ import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from
 export const hitsMax = 100_000;
 /** Rows scanned for the estimate alone. */
 const countingRowsMax = 131_072;
-/** Versions looked at to find so many rows. */
+/** Versions looked at to find this many rows. */
 const versionsPerRow = 16;
 /** Calls made for the estimate alone: a join may try many pairs for each row that it scans. */
 const countingCallsMax = 1_024;

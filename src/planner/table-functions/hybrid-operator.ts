@@ -27,7 +27,7 @@ import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
 const rankedMost = 1_000;
 /** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
 const rankConstant = 60;
-/** The median score of so many best rows counts as a half. */
+/** The best rows whose median score counts as a half. */
 const medianOf = 50;
 /** The function's own column where a reranker orders the rows. */
 export const rerankedColumn = '_rerank_score';
@@ -287,7 +287,7 @@ function numberAt(vector: Vector, row: number): number {
   return vector.kind === 'f64' && vector.nulls?.[row] !== 1 ? vector.values[row]! : 0;
 }
 
-/** One score for each row of either ranking, best first: the mean of so many scores, or null: by places. */
+/** One score for each row of either ranking, best first: a mean of scores, or, for null, by ranks. */
 function fuse(byWords: readonly Candidate[], byLikeness: readonly Candidate[], mean: number | null): readonly Candidate[] {
   const scores = new Map<bigint, number>();
   const rows = new Map<bigint, Candidate>();

@@ -80,7 +80,7 @@ interface Entry {
 const entriesMax = 256;
 /** Fewer and larger batches from time to time: each brings its own cost to every question. */
 const batchesMax = 64;
-/** Merging groups is done at one stretch. */
+/** The most groups: merging them happens within one turn. */
 const mergedGroupsMax = 10_000;
 /** The answer is renewed somewhat before its period is over, so that it is there when it is. */
 const refreshShare = 0.8;

@@ -434,7 +434,7 @@ export class StandingQueries {
     }
   }
 
-  /** One after the other, and others get a turn in between: a hundred queries are no longer stretch than one. */
+  /** Reads queries one after the other and yields a turn in between, so that a hundred of them block no longer than one. */
   async #turn(): Promise<() => void> {
     const { clock, yieldTurn } = this.#dependencies;
     const before = this.#lastTurn;
