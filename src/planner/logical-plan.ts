@@ -115,7 +115,7 @@ export interface VirtualColumn extends PlanColumn {
   readonly wire: string;
 }
 
-/** A necessary condition that lets storage skip stretches of rows; the filter above still decides. */
+/** A necessary condition that lets storage skip blocks of rows; the filter above still decides. */
 export interface Zone {
   readonly column: string;
   readonly type: ColumnType;

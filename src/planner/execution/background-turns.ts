@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../clock.ts';
 
-/** A rest takes so many times the slice before it. */
+/** The length of a rest, as a multiple of the slice before it. */
 const restShare = 8;
 /** The most that counts of one slice: a longer one may have waited for something. */
 const countedMsMax = 10;

@@ -31,13 +31,13 @@ const blockRowsBehind = 4_096;
 const kernelRowsBehind = 16_384;
 
 export class Executions {
-  readonly #parts: ExecutionsOptions;
+  readonly #options: ExecutionsOptions;
   readonly #limits: ExecutionLimits;
   readonly #backgroundLimits: ExecutionLimits;
 
-  constructor(parts: ExecutionsOptions) {
-    const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = parts.limits;
-    this.#parts = parts;
+  constructor(options: ExecutionsOptions) {
+    const { blockRows, scannedRowsMax, vectorRowsMax, vectorExactRows, resultRowsMax } = options.limits;
+    this.#options = options;
     this.#limits = {
       blockRows,
       kernelRows: segmentRows,
@@ -75,7 +75,7 @@ export class Executions {
         query.after ? locationOf(query.after.slot) : query.location,
       );
     const instant = pinned ?? basis ?? snapshot.instant;
-    const typos = typo === 'configured' ? { otherwise: this.#parts.searchTypo } : (typo ?? null);
+    const typos = typo === 'configured' ? { otherwise: this.#options.searchTypo } : (typo ?? null);
     let believed = instant;
     const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
     const kernels = new KernelContext({ literals, locationOf, instant, rules, catalogue, parameters: plan.parameters });
@@ -107,12 +107,12 @@ export class Executions {
       working: beside.working,
       virtual: (read) => catalogue().read(read),
       limits: pageRows === null ? limits : { ...limits, blockRows: Math.min(limits.blockRows, Math.max(1_024, 2 * pageRows)) },
-      services: this.#parts.services,
+      services: this.#options.services,
       consistency,
       unbuilt: new Set(),
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, locationOf),
-      memory: new MemoryMeter(this.#parts.limits.memoryBytesMax),
+      memory: new MemoryMeter(this.#options.limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: beside.longWork,
       watch: beside.watch,

@@ -70,7 +70,7 @@ export interface ExecutorOptions {
   readonly scheduler: Scheduler;
   readonly timeoutMs: number;
   readonly resultRowsMax: number;
-  /** Longest stretch without a turn for others. */
+  /** Longest time without a turn for others. */
   readonly sliceMs: number;
 }
 
@@ -80,7 +80,7 @@ export interface Result {
   readonly facets: Facets | null;
 }
 
-/** The longest stretch before it first waits for its turn: several may begin in one round of the event loop. */
+/** The longest time before it first waits for its turn: several may begin in one round of the event loop. */
 const firstSliceMs = 0.5;
 const outputRows = 8_192;
 /** How often a query that waits for an index looks whether anybody still waits for it. */
@@ -123,10 +123,10 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
       continue;
     }
     const set = new SubquerySet();
-    let held = 0;
+    let heldBytes = 0;
     await driver.drain(buildOperator(root, kernels, whole), (batch) => {
       set.add(batch);
-      held = execution.memory.change(held, set.bytes);
+      heldBytes = execution.memory.change(heldBytes, set.bytes);
     });
     execution.kernels.addSubquerySet(set);
   }
@@ -323,7 +323,7 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      // In steps of ten percent: the number of stretches would reveal hidden rows.
+      // In steps of ten percent: a number of blocks would reveal hidden rows.
       const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }
@@ -595,7 +595,7 @@ class Output {
   #sink: RowSink | null = null;
   #rowCount = 0;
   #heldBefore = 0;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(rowsMax: number, request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>) {
     this.#rowsMax = rowsMax;
@@ -619,7 +619,7 @@ class Output {
     }
     const sink = (this.#sink ??= this.#newSink(null));
     sink.append(batch);
-    this.#held = this.#execution.memory.change(this.#held, this.#heldBefore + sink.bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#heldBefore + sink.bytes);
     if (sink.length >= outputRows) this.#flush(sink);
   }
 
@@ -631,7 +631,7 @@ class Output {
   #flush(sink: RowSink): void {
     const columns: Vector[] = sink.vectors();
     this.#batches.push({ columns, selection: null, first: 0, count: sink.length });
-    this.#heldBefore = this.#held;
+    this.#heldBefore = this.#heldBytes;
     this.#sink = this.#newSink(sink);
   }
 

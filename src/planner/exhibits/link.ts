@@ -47,9 +47,9 @@ export async function openExhibit(
   return putWords(invocation, { exhibit, open: true, act: 'open', text: title, sync, engine });
 }
 
-export async function linkExhibit(invocation: Invocation, parts: LinkDependencies, request: LinkRequest): Promise<Linked> {
+export async function linkExhibit(invocation: Invocation, dependencies: LinkDependencies, request: LinkRequest): Promise<Linked> {
   const { exhibit, sql, text, purpose, sync } = request;
-  const { engine } = parts;
+  const { engine } = dependencies;
   const act = acts.find((known) => known === request.act) satisfies Act | undefined;
   if (act === undefined) throw new ServiceError('REL_INVALID', `act is one of ${acts.join(', ')}`);
   // A missing exhibit is reported before errors in the request.
@@ -76,10 +76,10 @@ export async function linkExhibit(invocation: Invocation, parts: LinkDependencie
       return pinned;
     },
   });
-  const answer = await parts.planner.query(reading, { sql, purpose, consistency: 'exact', ...(signal ? { signal } : {}) });
+  const answer = await dependencies.planner.query(reading, { sql, purpose, consistency: 'exact', ...(signal ? { signal } : {}) });
   if (grant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');
   const recipe = recipeText({ act, statement: sql, grant, engine });
-  const resultHash = await resultDigest(answer, parts.yieldTurn);
+  const resultHash = await resultDigest(answer, dependencies.yieldTurn);
   return put(invocation, { exhibit, open: false, act, recipe, resultHash, sync }, grant.instant, answer.rowCount);
 }
 

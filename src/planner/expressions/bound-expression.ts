@@ -332,7 +332,7 @@ export function codeParts(bound: Bound): number {
   return childrenOf(bound).reduce((sum, child) => sum + codeParts(child), 1);
 }
 
-/** The same operands in the same order, in groups of at most so many parts; one that has more stands alone. */
+/** The same operands in the same order, in groups of at most `most` parts; an operand with more stands alone. */
 export function groupsOf(operands: readonly Bound[], partsMost: number): Bound[][] {
   const groups: Bound[][] = [];
   let parts = Number.POSITIVE_INFINITY;

@@ -11,7 +11,7 @@ export function lengthOf(of: string): number {
   return count;
 }
 
-/** The place of the unit so many characters behind another. */
+/** The offset in code units of the character that comes this many code points behind another. */
 export function unitAfter(of: string, start: number, count: number): number {
   let at = start;
   for (let left = count; left > 0 && at < of.length; left--) at += unitsOf(of.codePointAt(at)!);

@@ -10,7 +10,7 @@ export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number }
 /** A list may have a hundred thousand: nobody reads more than these. */
 const toldMax = 100;
 
-/** A sentence for each caveat that applies to the literals of a run, as far as they are told. */
+/** A notice for each comparison that, with the literals of this run, can hold for no row. */
 export function caveatsOf(
   caveats: readonly Caveat[],
   literals: readonly Literal[],

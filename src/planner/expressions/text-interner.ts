@@ -17,7 +17,7 @@ export interface RowRange {
 
 /** Nanoseconds in which a byte of a new text is hashed and copied. */
 const byteCost = 3;
-/** A heap of so many bytes grows to so many at once: unwritten pages take no memory of the system. */
+/** A heap of the first size grows to the second at once: unwritten pages take no memory. */
 const largeHeapBytes = 1 << 20;
 const hugeHeapBytes = 256 << 20;
 /** A longer heap moves to its next one while texts go on coming: moved at once, it would exceed the turn. */
@@ -308,7 +308,7 @@ export class TextInterner implements Dictionary {
     if (this.#earlier.length < movesSlotsFrom) this.#rehash(this.#earlier.length);
   }
 
-  /** Moves what so many more words of the earlier slots hold. */
+  /** Moves the entries of the next few words of the earlier slots. */
   #rehash(words: number): void {
     const earlier = this.#earlier!;
     const slots = this.#slots;

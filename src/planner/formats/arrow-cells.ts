@@ -424,7 +424,7 @@ export class ListCells extends ArrowCells {
   readonly #itemCount: number;
   readonly #form: CellForm;
 
-  /** `offsets`: a number where all lists have so many items. */
+  /** `offsets`: a number where all lists have that many items. */
   constructor(
     validity: Uint8Array | null,
     offsets: Int32Array | BigInt64Array | number,

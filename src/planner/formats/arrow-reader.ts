@@ -24,7 +24,7 @@ const bodyBytesMax = 64 << 20;
 const dictionaryBytesMax = 64 << 20;
 /** Most rows of a message: columns of type null may claim any number of rows without any bytes. */
 const messageRowsMax = 1 << 24;
-/** A turn: so many rows, or so many bytes of their cells. */
+/** The work of one turn: rows, or bytes of their cells. */
 const [turnRows, turnBytes] = [4_096, 1 << 20];
 /** Least bytes counted for a row, whatever its cells: its key and its position. */
 const rowBytes = 8;

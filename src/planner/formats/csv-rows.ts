@@ -238,7 +238,7 @@ class CsvColumn {
   }
 }
 
-/** Whether the texts of the rows stand in one stretch that holds no quote, with room behind it. */
+/** Whether the texts of the rows are one range of the heap that holds no quote, with room behind it. */
 function isPlain({ offsets, heap }: Extract<Vector, { kind: 'text' }>, { selection, first, count }: OutputBatch): boolean {
   if (selection !== null) return false;
   const from = offsets[first]!;

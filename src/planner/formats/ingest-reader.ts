@@ -56,7 +56,7 @@ const defaultRowBytesMax = 16 * 1024 * 1024;
 const headerBytesMax = 1 << 20;
 /** A few rows are read before a run of them would have begun. */
 const defaultPredictBytesMin = 2_048;
-/** White space and a byte-order mark may come first; a body that shows no form within so many bytes is refused. */
+/** White space and a byte-order mark may come first; a body that shows no form within this many bytes is refused. */
 const detectBytesMax = 65_536;
 
 /** Reads without a stream: bytes in, batches out, no awaiting. */

@@ -50,7 +50,7 @@ export function numbers(vector: Vector, batch: OutputBatch, holes: boolean): Flo
   return cells;
 }
 
-/** Vectors of so many dimensions, one after the other. */
+/** Vectors of `dims` dimensions, one after the other. */
 export function floats(vector: Vector, batch: OutputBatch, dims: number): Float32Array {
   const { selection, first, count } = batch;
   const cells = new Float32Array(count * dims);

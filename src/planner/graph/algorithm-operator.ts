@@ -26,7 +26,7 @@ export class GraphOperator implements Operator {
   readonly #opening: Opening;
   readonly #reader: GraphReader;
   readonly #pieces: Generator<Batch, void>;
-  readonly #work: Work = { looks: 0, held: 0 };
+  readonly #work: Work = { looks: 0, heldBytes: 0 };
   /** Aborted once the result of a worker is no longer wanted. */
   readonly #gone = new AbortController();
 
@@ -51,34 +51,34 @@ export class GraphOperator implements Operator {
     const { execution, node } = this.#opening;
     const erased = execution.snapshot.erasing(this.#reader.of?.types ?? []);
     const graph = yield* inTurns(this.#reader.graph(), () => this.#tick());
-    const parts = this.#parts();
-    const start = yield* inTurns(this.#start(graph, parts), () => this.#tick());
-    const { rows, order } = yield* this.#answer(graph, { ...parts, start });
-    this.#keep(graph, parts, rows, erased);
+    const callArguments = this.#parts();
+    const start = yield* inTurns(this.#start(graph, callArguments), () => this.#tick());
+    const { rows, order } = yield* this.#answer(graph, { ...callArguments, start });
+    this.#keep(graph, callArguments, rows, erased);
     if (node.limit !== null) execution.counters.hits += rows.count;
     yield* this.#output(graph, rows, order);
-    this.#work.held = execution.memory.change(this.#work.held, 0);
+    this.#work.heldBytes = execution.memory.change(this.#work.heldBytes, 0);
   }
 
-  *#start(graph: Graph, parts: CallArguments): Steps<State | null> {
+  *#start(graph: Graph, callArguments: CallArguments): Steps<State | null> {
     const { consistency, counters, notices } = this.#opening.execution;
     const { graphs } = this.#opening.execution.services;
     const { of } = this.#reader;
     if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
-    const warm = graphs.warm(of, this.#nameOf(parts));
+    const warm = graphs.warm(of, this.#nameOf(callArguments));
     const start = warm && (yield* startingState(this.#algorithm, warm, graph));
     if (start === null || this.#algorithm.warm === 'components') return start;
     counters.warm++;
     notices.push(
-      `${parts.algorithm} went on from what an earlier answer came to: ask for strong consistency to have it begin anew`,
+      `${callArguments.algorithm} went on from what an earlier answer came to: ask for strong consistency to have it begin anew`,
     );
     return start;
   }
 
-  #keep(graph: Graph, parts: CallArguments, { state }: GraphRows, erased: () => boolean): void {
+  #keep(graph: Graph, callArguments: CallArguments, { state }: GraphRows, erased: () => boolean): void {
     const { of } = this.#reader;
     if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
-    this.#opening.execution.services.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
+    this.#opening.execution.services.graphs.keepWarm(of, this.#nameOf(callArguments), state, graph, erased);
   }
 
   /** Calls with equal names have equal results. */
@@ -87,23 +87,23 @@ export class GraphOperator implements Operator {
   }
 
   /** Runs here while it is little work; longer work starts again in a worker. */
-  *#answer(graph: Graph, parts: CallArguments): Generator<Batch, Answered> {
+  *#answer(graph: Graph, callArguments: CallArguments): Generator<Batch, Answered> {
     const { counters, memory } = this.#opening.execution;
     const { beside } = this.#opening.execution.services;
     const work = this.#work;
     const looks = counters.looks;
-    // An algorithm over a whole graph of so many edges goes to a worker.
+    // An algorithm over a whole graph with this many edges goes to a worker.
     if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
-      return yield* this.#runInWorker(beside.workers, graph, parts, looks);
-    const steps = answerCall(this.#algorithm, graph, countedCall(parts, work, memory), work);
+      return yield* this.#runInWorker(beside.workers, graph, callArguments, looks);
+    const steps = answerCall(this.#algorithm, graph, countedCall(callArguments, work, memory), work);
     for (let step = steps.next(); ; step = steps.next()) {
       counters.looks = looks + work.looks;
       if (step.done) return step.value;
       this.#tick();
       yield emptyBatch;
       if (beside === null || work.looks <= beside.looksMin) continue;
-      work.held = memory.change(work.held, 0);
-      return yield* this.#runInWorker(beside.workers, graph, parts, looks);
+      work.heldBytes = memory.change(work.heldBytes, 0);
+      return yield* this.#runInWorker(beside.workers, graph, callArguments, looks);
     }
   }
 
@@ -114,7 +114,7 @@ export class GraphOperator implements Operator {
       [...call.values.values()].flatMap((value) => (typeof value === 'string' ? [[value, graph.texts.numberOf(value)]] : [])),
     );
     const request: GraphRequest = {
-      parts: { out, in: into, systemFrom, linkOf, links, weights },
+      arrays: { out, in: into, systemFrom, linkOf, links, weights },
       nodes: graph.nodes,
       named,
       call,
@@ -127,7 +127,7 @@ export class GraphOperator implements Operator {
     const waiting = { workers, wait, signal: this.#gone.signal, onProgress };
     const { work, ...answer } = yield* inTurns(besideLoop(graphJob, request, waiting), () => undefined);
     counters.looks = looks + work.looks;
-    this.#work.held = memory.change(0, work.held);
+    this.#work.heldBytes = memory.change(0, work.heldBytes);
     return answer;
   }
 

@@ -6,7 +6,7 @@ import { type Answered, answerCall, type CallArguments, countedCall, type Work }
 import { Graph, type GraphData, type NodeTexts } from './graph.ts';
 
 export interface GraphRequest {
-  readonly parts: Omit<GraphData, 'texts'>;
+  readonly arrays: Omit<GraphData, 'texts'>;
   readonly nodes: number;
   /** Nodes that the call names. */
   readonly named: ReadonlyMap<string, number>;
@@ -26,10 +26,10 @@ const stepsAtOnce = 256;
 export const graphJob: SteppedJob<GraphRequest, GraphReply> = {
   module: import.meta.url,
   name: 'graphJob',
-  *steps({ parts, nodes, named, call, memory }) {
-    const work: Work = { looks: 0, held: 0 };
+  *steps({ arrays, nodes, named, call, memory }) {
+    const work: Work = { looks: 0, heldBytes: 0 };
     const meter = new MemoryMeter(memory.bytesMax, memory.bytes);
-    const graph = new Graph({ ...parts, texts: textsOf(nodes, named) });
+    const graph = new Graph({ ...arrays, texts: textsOf(nodes, named) });
     const running = answerCall(algorithmOf(call.algorithm), graph, countedCall(call, work, meter), work);
     for (let reportedLooks = 0, steps = 0; ; steps++) {
       const step = running.next();

@@ -18,7 +18,7 @@ export interface Search {
   readonly reached: Int32Array;
 }
 
-/** A layer with more than one in so many of the remaining edges is cheaper to search backwards. */
+/** Search a layer backwards when it has more than this fraction (one in n) of the remaining edges. */
 const manyOf = 8;
 const nodesAtOnce = 1 << 14;
 

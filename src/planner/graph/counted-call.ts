@@ -24,12 +24,13 @@ export interface CallArguments {
 /** The work done so far: looks at edges, and bytes held. */
 export interface Work {
   looks: number;
-  held: number;
+  heldBytes: number;
 }
 
-export function countedCall(parts: CallArguments, work: Work, memory: MemoryMeter): GraphCall {
-  const { algorithm, choices, values, locations, looksMax } = parts;
-  const invalid = (name: string, text: string): Error => errorAt('REL_INVALID', text, locations.get(name) ?? parts.location);
+export function countedCall(callArguments: CallArguments, work: Work, memory: MemoryMeter): GraphCall {
+  const { algorithm, choices, values, locations, looksMax } = callArguments;
+  const invalid = (name: string, text: string): Error =>
+    errorAt('REL_INVALID', text, locations.get(name) ?? callArguments.location);
   const number: GraphCall['number'] = (name, otherwise, least, most) => {
     if (!values.has(name)) return otherwise;
     const value = Number(values.get(name));
@@ -38,14 +39,14 @@ export function countedCall(parts: CallArguments, work: Work, memory: MemoryMete
     throw invalid(name, `${name} of ${algorithm} is ${range}`);
   };
   return {
-    direction: parts.direction,
+    direction: callArguments.direction,
     choice: (name) => choices.get(name)!,
     text: (name) => values.get(name) as string | undefined,
     integer: number,
     number,
-    limit: parts.limit,
-    rowsMax: parts.rowsMax,
-    start: parts.start,
+    limit: callArguments.limit,
+    rowsMax: callArguments.rowsMax,
+    start: callArguments.start,
     spend: (edges) => {
       work.looks += edges;
       if (work.looks <= looksMax) return;
@@ -53,7 +54,7 @@ export function countedCall(parts: CallArguments, work: Work, memory: MemoryMete
       throw new ServiceError('REL_SCAN_CAP', text);
     },
     hold: (bytes) => {
-      work.held = memory.change(work.held, work.held + bytes);
+      work.heldBytes = memory.change(work.heldBytes, work.heldBytes + bytes);
     },
     invalid,
   };

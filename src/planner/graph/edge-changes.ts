@@ -225,7 +225,7 @@ function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
 const floatsBegin = 0n;
 const floatsEnd = 0x7ff0_0000_0000_0000n;
 
-/** Rows of which the instant is above `after`, and not above `until`; at most so many. */
+/** Rows whose instant is above `after` and not above `until`; at most `most` rows. */
 function rowsBetween(
   instants: BigInt64Array,
   { selection, first, count }: { readonly selection: Int32Array | null; readonly first: number; readonly count: number },

@@ -138,7 +138,7 @@ export class EdgeList {
     };
   }
 
-  graphOf({ parts, order, numberOf }: MadeGraph): Graph {
+  graphOf({ arrays, order, numberOf }: MadeGraph): Graph {
     const names = this.#names;
     const texts: NodeTexts = {
       size: order.length,
@@ -150,7 +150,7 @@ export class EdgeList {
       },
       bytes: names.bytes + order.byteLength + numberOf.byteLength,
     };
-    return new Graph({ texts, ...parts });
+    return new Graph({ texts, ...arrays });
   }
 
   #numbers(batch: Batch, column: 0 | 1, type: ColumnType, out: Int32Array): void {

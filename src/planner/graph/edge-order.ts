@@ -6,7 +6,7 @@ import type { Adjacency } from './graph.ts';
 import { sharedArray } from './shared-array.ts';
 import type { Steps } from './stepped-sort.ts';
 
-/** Edges one after the other, so many words each. The first two are numbers of nodes. */
+/** Edges one after the other, `width` words each. The first two words are node numbers. */
 export interface Records {
   readonly words: Int32Array;
   /** 3 to 5. */
@@ -67,7 +67,7 @@ function bitsOf(nodes: number): number {
   return Math.ceil(Math.log2(Math.max(2, nodes)));
 }
 
-/** Sorts by these words of each record, so many bits at a time, the least significant first. */
+/** Radix sort by these words of each record, a few bits at a time, the least significant first. */
 export function* byWords(records: Records, count: number, keys: readonly number[], bits: number): Steps<Records> {
   const passes = Math.ceil(bits / digitBits);
   const { width } = records;

@@ -22,7 +22,7 @@ export interface ReadEdges {
 }
 
 export interface MadeGraph {
-  readonly parts: Omit<GraphData, 'texts'>;
+  readonly arrays: Omit<GraphData, 'texts'>;
   /** Codes of nodes, by number. */
   readonly order: Int32Array;
   /** Numbers of nodes, by code; -1 of none. */
@@ -77,7 +77,7 @@ export function* makeGraph(read: ReadEdges): Steps<MadeGraph> {
   }
   const out: Adjacency = { offsets: yield* offsetsOf(ordered, count, nodes), neighbours, edges: null };
   const into = yield* transpose(out.offsets, neighbours, nodes);
-  return { parts: { out, in: into, systemFrom, linkOf, links, weights }, order, numberOf };
+  return { arrays: { out, in: into, systemFrom, linkOf, links, weights }, order, numberOf };
 }
 
 /** Visible nodes in the order of their texts' bytes. */

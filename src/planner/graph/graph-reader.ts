@@ -23,7 +23,7 @@ export class GraphReader {
   #open: Operator | null = null;
   /** Aborted once the result of a worker is no longer wanted. */
   readonly #gone = new AbortController();
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(opening: Opening) {
     this.#opening = opening;
@@ -139,6 +139,6 @@ export class GraphReader {
   }
 
   #hold(bytes: number): void {
-    this.#held = this.#opening.execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.#opening.execution.memory.change(this.#heldBytes, bytes);
   }
 }

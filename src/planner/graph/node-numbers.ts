@@ -8,7 +8,7 @@ import type { Batch } from '../operators/operator.ts';
 
 type Texts = Extract<Vector, { kind: 'text' }>;
 
-/** Blocks of fewer rows than one in so many of the distinct texts are looked up row by row. */
+/** Look a block up row by row when it has fewer rows than this fraction (one in n) of the distinct texts. */
 const rowsOfTexts = 8;
 
 /** The empty text: it names nothing. */

@@ -148,7 +148,7 @@ interface Coming {
   readonly edgeSlot: number;
 }
 
-/** A stretch of the graph's edges, and the changes behind it. */
+/** A range of the graph's edges, and the changes behind it. */
 interface Cut {
   readonly first: number;
   readonly end: number;

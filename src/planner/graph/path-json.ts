@@ -43,7 +43,7 @@ class EntitiesOperator extends PiecesOperator {
   readonly #types: readonly ColumnType[];
   readonly #begins: number;
   #open: Operator | null = null;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(opening: Opening) {
     super();
@@ -183,7 +183,7 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   #hold(bytes: number): void {
-    this.#held = this.#opening.execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.#opening.execution.memory.change(this.#heldBytes, bytes);
   }
 }
 

@@ -6,7 +6,7 @@ export const stepsAtOnce = 1 << 14;
 
 const runLength = 1_024;
 
-/** Does work for each number below `count`, so many each step. */
+/** Calls `work` for each number below `count`, `atOnce` of them in one step. */
 export function* forEachInSteps(count: number, work: (number: number) => void, atOnce = stepsAtOnce): Steps<void> {
   for (let first = 0; first < count; first += atOnce) {
     const end = Math.min(count, first + atOnce);
@@ -15,7 +15,7 @@ export function* forEachInSteps(count: number, work: (number: number) => void, a
   }
 }
 
-/** The results of work on each item, so many each step. */
+/** The results of `work` on each item, `atOnce` items in one step. */
 export function* mapInSteps<T, U>(items: readonly T[], work: (item: T, i: number) => U, atOnce = 1_024): Steps<U[]> {
   const results: U[] = [];
   yield* forEachInSteps(items.length, (i) => void results.push(work(items[i]!, i)), atOnce);

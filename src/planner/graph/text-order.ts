@@ -42,7 +42,7 @@ function sizeOf({ offsets }: Names, code: number): number {
   return offsets[code + 1]! - offsets[code]!;
 }
 
-/** How many first bytes these have in common with the first of all, of so many. */
+/** The length of the prefix that these share with the first text, `most` bytes at most. */
 function alikeWith({ offsets, heap }: Names, codes: Int32Array, first: number, end: number, most: number): number {
   const start = offsets[codes[0]!]!;
   let alike = most;

@@ -26,16 +26,16 @@ interface Form {
   /** Recognises the intent by the beginning of the text. */
   opens(text: string): boolean;
   /** The names that the question is about; null where there are none. */
-  names(asked: PlainQuestion): readonly string[] | null;
+  names(plain: PlainQuestion): readonly string[] | null;
   readonly takes: { readonly hops: boolean; readonly asOf: boolean };
-  statement(names: readonly string[], asked: PlainQuestion): string;
+  statement(names: readonly string[], plain: PlainQuestion): string;
 }
 
 const forms: readonly Form[] = [
   {
     intent: 'path',
     opens: (text) => isIn(text, /\bpaths?\b/i, /\b(?:between|from)\b/i),
-    names: (asked) => pair(asked, / between /i, ' and ') ?? pair(asked, / from /i, ' to '),
+    names: (plain) => pair(plain, / between /i, ' and ') ?? pair(plain, / from /i, ' to '),
     takes: { hops: true, asOf: true },
     statement: ([from, to], { hops, asOf }) =>
       `PATHS_BETWEEN(${literal(from!)}, ${literal(to!)}, MAX_HOPS => ${hops ?? 5})${asOf === null ? '' : ` AS OF '${asOf}'`}`,
@@ -43,7 +43,7 @@ const forms: readonly Form[] = [
   {
     intent: 'ownership',
     opens: (text) => /\bownership chain\b|\bwho owns\b|\bbeneficial owners?\b/i.test(text),
-    names: (asked) => subjectBehind(asked, /\bownership chain (?:of|for) |\bwho owns |\bbeneficial owners? of /i),
+    names: (plain) => subjectBehind(plain, /\bownership chain (?:of|for) |\bwho owns |\bbeneficial owners? of /i),
     takes: { hops: true, asOf: false },
     statement: ([company], { hops }) => `BENEFICIAL_OWNERSHIP_CHAIN(${literal(company!)}, MAX_DEPTH => ${hops ?? 5})`,
   },
@@ -51,9 +51,9 @@ const forms: readonly Form[] = [
     intent: 'sanctions',
     opens: (text) =>
       /\bsanctions? screen\b|\bsanctioned\b|\bsanctions? lists?$/i.test(text) || isIn(text, /\bscreen\b/i, /\bsanctions?\b/i),
-    names: (asked) =>
-      subjectBehind(asked, /\bsanctions? screen (?:of |for )?/i) ??
-      (isSanctioned.test(asked.text) ? subjectBehind({ ...asked, text: asked.text.replace(isSanctioned, '') }, /\bis /i) : null),
+    names: (plain) =>
+      subjectBehind(plain, /\bsanctions? screen (?:of |for )?/i) ??
+      (isSanctioned.test(plain.text) ? subjectBehind({ ...plain, text: plain.text.replace(isSanctioned, '') }, /\bis /i) : null),
     takes: { hops: false, asOf: false },
     statement: ([party]) => `SANCTIONS_SCREEN(${literal(party!)}, THRESHOLD => 0.85)`,
   },
@@ -63,15 +63,15 @@ const isSanctioned = / (?:sanctioned|on (?:a|any|the) sanctions? lists?)$/i;
 
 /** `types`: names that the caller may use. Throws REL_UNPROCESSABLE for questions that can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {
-  const asked = askedOf(question);
-  const form = forms.find(({ opens }) => opens(asked.text));
-  if (form !== undefined) return { intent: form.intent, sql: statementOf(form, asked) };
-  const counted = countedOf(asked.text);
+  const parsed = askedOf(question);
+  const form = forms.find(({ opens }) => opens(parsed.text));
+  if (form !== undefined) return { intent: form.intent, sql: statementOf(form, parsed) };
+  const counted = countedOf(parsed.text);
   if (counted !== null) {
     const type = types.find((each) => namesOf(counted.replaceAll(' ', '')).has(plain(each)));
     if (type === undefined) throw untranslatable('"how many" counts all rows of a type: name it as list_entity_types does');
-    refuseNarrowed(asked, { hops: false, asOf: true });
-    const time = asked.asOf === null ? 'CURRENT' : `'${asked.asOf}'`;
+    refuseNarrowed(parsed, { hops: false, asOf: true });
+    const time = parsed.asOf === null ? 'CURRENT' : `'${parsed.asOf}'`;
     return { intent: 'count', sql: `SELECT COUNT(*) AS count FROM ${quotedName(type)} AS OF ${time}` };
   }
   const type = typeNamed(question, types);
@@ -83,16 +83,16 @@ export function untranslatable(why: string): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `could not translate the question: ${why}`);
 }
 
-function statementOf(form: Form, asked: PlainQuestion): string {
-  refuseNarrowed(asked, form.takes);
-  const names = form.names(asked);
-  const spoken = names?.map((name) => (mark.test(name) ? asked.quoted[Number(name.slice(1, -1))]! : name));
+function statementOf(form: Form, plain: PlainQuestion): string {
+  refuseNarrowed(plain, form.takes);
+  const names = form.names(plain);
+  const spoken = names?.map((name) => (mark.test(name) ? plain.quoted[Number(name.slice(1, -1))]! : name));
   const isWhole = (name: string): boolean =>
     name.trim() !== '' && !name.includes('\0') && !/ (?:from|between|to) \d{4}\b/i.test(name);
   if (spoken?.every(isWhole) !== true) {
     throw untranslatable(`this asks for ${form.intent}, but its subject is not clear: put names in quotes`);
   }
-  return form.statement(spoken, asked);
+  return form.statement(spoken, plain);
 }
 
 /** Whether the one is there, and the other behind it. */
@@ -133,22 +133,22 @@ function askedOf(question: string): PlainQuestion {
     )
     .replaceAll(/\s+/g, ' ')
     .trim();
-  let asked: PlainQuestion = { text, quoted, hops: null, asOf: null };
+  let plain: PlainQuestion = { text, quoted, hops: null, asOf: null };
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const [pattern, read] of ends) {
-      const from = Math.max(0, asked.text.length - endMax);
-      const match = pattern.exec(asked.text.slice(from));
+      const from = Math.max(0, plain.text.length - endMax);
+      const match = pattern.exec(plain.text.slice(from));
       if (match === null) continue;
-      asked = { ...asked, text: asked.text.slice(0, from + match.index), ...read(match) };
+      plain = { ...plain, text: plain.text.slice(0, from + match.index), ...read(match) };
       isDone = false;
     }
   }
-  const prefixMatch = inFront.exec(asked.text);
-  if (prefixMatch === null) return asked;
+  const prefixMatch = inFront.exec(plain.text);
+  if (prefixMatch === null) return plain;
   const [, word = '', ...rest] = prefixMatch;
-  const around = asked.text.slice(0, prefixMatch.index) + word + asked.text.slice(prefixMatch.index + prefixMatch[0].length);
-  return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
+  const around = plain.text.slice(0, prefixMatch.index) + word + plain.text.slice(prefixMatch.index + prefixMatch[0].length);
+  return { ...plain, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
 function hopsOf([, fewer, written]: RegExpExecArray): Partial<PlainQuestion> {

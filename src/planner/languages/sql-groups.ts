@@ -7,7 +7,7 @@ export type Groups = Pick<Select, 'groupBy' | 'window' | 'groupingSets'>;
 
 export const noGroups: Groups = { groupBy: [], window: null };
 
-/** Each is computed by itself: more would make one statement as dear as so many. */
+/** The most grouping sets: each is computed like a statement of its own. */
 const setsMax = 64;
 
 /** Places of expressions in GROUP BY. */

@@ -196,7 +196,7 @@ class NumberSum extends DoubleState implements Accumulator {
 
 const word = 4_294_967_296;
 const exactMax = Number.MAX_SAFE_INTEGER;
-/** Each row adds less than 2^32 to a low word: after so many rows it is still exact. */
+/** Each row adds less than 2^32 to a low word: up to this many rows it stays exact. */
 const rowsBetweenCarries = 1 << 20;
 
 /** The sum is `c` times 2^32 plus `a`, plus what `#rest` took over. */

@@ -30,7 +30,7 @@ export class AggregateOperator implements Operator {
   readonly #groupCount: number;
   readonly #byPlace: boolean;
   readonly #kernels: GroupKernels;
-  #held = 0;
+  #heldBytes = 0;
   #order: Int32Array | null = null;
   #at = 0;
 
@@ -66,7 +66,7 @@ export class AggregateOperator implements Operator {
     this.#taking = null;
     let bytes = this.#groups.bytes + this.#rows.counts.byteLength;
     for (const each of this.#accumulators) bytes += each.bytes;
-    this.#held = this.#execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, bytes);
     return emptyBatch;
   }
 

@@ -1,4 +1,4 @@
-/** The results of a search over the rows of a stretch. */
+/** The results of a search over the rows of a block: which rows match, and their scores. */
 export interface Found {
   /** By match: a bit per row; null: only the rows of the single match are listed, in `scores`. */
   readonly matches: readonly Int32Array[] | null;

@@ -64,7 +64,7 @@ export class ColumnSink {
     this.#heapExpected = like === null ? heapExpected : like.#heapUsed + (like.#heapUsed >> 4);
   }
 
-  /** Creates a sink with room for so many rows and bytes of text, where these are known. */
+  /** Creates a sink with room for this many rows and bytes of text, where these are known. */
   static withRoom(type: ColumnType, rows: number, heapBytes: number): ColumnSink {
     return new ColumnSink(type, null, rows, heapBytes);
   }
@@ -133,21 +133,21 @@ export class ColumnSink {
     start: number,
   ): void {
     // A number column is doubles throughout; integers take the widest layout met so far.
-    const held = this.#values;
-    const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || held instanceof BigInt64Array);
+    const oldValues = this.#values;
+    const wantsBig = this.#type !== 'number' && (vector.kind === 'i64' || oldValues instanceof BigInt64Array);
     if (wantsBig) {
-      const values = held instanceof BigInt64Array ? grow(held, this.#length) : bigsOf(held, this.#room(), start);
+      const values = oldValues instanceof BigInt64Array ? grow(oldValues, this.#length) : bigsOf(oldValues, this.#room(), start);
       this.#values = values;
       if (vector.kind === 'i64') return gather(vector.values, selection, first, count, values, start);
       for (let j = 0; j < count; j++) values[start + j] = BigInt(vector.values[selection ? selection[j]! : first + j]!);
       return;
     }
-    if (this.#type !== 'number' && vector.kind === 'i32' && !(held instanceof Float64Array)) {
-      const values = held instanceof Int32Array ? grow(held, this.#length) : new Int32Array(this.#room());
+    if (this.#type !== 'number' && vector.kind === 'i32' && !(oldValues instanceof Float64Array)) {
+      const values = oldValues instanceof Int32Array ? grow(oldValues, this.#length) : new Int32Array(this.#room());
       this.#values = values;
       return gather(vector.values, selection, first, count, values, start);
     }
-    const values = held instanceof Float64Array ? grow(held, this.#length) : doublesOf(held, this.#room(), start);
+    const values = oldValues instanceof Float64Array ? grow(oldValues, this.#length) : doublesOf(oldValues, this.#room(), start);
     this.#values = values;
     if (vector.kind !== 'i64') return gather(vector.values, selection, first, count, values, start);
     for (let j = 0; j < count; j++) values[start + j] = Number(vector.values[selection ? selection[j]! : first + j]!);
@@ -287,18 +287,18 @@ function grow<T extends Values>(values: T, length: number): T {
   return larger;
 }
 
-/** Numbers held so far as bigints. NULLs of a column that a segment has never seen take no room: an array may end early. */
-function bigsOf(held: Values | null, length: number, used: number): BigInt64Array {
+/** The numbers so far as bigints. NULLs of a column that a segment has never seen take no room: an array may end early. */
+function bigsOf(oldValues: Values | null, length: number, used: number): BigInt64Array {
   const values = new BigInt64Array(length);
-  const filled = Math.min(used, held?.length ?? 0);
-  for (let i = 0; i < filled; i++) values[i] = BigInt(held![i]!);
+  const filled = Math.min(used, oldValues?.length ?? 0);
+  for (let i = 0; i < filled; i++) values[i] = BigInt(oldValues![i]!);
   return values;
 }
 
-function doublesOf(held: Values | null, length: number, used: number): Float64Array {
+function doublesOf(oldValues: Values | null, length: number, used: number): Float64Array {
   const values = new Float64Array(length);
-  const filled = Math.min(used, held?.length ?? 0);
-  for (let i = 0; i < filled; i++) values[i] = Number(held![i]!);
+  const filled = Math.min(used, oldValues?.length ?? 0);
+  for (let i = 0; i < filled; i++) values[i] = Number(oldValues![i]!);
   return values;
 }
 

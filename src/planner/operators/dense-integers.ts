@@ -4,7 +4,7 @@ import type { Batch } from './operator.ts';
 import { rowsPerStep } from './row-index.ts';
 import type { KeyNumbers } from './value-numbers.ts';
 
-/** There may be so many numbers per row, and so many in any case: pages of a table that are never touched cost nothing. */
+/** The most numbers per row, and the most in any case: pages of a table that are never touched cost nothing. */
 const numbersPerRow = 16;
 const numbersMin = 1 << 20;
 const numbersMax = 1 << 25;

@@ -11,7 +11,7 @@ export class DistinctOperator implements Operator {
   readonly #turns: Turns;
   #seen = new Uint8Array(64);
   #firstRows = new Int32Array(0);
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(input: Operator, node: DistinctNode, execution: Execution) {
     this.#input = input;
@@ -39,7 +39,7 @@ export class DistinctOperator implements Operator {
       this.#seen[group] = 1;
       this.#firstRows[count++] = batch.selection ? batch.selection[j]! : batch.first + j;
     }
-    this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#seen.length);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#groups.bytes + this.#seen.length);
     return { columns: batch.columns, selection: this.#firstRows, first: 0, count };
   }
 

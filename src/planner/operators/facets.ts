@@ -22,7 +22,7 @@ export class FacetCounter {
   readonly #attributes: readonly Attribute[];
   readonly #memory: MemoryMeter;
   #rows = 0;
-  #held = 0;
+  #heldBytes = 0;
 
   /** Attributes are the columns of the batches, in order. */
   constructor(columns: readonly PlanColumn[], memory: MemoryMeter) {
@@ -41,7 +41,7 @@ export class FacetCounter {
         bytes += attribute.bytes;
       });
       this.#rows += count;
-      this.#held = this.#memory.change(this.#held, bytes);
+      this.#heldBytes = this.#memory.change(this.#heldBytes, bytes);
     }
     return this.#rows < facetRowsMax;
   }

@@ -38,16 +38,16 @@ export function joinKernels(node: JoinNode): KernelCache<FilterKernel> | null {
 const blockRows = 8_192;
 
 export class JoinOperator extends PiecesOperator {
-  readonly #parts: JoinSetup;
+  readonly #setup: JoinSetup;
   readonly #types: readonly ColumnType[];
   readonly #residual: Predicate | null;
   #heads = new Int32Array(0);
-  #held = 0;
+  #heldBytes = 0;
 
-  constructor(parts: JoinSetup) {
+  constructor(setup: JoinSetup) {
     super();
-    const { node, residual, execution } = parts;
-    this.#parts = parts;
+    const { node, residual, execution } = setup;
+    this.#setup = setup;
     this.#types = node.leftKeys.map((left, k) =>
       commonType(node.left.columns[left]!.type, node.right.columns[node.rightKeys[k]!]!.type),
     );
@@ -55,16 +55,16 @@ export class JoinOperator extends PiecesOperator {
   }
 
   close(): void {
-    this.#parts.left.close();
-    this.#parts.right.close();
+    this.#setup.left.close();
+    this.#setup.right.close();
   }
 
   protected pieces(): Pieces {
-    return this.#parts.node.build === 'right' ? this.#holdRight() : this.#holdLeft();
+    return this.#setup.node.build === 'right' ? this.#holdRight() : this.#holdLeft();
   }
 
   *#holdRight(): Pieces {
-    const { left, right, node } = this.#parts;
+    const { left, right, node } = this.#setup;
     const { leads = false } = node;
     const first = this.#sink('left');
     let passedRows = 0;
@@ -104,7 +104,7 @@ export class JoinOperator extends PiecesOperator {
   /** Tells scans of the other side by which keys a row may have partners here; returns the bytes that it takes. */
   *#tell(keys: readonly number[], columns: readonly Vector[], rows: number): Pieces<number> {
     let bytes = 0;
-    for (const { key, filter } of this.#parts.narrowings ?? []) {
+    for (const { key, filter } of this.#setup.narrowings ?? []) {
       yield* pace(filter.take(columns[keys[key]!]!, rows));
       bytes += filter.bytes;
     }
@@ -112,14 +112,14 @@ export class JoinOperator extends PiecesOperator {
   }
 
   *#holdLeft(): Pieces {
-    const { left, right, node } = this.#parts;
+    const { left, right, node } = this.#setup;
     const sink = this.#sink('left');
     yield* this.#collect(left, sink, 0);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
     const columns = sink.vectors();
     const passedRows = yield* this.#tell(node.leftKeys, columns, sink.length);
     const index = yield* this.#index(node.leftKeys, columns, sink.length);
-    const held = sink.bytes + passedRows + index.bytes;
+    const heldBytes = sink.bytes + passedRows + index.bytes;
     const partners = this.#sink('right');
     const owners = new Owners();
     const keepsAll = node.type === 'right' || node.type === 'full';
@@ -129,7 +129,7 @@ export class JoinOperator extends PiecesOperator {
         if (keepsAll) owners.append(heads, batch.count);
         const heldBatch = keepsAll ? batch : owners.appendOwned(heads, batch);
         if (heldBatch.count > 0) partners.append(heldBatch);
-        this.#hold(held + partners.bytes + owners.bytes);
+        this.#hold(heldBytes + partners.bytes + owners.bytes);
       }
       yield emptyBatch;
     }
@@ -138,7 +138,7 @@ export class JoinOperator extends PiecesOperator {
     const { firsts, following, unique } = chains;
     const partnerRows: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
     const matches = new JoinPairs(node, partnerRows, this.#residual);
-    this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
+    this.#hold(heldBytes + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
     for (const batch of blocksOf(sink)) {
       const { first } = batch;
       if (index.unique) yield* matches.match(batch, firsts.subarray(first));
@@ -153,7 +153,7 @@ export class JoinOperator extends PiecesOperator {
 
   /** Collects the rows of one side: their keys, and the columns that the residual or an operator above reads. */
   #sink(side: 'left' | 'right'): RowSink {
-    const { node } = this.#parts;
+    const { node } = this.#setup;
     const types = node[side].columns.map(({ type }) => type);
     if (node.read === undefined) return new RowSink(types);
     const before = side === 'left' ? 0 : node.left.columns.length;
@@ -178,7 +178,7 @@ export class JoinOperator extends PiecesOperator {
   }
 
   #hold(bytes: number): void {
-    this.#held = this.#parts.execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, bytes);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Vector } from '../../log/values/columns.ts';
 import { type Batch, emptyBatch, type Operator } from './operator.ts';
 import { rowsPerStep } from './row-index.ts';
 
-/** Bits for so many values, and for more where there are enough keys: 32 MiB at most. */
+/** The largest range of keys for which a bit each is held; more where there are enough keys: 32 MiB at most. */
 const bitsMin = 1 << 22;
 const bitsPerKey = 64;
 const bitsMax = 1 << 28;
@@ -14,7 +14,7 @@ const bitsMax = 1 << 28;
 const wholeMax = 2 ** 52;
 /** Where more of the values in between are keys, the filter would drop few rows. */
 const densestShare = 0.9;
-/** So many keys at most are worth a look-up each, and so many rows are gone through to tell whether they are. */
+/** The most keys that are worth a look-up each, and the rows that are read to find out whether they are. */
 const lookedUpMax = 1_024;
 const rowsAskedMax = 8_192;
 
@@ -156,7 +156,7 @@ function selectInts(
   return passingCount;
 }
 
-/** A bit per value, less the least one; null where so many are keys that few rows would be dropped. */
+/** A bit for each value from the least key on; null where so dense a set of keys would drop few rows. */
 function* bitsOf(key: Numbers, count: number, least: number, keyRange: number): Generator<undefined, Int32Array | null, void> {
   const bits = new Int32Array(Math.ceil(keyRange / 32));
   let set = 0;

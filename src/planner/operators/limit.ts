@@ -13,7 +13,7 @@ import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from
 export const hitsMax = 100_000;
 /** Rows scanned for the estimate alone. */
 const countingRowsMax = 131_072;
-/** Versions looked at to find so many rows. */
+/** Versions looked at to find this many rows. */
 const versionsPerRow = 16;
 /** Calls made for the estimate alone: a join may try many pairs for each row that it scans. */
 const countingCallsMax = 1_024;
@@ -27,7 +27,7 @@ export interface LimitSetup {
 }
 
 export class LimitOperator implements Operator {
-  readonly #parts: LimitSetup;
+  readonly #setup: LimitSetup;
   /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
   readonly #counting: boolean;
   readonly #limit: number;
@@ -42,17 +42,17 @@ export class LimitOperator implements Operator {
   #countingCalls = 0;
   #lastSystemFrom: bigint | null = null;
 
-  constructor(parts: LimitSetup) {
-    this.#parts = parts;
-    this.#input = parts.input;
-    this.#limit = firstRows(parts.node.limit, parts.node.offset, parts.execution);
+  constructor(setup: LimitSetup) {
+    this.#setup = setup;
+    this.#input = setup.input;
+    this.#limit = firstRows(setup.node.limit, setup.node.offset, setup.execution);
     this.#hitsMax = Math.max(hitsMax, this.#limit + 1);
-    this.#counting = parts.node.counted && !countsItself(parts.node.input);
-    this.#systemFrom = parts.node.counting ? parts.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
+    this.#counting = setup.node.counted && !countsItself(setup.node.input);
+    this.#systemFrom = setup.node.counting ? setup.node.columns.findIndex(({ name }) => name === 'system_from') : -1;
   }
 
   next(): Batch | null {
-    const { counters } = this.#parts.execution;
+    const { counters } = this.#setup.execution;
     const limit = this.#limit;
     if (this.#delivered >= limit && !this.#goOnCounting() && !this.#letsInputCount) return null;
     if (this.#lastSystemFrom !== null) this.#startCounting(this.#lastSystemFrom);
@@ -78,16 +78,16 @@ export class LimitOperator implements Operator {
 
   /** A LIMIT of 0 asks for the first row all the same, where its input counts the matches on the way to it. */
   get #letsInputCount(): boolean {
-    return this.#limit === 0 && this.#parts.node.counted && !this.#counting && !this.#hasCounted;
+    return this.#limit === 0 && this.#setup.node.counted && !this.#counting && !this.#hasCounted;
   }
 
   #count(rows: number): void {
-    const { counters } = this.#parts.execution;
+    const { counters } = this.#setup.execution;
     counters.hits = Math.max(counters.hits, Math.min(counters.hits + rows, this.#hitsMax));
   }
 
   #goOnCounting(): boolean {
-    const { counters } = this.#parts.execution;
+    const { counters } = this.#setup.execution;
     if (this.#scannedAtEnd < 0) this.#scannedAtEnd = counters.scanned;
     if (++this.#countingCalls > countingCallsMax) return false;
     const scannedMax = this.#systemFrom < 0 ? countingRowsMax : countingRowsMax * versionsPerRow;
@@ -97,14 +97,14 @@ export class LimitOperator implements Operator {
 
   /** Rows that may still be scanned below the cap. Counting must never cause a refusal. */
   get #scannable(): number {
-    return this.#parts.execution.limits.scannedRowsMax - this.#scannedAtEnd - 65_536;
+    return this.#setup.execution.limits.scannedRowsMax - this.#scannedAtEnd - 65_536;
   }
 
   /** Reads the rows after the last one delivered again, with fewer columns; its own batch has been taken by now. */
   #startCounting(after: bigint): void {
     this.#lastSystemFrom = null;
     this.#input.close();
-    this.#input = this.#parts.countAfter(after, Math.max(0, Math.min(countingRowsMax, this.#scannable)));
+    this.#input = this.#setup.countAfter(after, Math.max(0, Math.min(countingRowsMax, this.#scannable)));
   }
 
   #systemFromOf(batch: Batch, k: number): bigint {

@@ -30,14 +30,14 @@ const bestMax = 10_000;
 /** Beyond this many words, results are dropped and found again when needed. */
 const leavesKept = 16;
 /**
- * Scores of one stretch, shared between searches and used within one turn only: arrays per search would keep the garbage
+ * Scores of one segment's block, shared between searches and used within one turn only: arrays per search would keep the garbage
  * collector busy. Zeros between turns.
  */
 const sums = new Float64Array(65_536);
-/** Matching rows of one stretch, shared likewise. */
+/** Matching rows of one block, shared likewise. */
 const matchingRows = new Int32Array(65_536);
 
-/** A stretch of rows as one search sees it. */
+/** The indexed rows of one block, with the searches over their texts. */
 interface Stretch {
   /** Number of the first row of its indexes at its place. */
   readonly base: number;
@@ -67,8 +67,8 @@ export class SearchOperator implements Operator {
   readonly #results: ResultColumns;
   #scan: ScanOperator | null = null;
   #first: Iterator<GovernedBlock, void> | null = null;
-  #held = 0;
-  /** Scores of one stretch at a time that others have a turn in between. */
+  #heldBytes = 0;
+  /** Scores of a block that takes more than one turn: the shared array must not be held across turns. */
   #sums: Float64Array | null = null;
 
   constructor(node: SearchNode, execution: Execution) {
@@ -113,7 +113,7 @@ export class SearchOperator implements Operator {
     this.#work.return();
     this.#first?.return?.();
     this.#scan?.close();
-    this.#held = this.#execution.memory.change(this.#held, 0);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, 0);
   }
 
   #weight(column: number): number {
@@ -228,7 +228,7 @@ export class SearchOperator implements Operator {
     else this.#blocksOfSegment.set(segment, [block]);
   }
 
-  /** Adds up the figures for scores from one stretch. */
+  /** Adds up the figures for scores from one block. */
   #count(block: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
     for (const [i, search] of block.searches.entries()) {
       const scoring = this.#scorings[i]!;
@@ -292,7 +292,7 @@ export class SearchOperator implements Operator {
   }
 
   #hold(rows: Int32Array): void {
-    this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#heldBytes + rows.length * 12);
   }
 
   /** The best of all rows that the required matches hold of. */
@@ -330,7 +330,7 @@ export class SearchOperator implements Operator {
     return candidates;
   }
 
-  /** Rows of a stretch that match every required MATCH; with scores, only those that may be among the best. */
+  /** Rows of a block that match every required MATCH; with scores, only those that may be among the best. */
   *#findRequired(block: Stretch, best: TopScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
     yield* this.#seek(block);
@@ -393,7 +393,7 @@ export class SearchOperator implements Operator {
     return (block.matches = { matches: this.#matches(block), scores });
   }
 
-  /** Finds the terms of a stretch, where that takes more than one turn. */
+  /** Finds the terms of a block, where that takes more than one turn. */
   *#seek({ searches }: Stretch): Generator<Batch, void> {
     for (const search of searches) {
       for (let leaf = 0; leaf < search.query.leaves.length && search.isSlow; leaf++) {
@@ -407,7 +407,7 @@ export class SearchOperator implements Operator {
     for (const search of searches) if (search.query.leaves.length > leavesKept) search.release();
   }
 
-  /** Does all work on a stretch, where it takes more than a turn. */
+  /** Searches and scores a block, where that takes more than a turn. */
   *#findSlowly(block: Stretch): Generator<Batch, void> {
     const { searches } = block;
     if (block.matches || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
@@ -514,7 +514,7 @@ export class SearchOperator implements Operator {
   }
 }
 
-/** Searches of a stretch, and rows added, within one turn. */
+/** Searches of a block, and cells added, within one turn. */
 const searchesInTurn = 16;
 const cellsInTurn = 65_536;
 
@@ -539,7 +539,7 @@ function writtenBefore(block: GovernedBlock, pinned: bigint): GovernedBlock {
   return { ...block, count };
 }
 
-/** Rows of a stretch in numbers of its place. */
+/** Rows of a block as row ids of its segment. */
 function inPlaceNumbers(rows: Int32Array, { base }: Stretch): Int32Array {
   return base === 0 ? rows : rows.map((row) => row + base);
 }

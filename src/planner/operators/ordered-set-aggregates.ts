@@ -33,7 +33,7 @@ class OrderedValues {
     return valueBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
   }
 
-  /** The value with so many before it. */
+  /** The value at this rank: the number of values before it. */
   nth(rank: number): Cell {
     const runs = [...this.#runs, sortedRun(this.#open)];
     let from = runs.map(() => 0);

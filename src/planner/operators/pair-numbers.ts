@@ -9,7 +9,7 @@
 const placesInAll = 1 << 20;
 /** A table that is shorter moves at once. */
 const movesFrom = 1 << 16;
-/** So many slots move for every few pairs that come: they are through long before there are so many again. */
+/** Slots that move for every few new pairs: the move ends long before the table has to grow again. */
 const slotsAtOnce = 256;
 const comeBetween = 8;
 const rowsAtOnce = 1_024;

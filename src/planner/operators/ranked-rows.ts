@@ -56,11 +56,11 @@ export function* rankedRows<R extends RankedRow>(
     const piece = rows.slice(first, first + outputRows);
     const sink = new RowSink(columns.flatMap(({ type }, i) => (numbers[i]! < 0 ? [type] : [])));
     const fetched: R[] = [];
-    let held = 0;
+    let heldBytes = 0;
     for (const [i, row] of piece.entries()) {
       if (fetch(node, execution, stored, row.systemFrom, sink)) fetched.push(row);
       if (i % fetchedAtOnce === fetchedAtOnce - 1) {
-        held = execution.memory.change(held, sink.bytes);
+        heldBytes = execution.memory.change(heldBytes, sink.bytes);
         yield emptyBatch;
       }
     }
@@ -68,7 +68,7 @@ export function* rankedRows<R extends RankedRow>(
     let next = 0;
     const output = numbers.map((number) => (number < 0 ? vectors[next++]! : own(fetched, number)));
     yield { columns: output, selection: null, first: 0, count: fetched.length };
-    execution.memory.change(held, 0);
+    execution.memory.change(heldBytes, 0);
   }
 }
 

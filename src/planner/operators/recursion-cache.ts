@@ -22,7 +22,7 @@ export class KeptRows {
   #first(input: Operator): Operator {
     const { memory } = this.#execution;
     const rows = new CollectedRows(this.#columns.map(({ type }) => type));
-    let held = 0;
+    let heldBytes = 0;
     return {
       next: () => {
         const batch = input.next();
@@ -32,11 +32,11 @@ export class KeptRows {
         }
         if (batch.count === 0) return emptyBatch;
         rows.append(batch);
-        held = memory.change(held, rows.bytes);
+        heldBytes = memory.change(heldBytes, rows.bytes);
         return batch;
       },
       close: () => {
-        if (!this.#whole) memory.change(held, 0);
+        if (!this.#whole) memory.change(heldBytes, 0);
         input.close();
       },
     };

@@ -19,18 +19,18 @@ export interface RecursiveSetup {
 }
 
 export class RecursiveOperator implements Operator {
-  readonly #parts: RecursiveSetup;
+  readonly #setup: RecursiveSetup;
   readonly #rows: Operator;
   #current: Operator;
   #added: CollectedRows;
   #rounds = 0;
-  #held = 0;
+  #heldBytes = 0;
   #heldBefore = 0;
 
-  constructor(parts: RecursiveSetup) {
-    const { node, execution } = parts;
-    this.#parts = parts;
-    this.#current = parts.base;
+  constructor(setup: RecursiveSetup) {
+    const { node, execution } = setup;
+    this.#setup = setup;
+    this.#current = setup.base;
     // One DISTINCT over all rounds: it remembers rows when its input changes.
     const baseAndRounds: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
     this.#rows =
@@ -45,7 +45,7 @@ export class RecursiveOperator implements Operator {
     if (batch === null) return this.#nextRound();
     if (batch.count === 0) return emptyBatch;
     this.#added.append(batch);
-    this.#held = this.#parts.execution.memory.change(this.#held, this.#heldBefore + this.#added.bytes);
+    this.#heldBytes = this.#setup.execution.memory.change(this.#heldBytes, this.#heldBefore + this.#added.bytes);
     return batch;
   }
 
@@ -65,12 +65,12 @@ export class RecursiveOperator implements Operator {
     const working = this.#added.pieces();
     this.#heldBefore = this.#added.bytes;
     this.#added = this.#sink();
-    this.#current = this.#parts.step(working);
+    this.#current = this.#setup.step(working);
     return emptyBatch;
   }
 
   #sink(): CollectedRows {
-    return new CollectedRows(this.#parts.node.columns.map(({ type }) => type));
+    return new CollectedRows(this.#setup.node.columns.map(({ type }) => type));
   }
 }
 

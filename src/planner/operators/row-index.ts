@@ -16,7 +16,7 @@ export interface RowIndex {
   find(keys: readonly Vector[], batch: Batch, out: Int32Array): void;
 }
 
-/** Making an index hands control back after every so many rows. */
+/** Rows after which the building of an index hands control back. */
 export type Building = Generator<undefined, RowIndex, void>;
 
 export const rowsPerStep = 16_384;

@@ -8,7 +8,7 @@ import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { KeyFilter, Narrowing } from './key-filter.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
-/** A batch is work for one turn: so many cells, and so many bytes of text, however many rows that is. */
+/** A batch is work for one turn: the most cells and the most bytes of text in it, however many rows that is. */
 const cellsPerBatch = 65_536;
 const textBytesPerBatch = 1 << 17;
 const rowsSampled = 8;

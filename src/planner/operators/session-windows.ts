@@ -22,7 +22,7 @@ export class SessionOperator extends PiecesOperator {
   readonly #node: WindowNode;
   readonly #gap: bigint;
   readonly #execution: Execution;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(input: Operator, node: WindowNode, gap: bigint, execution: Execution) {
     super();
@@ -112,7 +112,7 @@ export class SessionOperator extends PiecesOperator {
   }
 
   #hold(bytes: number): void {
-    this.#held = this.#execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, bytes);
   }
 }
 

@@ -17,7 +17,7 @@ export class SetOperationOperator implements Operator {
   /** By group: `inRight`, and `taken` once it came out; with ALL, how many rows of right are not met yet. */
   #marks: Int32Array = new Int32Array(1024);
   #passing = new Int32Array(0);
-  #held = 0;
+  #heldBytes = 0;
   /** The block that another such operation has just given. */
   #waiting: Batch | null = null;
   #stage: 'left' | 'right' | 'ended';
@@ -103,7 +103,7 @@ export class SetOperationOperator implements Operator {
       marks.set(this.#marks);
       this.#marks = marks;
     }
-    this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#marks.byteLength);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#groups.bytes + this.#marks.byteLength);
     return groups;
   }
 }

@@ -20,7 +20,7 @@ export class SortOperator implements Operator {
   readonly #execution: Execution;
   readonly #limit: number;
   #sink: CollectedRows;
-  #held = 0;
+  #heldBytes = 0;
   #work: Generator<undefined, Int32Array, void> | null = null;
   #inputEnded = false;
   #order: Int32Array | null = null;
@@ -51,7 +51,7 @@ export class SortOperator implements Operator {
       if (this.#node.counted) this.#execution.counters.hits += batch.count;
       const candidateRows = this.#threshold ? this.#threshold.keep(batch) : batch;
       if (candidateRows.count > 0) this.#sink.append(candidateRows);
-      this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);
+      this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#sink.bytes);
       if (this.#sink.length > this.#limit * 2 + slackRows) this.#startSorting();
     }
     return emptyBatch;
@@ -67,7 +67,7 @@ export class SortOperator implements Operator {
 
   *#sortCollected(): Generator<undefined, Int32Array, void> {
     this.#vectors = yield* this.#sink.vectors();
-    this.#held = this.#execution.memory.change(this.#held, this.#sink.bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#sink.bytes);
     return yield* sortedRows(this.#vectors, this.#node.keys, this.#sink.length);
   }
 
@@ -85,7 +85,7 @@ export class SortOperator implements Operator {
     const [key] = this.#node.keys;
     if (key && limitedOrder.length > 0)
       this.#threshold = Threshold.from(key, this.#vectors[key.column]!, limitedOrder[limitedOrder.length - 1]!);
-    this.#held = this.#execution.memory.change(this.#held, sink.bytes);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, sink.bytes);
   }
 
   #deliver(order: Int32Array): Batch | null {

@@ -88,7 +88,7 @@ export class SubquerySet implements CellSet {
     } else this.#numbers.add(value);
   }
 
-  /** Makes the table longer where that is worth it: no more than so many places for each number met. */
+  /** Grows the table where that is worth it: a bounded number of slots for each number met. */
   #reaches(value: number): boolean {
     const count = this.#smallCount + this.#numbers.size;
     if (value >= Math.min(smallMax, Math.max(smallInAnyCase, count * smallPerValue))) return false;

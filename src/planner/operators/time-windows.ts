@@ -14,7 +14,7 @@ import { Instants } from './instant-cells.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { SessionOperator } from './session-windows.ts';
 
-/** A row of a hopping window stands in at most so many. */
+/** The most hopping windows that one row is in. */
 export const windowsPerRowMax = 10_000;
 const rowsPerBlock = 4_096;
 

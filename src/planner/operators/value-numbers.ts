@@ -145,13 +145,13 @@ export class TextNumbers implements ValueNumbers {
   }
 }
 
-/** The table of small integers has at most so many places, and no more than so many for each value met. */
+/** The most slots of the table of small integers, and the most for each value met. */
 const smallMax = 1 << 24;
 const smallPerValue = 16;
 const smallInAnyCase = 65_536;
 /** A table of values that is shorter moves at once, … */
 const movesFrom = 1 << 16;
-/** … a longer one so many places for every few values that come. */
+/** … a longer one takes a few slots for every few new values. */
 const slotsAtOnce = 256;
 const comeBetween = 8;
 
@@ -163,7 +163,7 @@ class ScalarNumbers implements ValueNumbers {
   readonly #fill: number;
   /** Numbers of the integers from 0 to its length, which most keys are. All others are found by their hash. */
   #small = new Int32Array(1_024);
-  /** Numbers of doubles that are so many hundredths, as amounts mostly are: 0 where the hash knows more. */
+  /** Numbers of doubles by hundredths, as amounts mostly are: 0 where the hash table has to be asked. */
   #hundredths = new Int32Array(1_024);
   #slots = new Int32Array(256);
   /** The table that values move from, and how far they have: a large one grows a few values at a time, as pairs do. */

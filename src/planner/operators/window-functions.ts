@@ -74,7 +74,7 @@ export class OverOperator implements Operator {
   readonly #node: OverNode;
   readonly #execution: Execution;
   readonly #rows: CollectedRows;
-  #held = 0;
+  #heldBytes = 0;
   /** Bytes of the texts that frames yield, and of those that are accounted for. */
   #texts = 0;
   #textsHeld = 0;
@@ -109,7 +109,7 @@ export class OverOperator implements Operator {
   }
 
   #hold(more: number): void {
-    this.#held = this.#execution.memory.change(this.#held, this.#rows.bytes + more);
+    this.#heldBytes = this.#execution.memory.change(this.#heldBytes, this.#rows.bytes + more);
   }
 
   #deliver(columns: readonly Vector[]): Batch | null {

@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import type { WorkingNode } from '../logical-plan.ts';
 import { emptyBatch, type Batch, type Execution, type Operator, type RowPiece } from './operator.ts';
 
-/** Reads pieces one after the other, at most so many rows a batch. */
+/** Reads pieces one after the other, in batches of bounded size. */
 export function piecesReader(pieces: readonly RowPiece[], blockRows: number): Operator {
   let at = 0;
   let first = 0;

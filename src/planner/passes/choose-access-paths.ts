@@ -1,6 +1,6 @@
 /**
  * Tells the scan what the filter above it implies: keys to look up instead of reading the type, and bounds by which
- * storage may skip stretches of rows. Both are necessary conditions only, so the filter stays as it is.
+ * storage may skip blocks of rows. Both are necessary conditions only, so the filter stays as it is.
  */
 import { type Bound, columnsIn, countValues } from '../expressions/bound-expression.ts';
 import { nowhere } from '../syntax/error-location.ts';

@@ -70,7 +70,7 @@ function virtualRows({ among = [], expected, lookUp }: VirtualNode): number {
   return Math.min(expected, ...values.map((count) => count * lookUp.rows));
 }
 
-/** Each equality finds one of so many values as the smaller of the two tables has rows; outer joins keep the rows of their side. */
+/** Assumes that a key has as many values as the smaller table has rows; outer joins keep the rows of their side. */
 function joinedRows(node: JoinNode, statistics: Statistics): number {
   const [left, right] = [rowsOf(node.left, statistics), rowsOf(node.right, statistics)];
   const rowsKept = Math.max(node.type === 'right' ? 0 : left, node.type === 'left' ? 0 : right);

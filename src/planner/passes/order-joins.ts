@@ -7,7 +7,7 @@ import { rowsOf } from './estimate-rows.ts';
 import { narrowedBelow, takesKeys } from './key-narrowing.ts';
 import type { PassContext } from './pass.ts';
 
-/** Left rows are read first where they are so many times fewer. */
+/** Read left rows first when they are fewer by this factor. */
 const timesSmaller = 2;
 
 export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {

@@ -1,6 +1,6 @@
 /**
  * For EXPLAIN: whether the texts of all rows that a search may see are indexed by now. Only rows that pass the gate count, and
- * the answer is one word: the number of stretches would reveal hidden rows.
+ * the answer is one word: a number of blocks would reveal hidden rows.
  */
 import type { ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
@@ -9,7 +9,7 @@ import type { Execution } from '../operators/operator.ts';
 /** No row is there to be indexed, all of them are, or some are not. */
 export type TextsReady = 'none' | 'all' | 'some';
 
-/** A stretch a step. Nothing is begun to be indexed for it. */
+/** One block a step. It starts no indexing. */
 export function* textsReady({ input, matches }: SearchNode, { snapshot, time }: Execution): Generator<undefined, TextsReady> {
   const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
   const request: ScanRequest = { type: input.type, columns, time, indexed: columns, builtOnly: 'look' };

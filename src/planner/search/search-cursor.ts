@@ -1,4 +1,4 @@
-/** Where the next page of a search begins: so many rows into an order that is pinned, instants of both axes included. */
+/** The cursor of a search: the number of rows before the next page, in an order that is pinned by instants of both axes. */
 import { ServiceError } from '../../errors.ts';
 import { I64_MAX } from '../../log/values/value.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Keeps what was derived of the catalogue for the next question of the same view. A view is a grant, an identity of a session, and the
- * very types and views that are seen under them: what one caller may see is never told to another.
+ * very types and views that are seen under them: one caller never sees what only another may see.
  */
 import type { ViewRecord } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';

@@ -94,7 +94,7 @@ export function factsOf({
   readonly branches: readonly BranchView[];
   readonly offers: (type: string) => boolean;
   readonly viewColumns: ViewColumns;
-  /** Called before anything is told of tables: throws where the caller may know of none. */
+  /** Called before tables are listed: throws where the caller may see none. */
   readonly check: () => void;
 }): CatalogueContents {
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];

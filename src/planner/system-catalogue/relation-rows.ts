@@ -63,10 +63,10 @@ export interface PieceRead {
 /** Pieces in turn; undefined: call again, others may have a turn before. */
 export type PiecesRead = Generator<PieceRead | undefined, void, void>;
 
-/** A piece has so many rows, or up to twice as many where that lets the next one stay; small ones are made one with their next. */
+/** Rows of a piece; up to twice as many where that keeps the next piece as it is. Small pieces are merged with their next. */
 const rowsPerPiece = 1_024;
 const rowsPerPieceMin = rowsPerPiece / 4;
-/** So many rows are made, or tables without any gone through, in one step; so many cells of a column; so many of those that take long. */
+/** Rows made in one step, or tables passed that have none; cells of a column; cells that take long. */
 const rowsPerStep = 512;
 const cellsPerStep = 4_096;
 const lateCellsPerStep = 128;
@@ -219,7 +219,7 @@ export class RelationRows {
     return vector;
   }
 
-  /** The column of any piece of so many rows, where all cells are alike. */
+  /** The column of a piece with this many rows, where all cells are equal. */
   #constantOf(column: VirtualColumn, rows: number, names: Names): Vector | undefined {
     const { name, relationColumn: columnIndex } = column;
     const { base } = this.#relation.maker ?? {};

@@ -491,7 +491,7 @@ function rolesOf(user: string): (readonly [number, string])[] {
       ];
 }
 
-/** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor; null: none is told of indexes and of the catalogue itself. */
+/** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor; null for indexes and for the catalogue itself. */
 function privilegesOf(oid: number, kind: string, facts: CatalogueContents): readonly string[] | null {
   const table = kind === 'i' ? undefined : facts.tableOf(oid);
   if (table === undefined) return null;

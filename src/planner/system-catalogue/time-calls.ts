@@ -64,7 +64,7 @@ const makeInterval: Evaluator = (years, months, weeks, days, hours, minutes, sec
 /** The clocks of a fixed zone are so far ahead of UTC. */
 const ahead = (interval: Cell | undefined): bigint => intervals.later(0n, intervalOf(interval));
 
-/** Two stretches, each from its start to its end or over its length; one without a length is its instant. */
+/** Two time ranges, each given by start and end or by start and length; without a length it is one instant. */
 const overlap =
   (isLength: readonly [boolean, boolean]): Evaluator =>
   (from1, to1, from2, to2) => {

@@ -27,7 +27,7 @@ import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
 const rankedMost = 1_000;
 /** Source: specification, "Search", shape C: the rank constant of reciprocal-rank fusion. */
 const rankConstant = 60;
-/** The median score of so many best rows counts as a half. */
+/** The best rows whose median score counts as a half. */
 const medianOf = 50;
 /** The function's own column where a reranker orders the rows. */
 export const rerankedColumn = '_rerank_score';
@@ -179,13 +179,13 @@ export class HybridOperator extends PiecesOperator {
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
     const texts = textsRead(node, holdsTexts);
     const shown: string[] = [];
-    let held = 0;
+    let heldBytes = 0;
     for (const { systemFrom } of rows) {
       const version = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
       const cells = version ? texts.flatMap(({ type }, i) => textsAt(version.columns[i]!, type, version.row)) : [];
       const text = cells.join('\n').slice(0, shownMost);
       shown.push(text);
-      held = memory.change(held, held + text.length * 2);
+      heldBytes = memory.change(heldBytes, heldBytes + text.length * 2);
       yield emptyBatch;
     }
     let scores: readonly number[] | null = null;
@@ -195,7 +195,7 @@ export class HybridOperator extends PiecesOperator {
       (error: unknown) => void notices.push(`${messageOf(error)}: rows stand in the order of both rankings`),
     );
     while (execution.wait.until !== null) yield emptyBatch;
-    memory.change(held, 0);
+    memory.change(heldBytes, 0);
     const given = scores as readonly number[] | null;
     return given === null ? rows : rows.map((row, i) => ({ ...row, score: given[i]! })).sort(compareRanked);
   }
@@ -287,7 +287,7 @@ function numberAt(vector: Vector, row: number): number {
   return vector.kind === 'f64' && vector.nulls?.[row] !== 1 ? vector.values[row]! : 0;
 }
 
-/** One score for each row of either ranking, best first: the mean of so many scores, or null: by places. */
+/** One score for each row of either ranking, best first: a mean of scores, or, for null, by ranks. */
 function fuse(byWords: readonly Candidate[], byLikeness: readonly Candidate[], mean: number | null): readonly Candidate[] {
   const scores = new Map<bigint, number>();
   const rows = new Map<bigint, Candidate>();

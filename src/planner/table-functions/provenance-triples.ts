@@ -26,7 +26,7 @@ export const provenancePredicates = {
   derivedFrom: `${prov}wasDerivedFrom`,
 } as const;
 
-/** Every lookup of a provenance is one through the grant: so many for one turn. */
+/** Look-ups of provenance in one turn: each goes through the grant. */
 const rowsAtOnce = 64;
 
 const columns: readonly PlanColumn[] = ['subject', 'predicate', 'object'].map((name) => ({ name, type: 'string' }));

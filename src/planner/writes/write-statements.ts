@@ -50,11 +50,11 @@ export interface WriteDependencies {
 const keptTextMax = 16_384;
 
 export class WriteStatements {
-  readonly #parts: WriteDependencies;
+  readonly #dependencies: WriteDependencies;
   readonly #statements = new LRUCache<string, { readonly write: WriteStatement | null }>({ max: 1_024, ...byText });
 
-  constructor(parts: WriteDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: WriteDependencies) {
+    this.#dependencies = dependencies;
   }
 
   clear(): void {
@@ -105,7 +105,7 @@ export class WriteStatements {
     const onKnown = (): void => {
       if (source.guardedTemplate !== source.template) invocation.describe({ template: source.template });
     };
-    const { newKey, jobs } = this.#parts;
+    const { newKey, jobs } = this.#dependencies;
     const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
     if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
     const sql = textToKeep(source, invocation);
@@ -145,9 +145,9 @@ export class WriteStatements {
       reads: readsRows(statement),
       invocation,
       signal: undefined,
-      startedMs: this.#parts.clock.monotonicMs(),
+      startedMs: this.#dependencies.clock.monotonicMs(),
     });
-    const { plans } = this.#parts;
+    const { plans } = this.#dependencies;
     const description = describeWrite({
       ...request,
       invocation,
@@ -162,12 +162,12 @@ export class WriteStatements {
   }
 
   #hostOf(of: Running): WriteHost {
-    const { clock, plans, ask, executionOf } = this.#parts;
+    const { clock, plans, ask, executionOf } = this.#dependencies;
     const { source, reads, invocation, signal, startedMs } = of;
     const { dialect } = source;
     return {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
-      turn: this.#parts.turn,
+      turn: this.#dependencies.turn,
       literal: (slot) => source.parameters[slot] ?? null,
       read: ({ query, part, snapshot, rows, time = 'current', extra = [], given, onPlan, signal: own }) => {
         const reading: QueryInvocation = {

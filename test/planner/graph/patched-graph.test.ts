@@ -32,7 +32,7 @@ function graphOf(edges: readonly EdgeChange[]): Graph {
     names: { size: nodes, offsets, heap: new Uint8Array(Buffer.concat(names)) },
     visible: new Uint8Array(nodes).fill(1),
   };
-  const { parts, order } = finished(makeGraph(read));
+  const { arrays, order } = finished(makeGraph(read));
   const texts: NodeTexts = {
     size: nodes,
     text: (node) => names[order[node]!]!.toString(),
@@ -40,7 +40,7 @@ function graphOf(edges: readonly EdgeChange[]): Graph {
     numberOf: () => -1,
     bytes: 0,
   };
-  return new Graph({ texts, ...parts });
+  return new Graph({ texts, ...arrays });
 }
 
 const shown = ({ out, in: into, systemFrom, weights, linkOf }: Graph): unknown =>

@@ -59,7 +59,7 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
   };
 }
 
-/** Alert of a job that is paused: its id is of the job and the run, so that it is one however often it is told. */
+/** The alert that a job was paused: its id names the job and the run, so that it stays one alert however often it is sent. */
 export function alertPaused(invocation: Invocation, job: JobRecord, run: RunRecord, why: string): PutRows {
   const alert = {
     id: createHash('sha256')

@@ -28,22 +28,22 @@ interface DueRow {
   readonly key: string;
 }
 
-export function performRetention(parts: RetentionDependencies): PerformAlone {
+export function performRetention(dependencies: RetentionDependencies): PerformAlone {
   return async (job, { caller, run, signal, progress }) => {
     const retention = job.definition.run.retention!;
     const request = { purpose: job.definition.purpose, correlationId: run.id, gone: signal };
-    const counts = { ended: 0, held: 0, refused: 0 };
+    const counts = { ended: 0, heldBytes: 0, refused: 0 };
     let after: DueRow | null = null;
     for (;;) {
-      const due = await findDue(parts, retention, { caller, request, basis: BigInt(run.basis), after });
+      const due = await findDue(dependencies, retention, { caller, request, basis: BigInt(run.basis), after });
       for (const [path, keys] of byPath(due.filter((row) => sees(caller.path, row.path)))) {
         for (let first = 0; first < keys.length; first += writtenMax) {
           signal.throwIfAborted();
-          await endRows(parts, retention, { ...caller, path }, request, keys.slice(first, first + writtenMax), counts);
+          await endRows(dependencies, retention, { ...caller, path }, request, keys.slice(first, first + writtenMax), counts);
           progress(counts.ended, null);
         }
       }
-      if (due.length < parts.foundMax) break;
+      if (due.length < dependencies.foundMax) break;
       after = due.at(-1)!;
     }
     return { ...counts };
@@ -102,14 +102,14 @@ async function endRows(
   caller: Caller,
   request: Omit<InvocationRequest, 'action'>,
   keys: readonly string[],
-  counts: { ended: number; held: number; refused: number },
+  counts: { ended: number; heldBytes: number; refused: number },
 ): Promise<void> {
   const action = what === 'purge' ? 'remove' : 'delete';
   await gate.invoke(caller, { ...request, action }, async (invocation) => {
     invocation.describe({ objectType: type });
     const held = new Set(invocation.heldRows(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
     const free = keys.filter((key) => !held.has(key));
-    counts.held += keys.length - free.length;
+    counts.heldBytes += keys.length - free.length;
     if (free.length === 0) return;
     const kind = what === 'purge' ? 'remove-rows' : 'delete-rows';
     const { accepted } = await invocation.submit({ kind, type, keys: free }, { waits: true });

@@ -83,7 +83,7 @@ const idleShare = 4;
 const retryMs = 5_000;
 
 export class RuleJudge {
-  readonly #parts: RuleJudgeDependencies;
+  readonly #dependencies: RuleJudgeDependencies;
   readonly #groups = new Map<string, Group>();
   readonly #failures = new Map<string, RuleFailure>();
   /** The group of a version: all of them are grouped again when any changes. */
@@ -93,15 +93,15 @@ export class RuleJudge {
   #epoch: number | null = null;
   #working: Promise<void> | null = null;
 
-  constructor(parts: RuleJudgeDependencies) {
-    this.#parts = parts;
-    this.#slices = new WorkSlices(parts);
+  constructor(dependencies: RuleJudgeDependencies) {
+    this.#dependencies = dependencies;
+    this.#slices = new WorkSlices(dependencies);
   }
 
   /** Called when anything became visible: rules may have changed. */
   look(): void {
     if (this.#closing.signal.aborted) return;
-    const { epoch } = this.#parts.rules;
+    const { epoch } = this.#dependencies.rules;
     if (epoch === this.#epoch) return;
     this.#epoch = epoch;
     this.#regroup();
@@ -130,11 +130,11 @@ export class RuleJudge {
   #regroup(): void {
     const byGroup = new Map<string, RuleVersion[]>();
     const about = new Map<string, GroupKey>();
-    for (const version of this.#parts.rules.listJudged()) {
+    for (const version of this.#dependencies.rules.listJudged()) {
       const { record } = version;
       let group = this.#grouped.get(record);
       if (group === undefined) this.#grouped.set(record, (group = groupOf(record)));
-      if (group === null || record.time < this.#parts.beginning(tenantOf(record.owner))) continue;
+      if (group === null || record.time < this.#dependencies.beginning(tenantOf(record.owner))) continue;
       const versions = byGroup.get(group.key);
       if (versions === undefined) byGroup.set(group.key, [version]);
       else versions.push(version);
@@ -158,7 +158,7 @@ export class RuleJudge {
     const group: Group = {
       ...about,
       versions,
-      cursor: this.#parts.judgedUpTo(key) ?? first,
+      cursor: this.#dependencies.judgedUpTo(key) ?? first,
       isDue: true,
       shows: (path) => sees(owner.path, path),
       stop: () => undefined,
@@ -167,7 +167,7 @@ export class RuleJudge {
     const type = splitTypeName(named)?.type ?? named;
     const { branch, path } = owner;
     const scope = { branch, tenant: tenantOf(path), type, shows: (of: string | null) => group.shows(of) };
-    group.stop = this.#parts.gate.onVisible(scope, () => {
+    group.stop = this.#dependencies.gate.onVisible(scope, () => {
       group.isDue = true;
       this.#wake();
     });
@@ -179,7 +179,7 @@ export class RuleJudge {
   }
 
   async #work(): Promise<void> {
-    const { clock, yieldTurn } = this.#parts;
+    const { clock, yieldTurn } = this.#dependencies;
     const { signal } = this.#closing;
     for (;;) {
       await yieldTurn();
@@ -196,10 +196,10 @@ export class RuleJudge {
   }
 
   async #judge(group: Group): Promise<void> {
-    const { ids, gate, clock } = this.#parts;
+    const { ids, gate, clock } = this.#dependencies;
     const { type, purpose } = group;
     try {
-      const caller = this.#parts.absentCaller(group.owner);
+      const caller = this.#dependencies.absentCaller(group.owner);
       const request = { action: 'watch', purpose, correlationId: ids.next(), continues: true } as const;
       await gate.invoke(caller, request, (invocation) => {
         invocation.describe({ template: 'rules of ?', literals: [type], objectType: type, costUnits: 0 });
@@ -233,7 +233,7 @@ export class RuleJudge {
     const overtaken = snapshot.erasing([type]);
     const ruleMatches = await matcher.judge(changes, type, snapshot);
     const matched = ruleMatches.map(({ rule, matches }) => ({ rule: rule.record, matches, overtaken }));
-    const alerts = await raise({ planner: this.#parts.planner, caller, snapshot }, matched, changes.end, false);
+    const alerts = await raise({ planner: this.#dependencies.planner, caller, snapshot }, matched, changes.end, false);
     // A subject of what was read may be gone by now: nothing is raised on it.
     if (overtaken()) {
       group.isDue = true;
@@ -242,7 +242,7 @@ export class RuleJudge {
     invocation.describe({ rowCount: alerts.all.length });
     if (alerts.all.length > 0) {
       const run: RunRecord = {
-        id: this.#parts.ids.next(),
+        id: this.#dependencies.ids.next(),
         job: null,
         group: group.key,
         state: 'done',
@@ -255,7 +255,7 @@ export class RuleJudge {
         result: null,
       };
       const put = putAlerts(alerts.type, alerts.all, alerts.counted, run.id);
-      await invocation.submit({ kind: 'record-run', run, alerts: put, from: this.#parts.judgedUpTo(group.key) });
+      await invocation.submit({ kind: 'record-run', run, alerts: put, from: this.#dependencies.judgedUpTo(group.key) });
     }
     group.cursor = changes.end;
     for (const { record } of standing) if (this.#failures.get(record.id)?.code === 'REL_ACL') this.#failures.delete(record.id);
@@ -271,7 +271,7 @@ export class RuleJudge {
     const known = group.matcher;
     if (known?.under !== under || !areSame(known.standing, standing)) {
       const onError = ({ record }: RuleVersion, error: unknown): void => this.#fail(record.id, error);
-      const { planner, lookups } = this.#parts;
+      const { planner, lookups } = this.#dependencies;
       const isSigma = ({ record: { definition } }: RuleVersion): boolean =>
         definition.kind === 'detection' && definition.language === 'sigma';
       const sigma = standing.filter(isSigma);

@@ -29,15 +29,15 @@ interface Timed {
 }
 
 export class IntervalRules {
-  readonly #parts: RuleJudgeDependencies;
+  readonly #dependencies: RuleJudgeDependencies;
   readonly #failures = new Map<string, RuleFailure>();
   #epoch: number | null = null;
   /** By tenant, then by id and version. */
   #tenants: ReadonlyMap<string | null, ReadonlyMap<string, Timed>> = new Map();
   #wake: (() => void) | null = null;
 
-  constructor(parts: RuleJudgeDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: RuleJudgeDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Why a rule was not judged the last time; null: it was. */
@@ -52,7 +52,7 @@ export class IntervalRules {
 
   /** Until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock } = this.#dependencies;
     while (!signal.aborted) {
       const next = await this.round(signal);
       if (this.#hasChanged()) continue;
@@ -66,7 +66,7 @@ export class IntervalRules {
 
   /** Judges what is due until nothing is. Returns the next instant at which something is; null: nothing is. */
   async round(signal: AbortSignal | null = null): Promise<bigint | null> {
-    const { clock, yieldTurn } = this.#parts;
+    const { clock, yieldTurn } = this.#dependencies;
     for (;;) {
       await this.#learn();
       let [next, judged]: [bigint | null, number] = [null, 0];
@@ -84,7 +84,7 @@ export class IntervalRules {
   }
 
   async #earliest(rules: Iterable<Timed>): Promise<Timed | null> {
-    const slices = new WorkSlices(this.#parts);
+    const slices = new WorkSlices(this.#dependencies);
     let first: Timed | null = null;
     for (const timed of rules) {
       if (first === null || timed.due < first.due) first = timed;
@@ -94,14 +94,14 @@ export class IntervalRules {
   }
 
   #hasChanged(): boolean {
-    return this.#parts.rules.epoch !== this.#epoch;
+    return this.#dependencies.rules.epoch !== this.#epoch;
   }
 
   async #learn(): Promise<void> {
     if (!this.#hasChanged()) return;
-    const { rules, beginning, clock } = this.#parts;
+    const { rules, beginning, clock } = this.#dependencies;
     const { epoch } = rules;
-    const slices = new WorkSlices(this.#parts);
+    const slices = new WorkSlices(this.#dependencies);
     const tenants = new Map<string | null, Map<string, Timed>>();
     for (const { record: rule, until } of rules.listJudged()) {
       if (slices.isOver()) await slices.next();
@@ -119,7 +119,7 @@ export class IntervalRules {
   /** As of the last instant at which it was due. */
   async #judge(timed: Timed): Promise<void> {
     const { rule } = timed;
-    const due = lastDue(rule, this.#parts.clock.now());
+    const due = lastDue(rule, this.#dependencies.clock.now());
     timed.due = due + intervalOf(rule);
     // Rows that it read were erased meanwhile: it is due still.
     if (!(await this.#judgeAt(rule, due))) timed.due = due;
@@ -127,7 +127,7 @@ export class IntervalRules {
 
   /** False: nothing was raised, since rows that matched may be gone. */
   async #judgeAt(rule: RuleRecord, due: bigint): Promise<boolean> {
-    const { gate, ids, planner, absentCaller, judgedUpTo } = this.#parts;
+    const { gate, ids, planner, absentCaller, judgedUpTo } = this.#dependencies;
     const { id, version, author, owner: path, branch } = rule;
     const { purpose } = rule.definition as DetectionDefinition;
     const group = createHash('sha256')

@@ -58,18 +58,18 @@ const chunkBytes = 64 * 1024;
 export class LookupTables {
   /** Rises with every definition and its end: plans that named a table by then are bound anew. */
   epoch = 0;
-  readonly #parts: LookupTablesDependencies;
+  readonly #dependencies: LookupTablesDependencies;
   /** By owner's path, then name. */
   readonly #tables = new Map<string | null, Map<string, Table>>();
 
-  constructor(parts: LookupTablesDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: LookupTablesDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Reads the file, then puts the table in the place of an earlier one of the same name and owner. */
   async register(definition: LookupDefinition, owner: string | null): Promise<LookupStatus> {
     check(definition);
-    const { files, clock } = this.#parts;
+    const { files, clock } = this.#dependencies;
     if (files === null) {
       throw new ServiceError('REL_ACL', 'lookup files are off: SERVICE_LOOKUP_ROOT names the directory that they are read from');
     }
@@ -145,9 +145,9 @@ export class LookupTables {
 
   #admit(name: string, owner: string | null): void {
     if (this.#tables.get(owner)?.has(name)) return;
-    let held = 0;
-    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) held += owned.size;
-    if (held >= tablesPerTenantMax)
+    let heldBytes = 0;
+    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) heldBytes += owned.size;
+    if (heldBytes >= tablesPerTenantMax)
       throw new ServiceError('REL_QUOTA', `a tenant has at most ${tablesPerTenantMax} lookup tables`);
   }
 }

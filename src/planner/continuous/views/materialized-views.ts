@@ -80,19 +80,19 @@ interface Entry {
 const entriesMax = 256;
 /** Fewer and larger batches from time to time: each brings its own cost to every question. */
 const batchesMax = 64;
-/** Merging groups is done at one stretch. */
+/** The most groups: merging them happens within one turn. */
 const mergedGroupsMax = 10_000;
 /** The answer is renewed somewhat before its period is over, so that it is there when it is. */
 const refreshShare = 0.8;
 
 export class MaterializedViews {
-  readonly #parts: MaterializedViewsDependencies;
+  readonly #dependencies: MaterializedViewsDependencies;
   readonly #entries = new Map<string, Entry>();
   readonly #parsed = new Map<string, ParsedView>();
   readonly #closing = new AbortController();
 
-  constructor(parts: MaterializedViewsDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: MaterializedViewsDependencies) {
+    this.#dependencies = dependencies;
     // Every entry sleeps on it.
     setMaxListeners(entriesMax * 2, this.#closing.signal);
   }
@@ -177,7 +177,7 @@ export class MaterializedViews {
    * plans were at hand, and so how much others ask.
    */
   async #begin(key: string, entry: Entry): Promise<void> {
-    await this.#parts.yieldTurn();
+    await this.#dependencies.yieldTurn();
     if (!this.#closing.signal.aborted) await this.#keep(key, entry);
   }
 
@@ -195,15 +195,15 @@ export class MaterializedViews {
         entry.cached = null;
       }
       if (entry.cached === null) break;
-      await this.#parts.clock.sleep(entry.view.refreshSecs * 1000 * refreshShare, signal);
+      await this.#dependencies.clock.sleep(entry.view.refreshSecs * 1000 * refreshShare, signal);
     } while (entry.reads > 0 && !signal.aborted);
     // A view that can't be cached is not tried again before its period is over.
-    if (entry.cached === null) await this.#parts.clock.sleep(entry.view.refreshSecs * 1000, signal);
+    if (entry.cached === null) await this.#dependencies.clock.sleep(entry.view.refreshSecs * 1000, signal);
     this.#entries.delete(key);
   }
 
   async #renew(entry: Entry): Promise<Cached | null> {
-    const { gate, ids, renew } = this.#parts;
+    const { gate, ids, renew } = this.#dependencies;
     const { caller, purpose } = entry.reader;
     const renewed = { ...renew(caller), branch: caller.branch };
     const request = { action: 'query', purpose, correlationId: ids.next(), continues: true } as const;
@@ -213,7 +213,7 @@ export class MaterializedViews {
       if (snapshot.grantKey !== entry.grantKey) return null;
       const cached = (await this.#continue(entry, snapshot)) ?? (await this.#ask(entry, snapshot, null));
       invocation.describe({ rowCount: cached.rows });
-      return cached.rows > this.#parts.rowsMax || cached.readsMasked ? null : cached;
+      return cached.rows > this.#dependencies.rowsMax || cached.readsMasked ? null : cached;
     });
   }
 
@@ -256,10 +256,11 @@ export class MaterializedViews {
       pathCodes: () => rows.pathCodes(),
       provenanceOf: (type, systemFrom) => rows.provenanceOf(type, systemFrom),
     };
-    const answer = await this.#parts.planner.query(snapshotInvocation(snapshot.caller, { ...snapshot, rows: watched }), {
+    const answer = await this.#dependencies.planner.query(snapshotInvocation(snapshot.caller, { ...snapshot, rows: watched }), {
       sql: view.sql,
     });
-    if (answer.rowCount > this.#parts.rowsMax) throw new ServiceError('REL_RESULT_CAP', 'the view has more rows than are cached');
+    if (answer.rowCount > this.#dependencies.rowsMax)
+      throw new ServiceError('REL_RESULT_CAP', 'the view has more rows than are cached');
     return {
       columns: answer.columns,
       batches: answer.batches,

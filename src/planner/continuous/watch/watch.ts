@@ -74,7 +74,7 @@ interface WideStream {
 }
 
 export class StandingQueries {
-  readonly #parts: WatchDependencies;
+  readonly #dependencies: WatchDependencies;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #streams = new Set<Stream>();
   /** Streams of all that their callers have registered. */
@@ -89,8 +89,8 @@ export class StandingQueries {
   /** Work since a round was last put off. */
   #busyMs = 0;
 
-  constructor(parts: WatchDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: WatchDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Drops the copied rows of all feeds. */
@@ -117,7 +117,7 @@ export class StandingQueries {
         statement.typePlace,
       );
     }
-    const { ids, clock, planner } = this.#parts;
+    const { ids, clock, planner } = this.#dependencies;
     const { caller } = invocation;
     const subscription = new Subscription({
       id: `w_${ids.next()}`,
@@ -164,12 +164,12 @@ export class StandingQueries {
   /** Undoes a claim that was not used. */
   release(subscription: Subscription): void {
     subscription.state = 'waiting';
-    subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
+    subscription.expiresAtMs = this.#dependencies.clock.monotonicMs() + waitingMs;
   }
 
   /** Checks the instant up to which the client says it has everything. Throws where that lies ahead. */
   checkResumption(subscription: Subscription, after: bigint | null, isNew: boolean): void {
-    const latest = isNew ? subscription.basis : this.#parts.clock.now() + clockSlackNs;
+    const latest = isNew ? subscription.basis : this.#dependencies.clock.now() + clockSlackNs;
     if (after !== null && after > subscription.basis && after > latest)
       throw new ServiceError('REL_INVALID', 'Last-Event-ID lies in the future');
   }
@@ -190,7 +190,7 @@ export class StandingQueries {
       cursor: options.resumeAfter ?? subscription.basis,
       seenRound: -1,
       written: Promise.resolve(),
-      lastWriteMs: this.#parts.clock.monotonicMs(),
+      lastWriteMs: this.#dependencies.clock.monotonicMs(),
     };
     const end = (): void => stream.ended.abort();
     client.gone.addEventListener('abort', end, { once: true });
@@ -274,11 +274,11 @@ export class StandingQueries {
   #admit(caller: Caller): void {
     if (this.#closed) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
     const tenant = tenantOf(caller.path);
-    const agreed = (tenant === null ? null : this.#parts.subscriptionsAgreed?.(tenant)) ?? null;
-    const subscriptionsMax = agreed ?? this.#parts.subscriptionsMax;
-    let held = 0;
-    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) held++;
-    if (held < subscriptionsMax) return;
+    const agreed = (tenant === null ? null : this.#dependencies.subscriptionsAgreed?.(tenant)) ?? null;
+    const subscriptionsMax = agreed ?? this.#dependencies.subscriptionsMax;
+    let heldBytes = 0;
+    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) heldBytes++;
+    if (heldBytes < subscriptionsMax) return;
     const by = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
     const rule = `${subscriptionsMax} subscriptions of this tenant stand (${by})`;
     throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
@@ -297,9 +297,12 @@ export class StandingQueries {
     const key = feedKey(subscription);
     let known = this.#feeds.get(key);
     if (known === undefined) {
-      const feed = new Feed(this.#parts.clock, () => this.#gapMs());
+      const feed = new Feed(this.#dependencies.clock, () => this.#gapMs());
       const shows = (path: string | null): boolean => feed.shows(path);
-      known = { feed, stop: this.#parts.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.notify()) };
+      known = {
+        feed,
+        stop: this.#dependencies.gate.onVisible({ branch, tenant: tenantOf(path), type, shows }, () => feed.notify()),
+      };
       this.#feeds.set(key, known);
     }
     known.feed.subscriptions.add(subscription);
@@ -320,14 +323,14 @@ export class StandingQueries {
     const answer = await this.#invoke(stream, async (invocation) => {
       const snapshot = invocation.snapshot();
       const then = { ...snapshot, rows: believedRows(snapshot.rows, subscription.basis) };
-      const answer = await subscription.matching(this.#parts.planner, then);
+      const answer = await subscription.matching(this.#dependencies.planner, then);
       invocation.describe({ rowCount: answer.rowCount });
       return answer;
     });
     for (const rows of subscription.texts(answer)) {
       if (stream.ended.signal.aborted) return;
       await this.#write(stream, initialEvents(subscription.id, rows));
-      await this.#parts.yieldTurn();
+      await this.#dependencies.yieldTurn();
     }
     await this.#write(stream, [heartbeat(subscription.id, subscription.basis)]);
   }
@@ -385,7 +388,7 @@ export class StandingQueries {
         // Another grant may hide, and so read, other columns.
         const isOther = snapshot.grantKey !== subscription.learntUnder;
         if (isOther || snapshot.catalog.ontologyVersion !== subscription.ontologyVersion) {
-          await subscription.learn(this.#parts.planner, snapshot);
+          await subscription.learn(this.#dependencies.planner, snapshot);
         }
         const took = await this.#turn();
         const current = feed.round;
@@ -422,7 +425,7 @@ export class StandingQueries {
       const { sql } = subscription.statement;
       let rows = known.get(sql);
       if (rows === undefined) {
-        const answer = await subscription.matching(this.#parts.planner, changes.snapshot);
+        const answer = await subscription.matching(this.#dependencies.planner, changes.snapshot);
         known.set(sql, (rows = new Map([...subscription.texts(answer)].flat())));
       }
       return eventsOf(subscription.id, changes, cursor, rows);
@@ -431,9 +434,9 @@ export class StandingQueries {
     }
   }
 
-  /** One after the other, and others get a turn in between: a hundred queries are no longer stretch than one. */
+  /** Reads queries one after the other and yields a turn in between, so that a hundred of them block no longer than one. */
   async #turn(): Promise<() => void> {
-    const { clock, yieldTurn } = this.#parts;
+    const { clock, yieldTurn } = this.#dependencies;
     const before = this.#lastTurn;
     let leave!: () => void;
     this.#lastTurn = new Promise((resolve) => (leave = resolve));
@@ -451,7 +454,7 @@ export class StandingQueries {
 
   /** Others get a turn wherever a slice is over. */
   async #inSlices<T>(work: Generator<undefined, T, void>): Promise<T> {
-    const { clock, yieldTurn } = this.#parts;
+    const { clock, yieldTurn } = this.#dependencies;
     for (let step = work.next(); ; step = work.next()) {
       if (step.done === true) return step.value;
       if (clock.monotonicMs() - this.#sliceStartMs <= sliceMs) continue;
@@ -469,7 +472,7 @@ export class StandingQueries {
 
   /** Goes on with the subscription under its caller as of now. */
   #invoke<T>({ subscription, client }: Stream, run: (invocation: Invocation) => Promise<T>): Promise<T> {
-    const { gate, ids } = this.#parts;
+    const { gate, ids } = this.#dependencies;
     const { purpose, statement, stated } = subscription;
     const caller = { ...client.renew(), branch: subscription.caller.branch };
     const request = {
@@ -490,10 +493,10 @@ export class StandingQueries {
   /** Writes behind earlier events. */
   #write(stream: Stream, events: readonly WatchEvent[]): Promise<void> {
     const { client, ended } = stream;
-    stream.lastWriteMs = this.#parts.clock.monotonicMs();
+    stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
     stream.written = stream.written.then(async () => {
       if (!ended.signal.aborted && !(await client.write(events))) ended.abort();
-      stream.lastWriteMs = this.#parts.clock.monotonicMs();
+      stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
     });
     return stream.written;
   }
@@ -502,14 +505,14 @@ export class StandingQueries {
   async #sweep(): Promise<void> {
     this.#sweeping = true;
     while (this.#subscriptions.size > 0 && !this.#closed) {
-      await this.#parts.clock.sleep(sweepMs);
-      const nowMs = this.#parts.clock.monotonicMs();
+      await this.#dependencies.clock.sleep(sweepMs);
+      const nowMs = this.#dependencies.clock.monotonicMs();
       for (const subscription of this.#subscriptions.values()) {
         if (subscription.state === 'waiting' && nowMs >= subscription.expiresAtMs) this.#end(subscription);
       }
       for (const stream of this.#streams) {
         try {
-          this.#parts.gate.checkStanding(stream.client.renew());
+          this.#dependencies.gate.checkStanding(stream.client.renew());
           if (nowMs - stream.lastWriteMs >= heartbeatMs) {
             void this.#write(stream, [heartbeat(stream.subscription.id, stream.cursor)]);
           }

@@ -214,7 +214,7 @@ export function numberIdentity(value: Numeric): string {
   return `${coefficient}E${exponent}`;
 }
 
-/** The number as a decimal of so many digits. */
+/** The number as a decimal with this many digits. */
 function toDecimal(value: Numeric, digits: 15 | 34): Decimal {
   if (value instanceof Decimal) return value;
   if (typeof value !== 'bigint') {

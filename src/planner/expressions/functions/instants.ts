@@ -123,7 +123,7 @@ const fields: Readonly<Record<string, Field>> = {
   timezone_minute: () => 0,
 };
 
-/** Which one of so many years a year is in: the first begins with the year 1, and there is none by the number 0. */
+/** The ordinal of the period of `years` years that a year is in: the first begins with the year 1; there is no period 0. */
 function yearsOf(year: number, size: number): number {
   return year > 0 ? Math.floor((year + size - 1) / size) : -Math.floor((size - year) / size);
 }
@@ -231,7 +231,7 @@ const units: Readonly<Record<string, bigint>> = {
   hour: 3_600_000_000_000n,
   day,
 };
-/** The first year of so many is the year 1; decades begin with a year that ends in 0. */
+/** The first period of years begins with the year 1; decades begin with a year that ends in 0. */
 const longUnits: Readonly<Record<string, readonly [size: number, first: number]>> = {
   decade: [10, 0],
   century: [100, 1],

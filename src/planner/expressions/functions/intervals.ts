@@ -328,7 +328,7 @@ export function age(to: bigint, from: bigint): Interval {
   return checkInterval({ months: months * sign, days: days * sign, microseconds: microseconds * BigInt(sign) });
 }
 
-/** The start of the stretch of an interval's length, counted from an origin, that an instant is in. */
+/** The start of the bin that holds an instant: bins have an interval's length and are counted from an origin. */
 export function binOf(stride: Interval, instant: bigint, origin: bigint): bigint {
   if (stride.months !== 0)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'DATE_BIN takes no interval with months or years: they differ in length');

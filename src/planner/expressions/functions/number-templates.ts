@@ -158,7 +158,7 @@ function wrong(detail: string): Error {
   return invalid(`the template of a number is wrong: ${detail}`, 'syntax');
 }
 
-/** The digits of a number to so many behind the point, halves away from zero by how it is written; no sign. */
+/** The digits of a number, rounded to this many behind the point, halves away from zero in decimal; no sign. */
 function digitsOf(value: Cell, behind: number, power: number): { readonly negative: boolean; readonly text: string } {
   const written = String(value);
   const negative = written.startsWith('-');
@@ -216,7 +216,7 @@ function scientific(value: number, behind: number): string {
   return `${value < 0 ? '' : ' '}${mantissa}e${exponent!.startsWith('-') ? '-' : '+'}${size}`;
 }
 
-/** A number by a template. One whose digits have no room is shown as so many #. */
+/** A number by a template. Where its digits don't fit, `#` stands for each. */
 export function showNumber(value: Cell, text: string): string {
   const template = templateOf(text);
   if (template.scientific) return scientific(Number(value), Math.min(template.behind, 100));

@@ -133,7 +133,7 @@ interface Stretch {
   readonly end: number;
 }
 
-/** Nodes that a step goes over: as many as have about so many edges. */
+/** A range of nodes for one step: together they have about this many edges. */
 function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stretch[] {
   const nodeRanges: Stretch[] = [];
   for (let first = 0; first < nodes; ) {

@@ -45,7 +45,7 @@ export interface DomainRow {
 export interface DomainColumns {
   readonly count: number;
   readonly evidence: Json;
-  /** The vectors of so many rows from one on. */
+  /** The vectors of `count` rows from `first` on. */
   vectors(first: number, count: number): DomainVectors;
 }
 
@@ -165,7 +165,7 @@ export class DomainCall {
   readonly #opening: Opening;
   readonly #bound: Binding;
   #looks = 0;
-  #held = 0;
+  #heldBytes = 0;
 
   constructor(definition: DomainFunction, opening: Opening) {
     this.#definition = definition;
@@ -274,7 +274,7 @@ export class DomainCall {
 
   /** Says how many bytes the call holds on to by now; REL_MEMORY_CAP where they are too many. */
   hold(bytes: number): void {
-    this.#held = this.execution.memory.change(this.#held, bytes);
+    this.#heldBytes = this.execution.memory.change(this.#heldBytes, bytes);
   }
 
   /** Awaits something loaded on first use, such as a library. Must resolve to the same value at any time. */
@@ -309,7 +309,7 @@ const outputRows = 1_024;
 /** Letters of texts that are written in one step, unless one row has more. */
 const outputLetters = 1 << 18;
 
-/** Gives how many of so many rows from one on are written at once. */
+/** The number of rows, of `count` from `first` on, that are written at once. */
 function rowsWithin(rows: readonly DomainRow[], first: number, count: number): number {
   let letters = 0;
   for (let i = 0; i < count; i++) {
@@ -403,7 +403,7 @@ function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (r
   return builder.build();
 }
 
-/** One text so many times. */
+/** One text, `count` times. */
 export function repeatedText(text: string, count: number): Vector {
   const bytes = Buffer.from(text);
   const heap = new Uint8Array(bytes.length * count);

@@ -66,7 +66,7 @@ export class SoughtIdentifier {
     return form !== undefined && this.#mayBe(kind, cell) && canonicalIdentifier(kind, cell) === form;
   }
 
-  /** To bring a cell to its form takes 25 µs: most are told apart by the letters and digits that every writing has. */
+  /** Normalising a cell takes 25 µs: most cells already differ in the letters and digits that every spelling has. */
   #mayBe(kind: IdentifierKind, cell: string): boolean {
     if (kind === 'phone') return bare(cell).includes(this.#bare.get(kind)!.slice(-6));
     if (kind === 'ip' || kind === 'domain' || kind === 'email' || kind === 'plate' || kind === 'id') return true;

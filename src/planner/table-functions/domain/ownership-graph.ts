@@ -11,7 +11,7 @@ export interface Share {
   readonly validTo: bigint | null;
 }
 
-/** All that is owned through at most so many steps above a party. */
+/** Owners of a party through at most this many steps. */
 export interface Reached {
   /** Steps to the party, by node; the party itself has 0. */
   readonly depths: ReadonlyMap<string, number>;
@@ -76,7 +76,7 @@ export function isHeldByHalf(owner: string, party: string, { shares }: Reached):
   return held.has(party);
 }
 
-/** Paths without a node twice, from an owner down to the party, by owner; `look` is told of each step. */
+/** Paths without a node twice, from an owner down to the party, by owner; calls `look` for each step. */
 export function* pathsAbove(
   party: string,
   { shares }: Reached,

@@ -97,7 +97,7 @@ function* screen(call: DomainCall): Steps<readonly DomainRow[]> {
   return rows;
 }
 
-/** A sum of thirds may stay below what it is of. */
+/** A sum of thirds may stay below the whole. */
 const rounding = 1e-9;
 
 /** Comparing two names takes some microseconds. */

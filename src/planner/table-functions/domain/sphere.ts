@@ -70,7 +70,7 @@ export class PlaceIndex {
     return this.lats.byteLength + this.lons.byteLength + this.points.byteLength + this.#begins.byteLength;
   }
 
-  /** Hands every point within so many metres, the rim included, to `take`. Gives how many were looked at. */
+  /** Calls `take` with every point within this distance in metres, the rim included. Yields the number of points looked at. */
   *pointsWithin(lat: number, lon: number, metres: number, take: Take): Steps<number> {
     // A little more than the radius: the rim must not be lost to rounding.
     const angle = Math.min(Math.PI, (metres / radius) * (1 + 1e-9) + 1e-12);

@@ -7,7 +7,7 @@ import type { IdentifierKind } from '../../../../projections/entity-resolution/i
 import { identifierColumns } from '../identifier-columns.ts';
 import { type RoleName, roles } from '../roles.ts';
 
-/** A `text` is told apart by its words; a `reference` speaks for two rows where it is the same, and not against them where it is not. */
+/** A `text` is compared by its words; an equal `reference` speaks for two rows, an unequal one not against them. */
 export type Comparison = 'name' | 'text' | 'date' | 'number' | 'identifier' | 'reference';
 
 export interface ComparedColumn {

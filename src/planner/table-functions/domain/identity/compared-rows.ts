@@ -31,13 +31,13 @@ export interface Group {
   readonly length: number;
 }
 
-/** Cells of so many words on average are descriptions. */
+/** The average number of words from which a column holds descriptions. */
 export const longText = 9;
 /** Names of more words on average are titles: of goods, of works. */
 const nameWordsMax = 4.5;
 /** Rows that share a key, at most: what more rows share tells nothing. */
 const blockMax = 60;
-/** A few rows say little of how frequent a word is: so many more are assumed, of which each thousandth has it. */
+/** A few rows say little of how frequent a word is: this many more are assumed, a thousandth of which have it. */
 const assumedRows = 100;
 const assumedShare = 0.001;
 /** Least bits of shared keys, relative to those that single one row out: below, a pair is not compared. */

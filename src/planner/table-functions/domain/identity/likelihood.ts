@@ -83,7 +83,7 @@ function trainedBits(bits: number, i: number, trained: Trained | null): number {
 }
 
 /**
- * `a` and `b` are rows of these collections; null where they are not to be linked, which is mostly told before all is compared.
+ * `a` and `b` are rows of these collections; null where they are not to be linked, which mostly shows before all is compared.
  * `trained` is of both.
  */
 export function likelihoodOf(

@@ -24,7 +24,7 @@ const pairsMax = 100_000;
 const chancePairs = 16_384;
 const roundsMax = 30;
 const isStill = 1e-4;
-/** Built-in weights count as so many matches: a few rows don't overturn them. */
+/** The matches that built-in weights count for: a few rows don't overturn them. */
 const builtInMatches = 20;
 const pairsAtOnce = 128;
 const looksPerPair = 100;

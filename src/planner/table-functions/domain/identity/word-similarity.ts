@@ -4,7 +4,7 @@ import { isOneName } from '../names/name-score.ts';
 import { distanceOf } from '../names/name-sounds.ts';
 import { toLatin } from '../names/transliterate.ts';
 
-/** Beyond so many words a cell says nothing new. */
+/** The most words of a cell that are compared. */
 const wordsMax = 32;
 
 /** Words of a person's or a company's name: without titles and legal forms. */

@@ -1,7 +1,7 @@
 /** Which of some amounts add up to another. Pure. */
 import { type Steps, stepsAtOnce } from '../../../graph/stepped-sort.ts';
 
-/** Up to so many every subset is looked at; beyond, the largest that still fit are taken. */
+/** Up to this many amounts every subset is tried; beyond, the largest that still fit are taken. */
 export const exactMax = 20;
 
 export interface Subset {

@@ -40,7 +40,7 @@ export interface NameFeatures {
   readonly isVowelless: boolean;
 }
 
-/** Beyond so many words a name is a text: the rest is left out. */
+/** The most words of a name: a longer one is a text, and the rest is left out. */
 const wordsMax = 24;
 
 const weights: Readonly<Record<WordKind, number>> = {
@@ -80,7 +80,7 @@ export function plainWords(name: string): ReadonlySet<string> {
   );
 }
 
-/** Dots and apostrophes within a word belong to it; letters with dots behind them are one abbreviation until they are told apart. */
+/** Dots and apostrophes within a word belong to it; letters with dots behind them are one abbreviation until they are split. */
 function words(latin: string): string[] {
   const undotted = latin.replaceAll(/['"]/g, '').replaceAll(/\b(\p{L})\.(?=\s?\p{L}\b)/gu, '$1 ');
   const wordTexts = undotted.match(/[\p{L}\p{N}]+/gu) ?? [];

@@ -129,7 +129,7 @@ export function changesOf(consonants: string): readonly string[] {
   return all;
 }
 
-/** The longest words in which a letter that is missing or turned weighs too much to be told by how far they are apart. */
+/** The longest words in which one missing or turned letter weighs too much for an edit distance. */
 const slippedMax = 6;
 
 /**

@@ -7,7 +7,7 @@ const hourNs = 3_600_000_000_000n;
 const hoursOfWeek = 168;
 
 export interface Rhythm {
-  /** The entropy of hours of the week, as a share of the most that so many posts can have. */
+  /** The entropy of hours of the week, as a share of the most that this number of posts can have. */
   readonly entropy: number;
   /** (σ − μ)/(σ + μ) of the gaps: −1 like a clock, 0 by chance, 1 in bursts. */
   readonly burstiness: number;
@@ -122,7 +122,7 @@ export function styleOf(texts: readonly string[]): Style {
   return { words, frequencies, trigrams, length: Math.sqrt(squares) };
 }
 
-/** Below so many words a style says nothing. */
+/** The fewest words from which a style is told. */
 export const styleWordsMin = 50;
 
 /** How many per thousand of English words these function words are, by rank: what Burrows' Delta measures against. */

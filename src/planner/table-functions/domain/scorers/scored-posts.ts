@@ -29,7 +29,7 @@ export interface Account {
   readonly systemFrom: bigint | null;
 }
 
-/** Below so many posts nothing is said of an account. */
+/** The fewest posts from which an account is scored. */
 export const postsMin = 5;
 
 /** Roles of a scorer of texts: a text in quotes needs neither. */
