@@ -53,15 +53,15 @@ async function eachFile(
       `${file}: ${count(reply.accepted)} rows of ${reply.type} written, ${count(reply.rejected)} rejected${believed}\n`,
     );
     const shown = reply.errors.slice(0, errorsShown);
-    const placeOf = await placesIn(file, shown, options);
-    for (const { index, detail, code } of shown) process.stderr.write(`${file}: ${placeOf(index)}: ${detail} (${code})\n`);
+    const lineOfRow = await rowLines(file, shown, options);
+    for (const { index, detail, code } of shown) process.stderr.write(`${file}: ${lineOfRow(index)}: ${detail} (${code})\n`);
     if (reply.rejected > errorsShown) process.stderr.write(`${file}: … ${count(reply.rejected - errorsShown)} more rejected\n`);
   }
   return rejected === 0 ? exitCode.ok : exitCode.findings;
 }
 
 /** Where a row stands: its line, or for a reader of standard input and of JSON arrays the how-manieth it is. */
-async function placesIn(
+async function rowLines(
   file: string,
   errors: IngestReply['errors'],
   { columns }: IngestOptions,

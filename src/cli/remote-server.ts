@@ -107,10 +107,10 @@ async function send(remote: Remote, path: string, sent: Sent): Promise<IncomingM
 async function sendRequest(url: URL, { method, headers, body }: Sent): Promise<IncomingMessage> {
   const { request: open } = url.protocol === 'https:' ? await import('node:https') : await import('node:http');
   return await new Promise((resolve, reject) => {
-    const asked = open(url, { method, headers }, resolve);
-    asked.on('error', reject);
-    if (body === undefined || typeof body === 'string') asked.end(body);
-    else pipeline(body, asked).catch(reject);
+    const clientRequest = open(url, { method, headers }, resolve);
+    clientRequest.on('error', reject);
+    if (body === undefined || typeof body === 'string') clientRequest.end(body);
+    else pipeline(body, clientRequest).catch(reject);
   });
 }
 

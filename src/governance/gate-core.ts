@@ -67,7 +67,7 @@ export interface GovernedState {
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   /** Schedules and holds on the row of a key; undefined where there is no such row. */
-  keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined;
+  retentionRulesOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined;
   /** Holds on rows of a type, at the path and below it. */
   heldRows(
     type: string,

@@ -51,7 +51,7 @@ export class GatedInvocation implements Invocation {
   readonly correlationId: string;
   readonly #core: Core;
   readonly #startedMs: number;
-  readonly #asked: InvocationDescription;
+  readonly #description: InvocationDescription;
   readonly #admission: Admission;
   /** Made for who needs them: most invocations are one question. */
   #writesMade: GovernedWrites | null = null;
@@ -65,17 +65,17 @@ export class GatedInvocation implements Invocation {
     this.caller = caller;
     this.correlationId = request.correlationId;
     this.#core = core;
-    this.#asked = new InvocationDescription(caller, request, core.parts.clock.now());
+    this.#description = new InvocationDescription(caller, request, core.parts.clock.now());
     this.#startedMs = core.parts.clock.monotonicMs();
-    this.#admission = new Admission(core, this.#asked);
+    this.#admission = new Admission(core, this.#description);
   }
 
   get transaction(): Transaction | null {
-    return this.#asked.request.transaction ?? null;
+    return this.#description.request.transaction ?? null;
   }
 
   describe(facts: InvocationDetails): void {
-    this.#asked.describe(facts);
+    this.#description.describe(facts);
   }
 
   /** See `Admission.enter`. */
@@ -84,24 +84,24 @@ export class GatedInvocation implements Invocation {
   }
 
   snapshot(use: 'read' | 'describe' = 'read'): GovernedSnapshot {
-    const asked = this.#asked;
+    const description = this.#description;
     this.#admission.admit(use === 'read' ? 'one' : 'none');
-    this.#core.judge.authorise(asked.judged, { action: asked.action, objectType: null });
-    return grantedSnapshot(this.#core, this.#paths(), asked.judged, asked.time);
+    this.#core.judge.authorise(description.judged, { action: description.action, objectType: null });
+    return grantedSnapshot(this.#core, this.#paths(), description.judged, description.time);
   }
 
   /** The paths of now, or of the transaction that it is in. */
   #paths(): AccessPaths {
-    const transaction = openOf(this.#asked.request);
+    const transaction = openOf(this.#description.request);
     if (transaction !== undefined) {
       transaction.enter(this.caller);
       const paths = transaction.paths();
-      this.#asked.basis = transaction.basis!.instant;
+      this.#description.basis = transaction.basis!.instant;
       return paths;
     }
     const { log, projections } = this.#core.parts;
     const basis = log.basis();
-    this.#asked.basis = basis.instant;
+    this.#description.basis = basis.instant;
     return projections.snapshot(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 
@@ -115,11 +115,11 @@ export class GatedInvocation implements Invocation {
 
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T> {
     // A transaction's reads are fixed: another attempt would meet the same conflict.
-    if (this.#asked.request.transaction !== undefined) return attempt();
+    if (this.#description.request.transaction !== undefined) return attempt();
     const { contention, parts } = this.#core;
     const { path, branch } = this.caller;
     const untilMs = this.#startedMs + parts.settings.SERVICE_QUERY_TIMEOUT_SECS * 1000;
-    const { gone } = this.#asked.request;
+    const { gone } = this.#description.request;
     return contention.retryConflicts(
       {
         tenant: tenantOf(path),
@@ -162,8 +162,8 @@ export class GatedInvocation implements Invocation {
     const { storage, tenantStorage, judge, parts, term } = this.#core;
     this.#admission.admit();
     if (this.caller.sharedFrom !== null) throw foreign();
-    term.admit('put-rows', this.#asked.time);
-    judge.authorise(this.#asked.judged, { action: 'ingest', objectType });
+    term.admit('put-rows', this.#description.time);
+    judge.authorise(this.#description.judged, { action: 'ingest', objectType });
     const tenant = tenantOf(this.caller.path);
     if (!isCounted) storage.admitWrite(size);
     if (tenant === null || isCounted) return () => undefined;
@@ -193,16 +193,16 @@ export class GatedInvocation implements Invocation {
 
   retentionOf(type: string, key: string): readonly RetentionRule[] {
     this.#admission.admit();
-    this.#core.judge.authorise(this.#asked.judged, { action: 'remove', objectType: type });
+    this.#core.judge.authorise(this.#description.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
-    const retentionRules = this.#core.parts.projections.keptOf(branch, type, path, key);
+    const retentionRules = this.#core.parts.projections.retentionRulesOf(branch, type, path, key);
     if (retentionRules === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
     return retentionRules;
   }
 
   heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
     const { judge, parts } = this.#core;
-    const { judged, time } = this.#asked;
+    const { judged, time } = this.#description;
     this.#admission.admit();
     judge.authorise(judged, { action, objectType: type });
     const versions = action === 'delete' ? 'open' : 'all';
@@ -211,27 +211,27 @@ export class GatedInvocation implements Invocation {
   }
 
   deletable(type: string): GovernedSnapshot {
-    const asked = this.#asked;
+    const description = this.#description;
     this.#admission.admit();
-    this.#core.judge.authorise(asked.judged, { action: 'delete', objectType: type });
-    return grantedSnapshot(this.#core, this.#paths(), { ...asked.judged, action: 'delete' }, asked.time, 'delete');
+    this.#core.judge.authorise(description.judged, { action: 'delete', objectType: type });
+    return grantedSnapshot(this.#core, this.#paths(), { ...description.judged, action: 'delete' }, description.time, 'delete');
   }
 
   checkInspects(): void {
     this.#admission.admit();
-    this.#core.judge.authorise(this.#asked.judged, { action: 'inspect', objectType: null });
+    this.#core.judge.authorise(this.#description.judged, { action: 'inspect', objectType: null });
   }
 
   erasing(): RowCheck | undefined {
     const { judge } = this.#core;
     this.#admission.admit();
-    judge.authorise(this.#asked.judged, { action: 'erase', objectType: null });
-    return rowCheck(judge, this.#asked.judged, 'erase', this.#asked.time);
+    judge.authorise(this.#description.judged, { action: 'erase', objectType: null });
+    return rowCheck(judge, this.#description.judged, 'erase', this.#description.time);
   }
 
   explainPolicy(objectType: string | null, asOf?: number | bigint): PolicyExplanation {
     this.#admission.checkThere();
-    return explainPolicy(this.#core, this.#asked.judged, objectType, asOf);
+    return explainPolicy(this.#core, this.#description.judged, objectType, asOf);
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
@@ -255,9 +255,9 @@ export class GatedInvocation implements Invocation {
   /** The access record of what was done, and of the call that asked for it. */
   records(ending: Ending<unknown>): readonly AccessRecord[] {
     const { parts, digest } = this.#core;
-    const asked = this.#asked;
-    const { statements = [], recalled = null } = asked.facts;
-    const { breakGlass, accessScopeRef } = asked.judged;
+    const description = this.#description;
+    const { statements = [], recalled = null } = description.facts;
+    const { breakGlass, accessScopeRef } = description.judged;
     const nowMs = parts.clock.monotonicMs();
     const digestOf = (of: readonly string[] | undefined): string | null =>
       of === undefined || of.length === 0 ? null : digest.digestOf(of);
@@ -266,14 +266,14 @@ export class GatedInvocation implements Invocation {
         caller: this.caller,
         action: act.action,
         correlationId: this.correlationId,
-        time: asked.time,
-        purpose: asked.purpose,
+        time: description.time,
+        purpose: description.purpose,
         objectType: act.objectType,
         breakGlass,
         accessScopeRef,
         template: act.template,
         literalDigest: digestOf(act.literals),
-        basis: asked.basis,
+        basis: description.basis,
         rowCount: act.rowCount,
         costUnits: beside.costUnits,
         durationMs: nowMs - this.#startedMs,
@@ -281,7 +281,7 @@ export class GatedInvocation implements Invocation {
         recalled: beside.recalled,
         ending,
       });
-    const own = recordOf(asked.recordedAct, {
+    const own = recordOf(description.recordedAct, {
       statements: statements.map((each) => ({
         template: each.template ?? null,
         literalDigest: digestOf(each.literals),
@@ -291,7 +291,7 @@ export class GatedInvocation implements Invocation {
       recalled,
       costUnits: this.#admission.settle(nowMs),
     });
-    const { recordedCall } = asked;
+    const { recordedCall } = description;
     if (recordedCall === null) return [own];
     return [own, recordOf(recordedCall, { statements: [], recalled: null, costUnits: 0 })];
   }
@@ -302,11 +302,11 @@ export class GatedInvocation implements Invocation {
   }
 
   get #writes(): GovernedWrites {
-    return (this.#writesMade ??= new GovernedWrites(this.#core, this.#asked, this.#admission, this));
+    return (this.#writesMade ??= new GovernedWrites(this.#core, this.#description, this.#admission, this));
   }
 
   get #desks(): InvocationDesks {
-    return (this.#desksMade ??= new InvocationDesks(this.#core, this.#asked, this.#admission));
+    return (this.#desksMade ??= new InvocationDesks(this.#core, this.#description, this.#admission));
   }
 }
 

@@ -159,7 +159,7 @@ export class LocalLog implements LogStore {
         commits: this.#commits,
         leaves: () => this.#placement.leaves,
         root,
-        append: (body) => this.#placeOwn(body),
+        append: (body) => this.#placeOwnEntry(body),
       },
       chain,
     );
@@ -253,7 +253,7 @@ export class LocalLog implements LogStore {
       const counts = await this.#redact(positions, yieldTurn);
       if (through === undefined) return counts;
       if (!this.#state.isOpen) throw this.#state.refusal();
-      await this.#placeOwn({ kind: 'redaction', through, rows: counts.rows }).acknowledged;
+      await this.#placeOwnEntry({ kind: 'redaction', through, rows: counts.rows }).acknowledged;
       return counts;
     });
     this.#redacting = redacting.catch(() => undefined);
@@ -321,7 +321,7 @@ export class LocalLog implements LogStore {
     for (const entry of entries) replay(entry, this.lastLeafHash);
   }
 
-  #placeOwn(body: EntryBody): Appended {
+  #placeOwnEntry(body: EntryBody): Appended {
     if (this.#state.isFull) throw this.#state.refusal();
     const appended = this.#placeDrafts([{ context: ownContext, body }], { sync: true });
     if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);

@@ -34,7 +34,7 @@ import {
 import type { LogStatus } from './log-store.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
 import { createLogFile, type LogEnd } from './files/log-writer.ts';
-import { type LogFileRecord, logFileName, type Manifest, placeOfName, readManifest, writeManifest } from './files/manifest.ts';
+import { type LogFileRecord, logFileName, type Manifest, parseFileName, readManifest, writeManifest } from './files/manifest.ts';
 import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './files/saved-log.ts';
 import { equalBytes, hexOf } from './bytes/sha256.ts';
 import { TreeStore } from './tree/tree-store.ts';
@@ -446,11 +446,11 @@ async function findUnlisted(
   manifest: Manifest,
 ): Promise<{ readonly name: string; readonly firstLeaf: number | null } | null> {
   const names = await disk.list(logDirectory);
-  const strangers = names.filter((name) => (placeOfName(name)?.number ?? -1) >= manifest.files.length);
+  const strangers = names.filter((name) => (parseFileName(name)?.number ?? -1) >= manifest.files.length);
   const name = strangers[0];
   if (name === undefined) return null;
   const path = `${logDirectory}/${name}`;
-  const { number, generation } = placeOfName(name)!;
+  const { number, generation } = parseFileName(name)!;
   const file = await disk.open(path, 'read');
   const length = await file.size();
   const scanner = new FrameScanner(file, number, length, 0);
@@ -468,7 +468,7 @@ async function findUnlisted(
 /** Finds old generations of files, left by a redaction, and replacements that it did not finish. */
 async function findOutdated({ disk, logDirectory }: RecoveryOptions, { files }: Manifest): Promise<string[]> {
   return (await disk.list(logDirectory)).filter((name) => {
-    const listed = files[placeOfName(name)?.number ?? -1];
+    const listed = files[parseFileName(name)?.number ?? -1];
     return listed !== undefined && logFileName(listed) !== name;
   });
 }

@@ -79,7 +79,7 @@ export interface ScanRequest {
 }
 
 /** Where rows of a block lie. */
-export interface PlacedRows {
+export interface SegmentRows {
   /** Stands for a stretch of storage for as long as that lives. */
   readonly segmentKey: object;
   /** Their numbers there; null: those that the block has. */
@@ -153,7 +153,7 @@ export interface RowBlock {
   /** Where the scan asked for it. */
   readonly further?: Further;
   /** Where the scan asked for it, and the rows are of storage. */
-  readonly placed?: PlacedRows;
+  readonly placed?: SegmentRows;
 }
 
 /**

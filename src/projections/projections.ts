@@ -139,7 +139,7 @@ export class Projections extends StoreWideProjections {
   }
 
   /** Schedules and holds on the row of a key, as it stands on the branch and in the path; undefined where there is no such row. */
-  keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined {
+  retentionRulesOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined {
     const fork = this.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return undefined;
     const rows = this.rows.tenantRows(rowsOf(this.catalog, fork, tenantOf(path)));

@@ -162,17 +162,17 @@ export class StoreBackups implements BackupContract {
     });
   }
 
-  #copy(request: CopyRequest, onProgress: OnProgress | undefined, asked?: AbortSignal): Promise<CopiedLog> {
+  #copy(request: CopyRequest, onProgress: OnProgress | undefined, stopSignal?: AbortSignal): Promise<CopiedLog> {
     const { disk, copyBeside, copyBesideBytesMin = COPY_BESIDE_BYTES_MIN } = this.#parts;
     const bytes = request.log.reduce((sum, { length }) => sum + length, 0);
-    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, this.#signal(asked), onProgress);
-    return copyLog(request, { disk, yieldTurn: this.#pace(asked), onProgress });
+    if (copyBeside && bytes >= copyBesideBytesMin) return copyBeside(request, this.#signal(stopSignal), onProgress);
+    return copyLog(request, { disk, yieldTurn: this.#pace(stopSignal), onProgress });
   }
 
   /** Aborts with the store, and with the caller. */
-  #signal(asked: AbortSignal | undefined): AbortSignal {
+  #signal(stopSignal: AbortSignal | undefined): AbortSignal {
     const { signal } = this.#parts;
-    return asked === undefined ? signal : AbortSignal.any([signal, asked]);
+    return stopSignal === undefined ? signal : AbortSignal.any([signal, stopSignal]);
   }
 
   /** Never rejects: the backup stays valid, and a restore says what it was compared with. */
@@ -209,7 +209,7 @@ export class StoreBackups implements BackupContract {
   }
 
   /** Beside this store, which goes on; to change over is a restart. */
-  restore(backup: string, target: string, { signal: asked, onProgress }: UpkeepOptions = {}): Promise<RestoreReport> {
+  restore(backup: string, target: string, { signal: stopSignal, onProgress }: UpkeepOptions = {}): Promise<RestoreReport> {
     return this.#alone('a restore is under way', async () => {
       const { keyring, settings, version, restoreBeside } = this.#parts;
       this.#mustLast();
@@ -230,8 +230,13 @@ export class StoreBackups implements BackupContract {
         keys: { ...held, records: [...records] },
       };
       const report = restoreBeside
-        ? await restoreBeside(request, this.#signal(asked), onProgress)
-        : await restoreStore({ ...this.#parts, ...request, yieldTurn: this.#pace(asked), ...(onProgress && { onProgress }) });
+        ? await restoreBeside(request, this.#signal(stopSignal), onProgress)
+        : await restoreStore({
+            ...this.#parts,
+            ...request,
+            yieldTurn: this.#pace(stopSignal),
+            ...(onProgress && { onProgress }),
+          });
       const late = keyring.subjects.tombstones().filter(({ id }) => !before.has(id));
       if (late.length === 0) return report;
       await this.#destroyIn(target, late);
@@ -257,11 +262,11 @@ export class StoreBackups implements BackupContract {
     }
   }
 
-  #pace(asked: AbortSignal | undefined): () => Promise<void> {
+  #pace(stopSignal: AbortSignal | undefined): () => Promise<void> {
     const { signal, yieldTurn } = this.#parts;
     return async () => {
       if (signal.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the store is draining');
-      asked?.throwIfAborted();
+      stopSignal?.throwIfAborted();
       await yieldTurn();
     };
   }

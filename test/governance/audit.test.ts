@@ -223,7 +223,7 @@ describe('the projection', () => {
     const [entry] = history(1).entries;
     const records = Array.from({ length: 100 }, () => base);
     for (let leaf = 0; leaf < 20_000; leaf++) projection.apply({ ...entry!, leaf, body: { kind: 'access', records } });
-    expect(projection.stretchCount).toBe(500);
+    expect(projection.rangeCount).toBe(500);
   });
 });
 

@@ -254,7 +254,7 @@ export class FakeState implements GovernedState {
     return null;
   }
 
-  keptOf(): undefined {
+  retentionRulesOf(): undefined {
     return undefined;
   }
 

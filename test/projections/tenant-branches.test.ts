@@ -69,7 +69,7 @@ describe('a name of a branch', () => {
         () => store.projections.snapshotOf(store.time, name, 'globex'),
       ].map((attempt) => [code(attempt), String(message(attempt)).replace(JSON.stringify(name), '…')]);
     expect(attempts('dev')).toEqual(attempts('nobody’s'));
-    expect(store.projections.keptOf('dev', 'T', 'globex', 'main')).toBeUndefined();
+    expect(store.projections.retentionRulesOf('dev', 'T', 'globex', 'main')).toBeUndefined();
   });
 
   test('that the store has is seen by every tenant, and taken', () => {

@@ -15,23 +15,23 @@ import type { Account } from './quota.ts';
 
 export class Admission {
   readonly #core: Core;
-  readonly #asked: InvocationDescription;
+  readonly #description: InvocationDescription;
   /** The purpose that was let in; undefined before. */
   #admittedFor: string | null | undefined = undefined;
   /** Fork of the branch that was admitted: a name that is forked anew meanwhile is another branch. */
   #branch: number | undefined = undefined;
   /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
   #running = false;
-  #placed = false;
+  #holdsSlot = false;
   /** Slots given back while it waits for others. */
-  #paused = { running: false, placed: false };
+  #paused = { running: false, holdsSlot: false };
   #payer: Account | null = null;
   #charged = 0;
   #closed = false;
 
-  constructor(core: Core, asked: InvocationDescription) {
+  constructor(core: Core, description: InvocationDescription) {
     this.#core = core;
-    this.#asked = asked;
+    this.#description = description;
   }
 
   /**
@@ -39,35 +39,35 @@ export class Admission {
    * none, and gets the refusal even on routes that need nothing else of the invocation.
    */
   enter(): Promise<void> | null {
-    const { action, recordOnly, keysRead } = this.#asked.request;
+    const { action, recordOnly, keysRead } = this.#description.request;
     if (recordOnly === true) return null;
     this.#checkStanding();
     if (unitsAtStart(action) === 0 || keysRead !== undefined) return null;
     if (!this.#core.slots.take()) return this.#waitForPlace();
-    this.#placed = true;
+    this.#holdsSlot = true;
     return null;
   }
 
   async #waitForPlace(): Promise<void> {
-    const { action, continues = false, gone } = this.#asked.request;
+    const { action, continues = false, gone } = this.#description.request;
     // A waiting query counts as running for its tenant: one tenant alone cannot fill the lines.
     if (!continues) this.#takeSlot();
-    await this.#core.slots.wait(priorityOf(action, continues, this.#asked.caller), gone);
-    this.#placed = true;
+    await this.#core.slots.wait(priorityOf(action, continues, this.#description.caller), gone);
+    this.#holdsSlot = true;
   }
 
   /** Before anything is read or written. `slot`: what is done ends within its turn, and takes none of the tenant's ('none'). */
   admit(slot: 'one' | 'none' = 'one'): void {
     assert(!this.#closed, 'an invocation is not used after it has ended');
-    const { caller, purpose } = this.#asked;
+    const { caller, purpose } = this.#description;
     this.checkThere();
     this.#checkStanding();
-    if (caller.sharedFrom !== null && !readsOnly.has(this.#asked.action)) throw foreign();
+    if (caller.sharedFrom !== null && !readsOnly.has(this.#description.action)) throw foreign();
     const isAdmitted = this.#admittedFor === purpose;
     if (isAdmitted && this.#running) return;
-    if (!isAdmitted) checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#asked.purposeRequired);
-    const { continues, keysRead } = this.#asked.request;
-    const units = continues === true ? 0 : unitsOf(this.#asked);
+    if (!isAdmitted) checkPurpose(this.#core.purposes, purpose, caller.purposes, this.#description.purposeRequired);
+    const { continues, keysRead } = this.#description.request;
+    const units = continues === true ? 0 : unitsOf(this.#description);
     // A read by keys ends within its turn, too.
     if (slot === 'one' && units > 0 && keysRead === undefined) this.#takeSlot();
     if (!isAdmitted) this.#spend(units);
@@ -77,7 +77,7 @@ export class Admission {
   /** The store runs, and the branch is the one that it was. */
   checkThere(): void {
     this.#core.committer.checkRunning();
-    const { branch, path } = this.#asked.caller;
+    const { branch, path } = this.#description.caller;
     const id = this.#core.parts.projections.branches.idOf(branch, tenantOf(path));
     if (id === undefined || id !== (this.#branch ?? id)) throw unknownBranch(branch);
     this.#branch = id;
@@ -89,7 +89,7 @@ export class Admission {
   }
 
   #checkStanding(): void {
-    const { request, caller } = this.#asked;
+    const { request, caller } = this.#description;
     if (request.whileSuspended !== true) checkTenantStatus(this.#core.parts.projections.tenants, caller);
   }
 
@@ -108,9 +108,9 @@ export class Admission {
 
   /** The cost: the measured units, else those charged at the start. */
   settle(nowMs: number): number {
-    const { costUnits = this.#charged } = this.#asked.facts;
+    const { costUnits = this.#charged } = this.#description.facts;
     if (this.#charged > 0) this.#core.quota.settle(this.#account, costUnits - this.#charged, nowMs);
-    this.#asked.request.onCost?.(costUnits);
+    this.#description.request.onCost?.(costUnits);
     return costUnits;
   }
 
@@ -123,30 +123,30 @@ export class Admission {
     // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
     const { quota, slots } = this.#core;
     if (this.#running) quota.leave(this.#account.tenant);
-    if (this.#placed) slots.leave();
-    this.#running = this.#placed = false;
+    if (this.#holdsSlot) slots.leave();
+    this.#running = this.#holdsSlot = false;
   }
 
   /** Gives up its turn until `resume`: it waits for others, who need its slots. */
   pause(): void {
-    this.#paused = { running: this.#running, placed: this.#placed };
+    this.#paused = { running: this.#running, holdsSlot: this.#holdsSlot };
     this.leave();
   }
 
   /** Throws where the slots of the tenant are taken: it may try again. */
   async resume(): Promise<void> {
     const { slots } = this.#core;
-    const { request, caller, action } = this.#asked;
-    if (this.#paused.placed && !this.#placed) {
+    const { request, caller, action } = this.#description;
+    if (this.#paused.holdsSlot && !this.#holdsSlot) {
       if (!slots.take()) await slots.wait(priorityOf(action, request.continues === true, caller), request.gone);
-      this.#placed = true;
+      this.#holdsSlot = true;
     }
     if (this.#paused.running) this.#takeSlot();
   }
 
   /** The account that pays: the credential's tenant, else the tenant that it acts for. */
   get #account(): Account {
-    const { tenant, path, principal } = this.#asked.caller;
+    const { tenant, path, principal } = this.#description.caller;
     return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });
   }
 }

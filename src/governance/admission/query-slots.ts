@@ -17,7 +17,7 @@ import type { Action } from '../gate-contract.ts';
 export const priorities = ['interactive', 'background', 'low'] as const;
 export type Priority = (typeof priorities)[number];
 
-export interface PlaceLimits {
+export interface SlotLimits {
   /** Queries that run at once. */
   readonly runningMax: number;
   /** Queries in one line. */
@@ -41,7 +41,7 @@ export function priorityOf(action: Action, continues: boolean, { attributes }: P
 }
 
 export class QuerySlots {
-  readonly #limits: PlaceLimits;
+  readonly #limits: SlotLimits;
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #lines: readonly Waiter[][] = priorities.map(() => []);
   #running = 0;
@@ -49,7 +49,7 @@ export class QuerySlots {
   #handed = 0;
   #closed = false;
 
-  constructor(limits: PlaceLimits, clock: Pick<Clock, 'sleep'>) {
+  constructor(limits: SlotLimits, clock: Pick<Clock, 'sleep'>) {
     this.#limits = limits;
     this.#clock = clock;
   }

@@ -78,10 +78,18 @@ function ofUrl(query: readonly (readonly [string, string])[]): Signature | 'malf
   });
 }
 
-type Found = Pick<Signature, 'by' | 'payload'> &
+type SignatureFields = Pick<Signature, 'by' | 'payload'> &
   Readonly<Record<'credential' | 'date' | 'signedHeaders' | 'signature' | 'expires', string | undefined>>;
 
-function complete({ by, credential, date, signedHeaders, signature, payload, expires }: Found): Signature | 'malformed' {
+function complete({
+  by,
+  credential,
+  date,
+  signedHeaders,
+  signature,
+  payload,
+  expires,
+}: SignatureFields): Signature | 'malformed' {
   // The access key may hold slashes: the scope behind it has fixed ones.
   const match = /^(.+)\/(\d{8}\/[^/]+\/[^/]+\/aws4_request)$/s.exec(credential ?? '');
   const names = (signedHeaders ?? '').split(';');

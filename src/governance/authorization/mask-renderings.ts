@@ -83,15 +83,15 @@ export interface Rendered {
 }
 
 /** The column as it is shown, in the block's row numbers. */
-export function renderColumn(asked: Rendered): Vector {
-  switch (asked.type) {
+export function renderColumn(rendering: Rendered): Vector {
+  switch (rendering.type) {
     case 'string':
-      return renderTexts(asked);
+      return renderTexts(rendering);
     case 'integer':
     case 'timestamp':
-      return renderIntegers(asked);
+      return renderIntegers(rendering);
     default: {
-      const { vector, rows, maskAt } = asked;
+      const { vector, rows, maskAt } = rendering;
       return withoutCells(vector, rows, maskedBy(rows, maskAt));
     }
   }

@@ -19,7 +19,7 @@ export class RowConditionBits {
   readonly #conditions = new WeakMap<RowCondition, number>();
   readonly #segmentNumbers = new WeakMap<object, number>();
   #conditionsMet = 0;
-  #stretchesMet = 0;
+  #segmentsMet = 0;
 
   constructor(bytesMax = bytesKept) {
     this.#bits = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ byteLength }) => byteLength });
@@ -46,7 +46,7 @@ export class RowConditionBits {
       this.#conditions.set(condition, number);
     }
     let segmentNumber = this.#segmentNumbers.get(identity);
-    if (segmentNumber === undefined) this.#segmentNumbers.set(identity, (segmentNumber = ++this.#stretchesMet));
+    if (segmentNumber === undefined) this.#segmentNumbers.set(identity, (segmentNumber = ++this.#segmentsMet));
     return number * segmentStride + segmentNumber;
   }
 }

@@ -23,19 +23,19 @@ import { branchesToMeasure } from '../tenancy/tenant-usage.ts';
 
 export class InvocationDesks {
   readonly #core: Core;
-  readonly #asked: InvocationDescription;
+  readonly #description: InvocationDescription;
   readonly #admission: Admission;
 
-  constructor(core: Core, asked: InvocationDescription, admission: Admission) {
+  constructor(core: Core, description: InvocationDescription, admission: Admission) {
     this.#core = core;
-    this.#asked = asked;
+    this.#description = description;
     this.#admission = admission;
   }
 
   audit(): AuditReader {
     this.#open({ action: 'audit', objectType: null });
     const { log, audit } = this.#core.parts;
-    const { credential, path } = this.#asked.caller;
+    const { credential, path } = this.#description.caller;
     const everything = credential === 'admin';
     const reader = new LogAuditReader(
       audit,
@@ -48,7 +48,7 @@ export class InvocationDesks {
   proofs(): ProofReader {
     this.#open({ action: 'audit', objectType: null });
     const { log, projections } = this.#core.parts;
-    const { credential, path } = this.#asked.caller;
+    const { credential, path } = this.#description.caller;
     const everything = credential === 'admin';
     const from = this.#beginning?.time ?? 0n;
     return new ProofDesk({
@@ -68,8 +68,8 @@ export class InvocationDesks {
 
   /** A proof shows every cell of its row: guards, policies and masks let all of it through, or none. */
   #mayProve(paths: AccessPaths, type: string, systemFrom: bigint): boolean {
-    const { judged: asked, caller, time } = this.#asked;
-    const judged: Judged = { ...asked, action: 'query', caller: { ...caller, branch: paths.branch } };
+    const { judged: ownJudged, caller, time } = this.#description;
+    const judged: Judged = { ...ownJudged, action: 'query', caller: { ...caller, branch: paths.branch } };
     try {
       const governed = grantedSnapshot(this.#core, paths, judged, time);
       return governed.masksOf(type).size === 0 && governed.rows.provenanceOf(type, systemFrom) !== undefined;
@@ -80,9 +80,9 @@ export class InvocationDesks {
   }
 
   exhibits(): ExhibitDesk {
-    this.#open({ action: this.#asked.action, objectType: null });
+    this.#open({ action: this.#description.action, objectType: null });
     const { log, projections } = this.#core.parts;
-    const { caller } = this.#asked;
+    const { caller } = this.#description;
     return new GovernedExhibits({
       caller,
       beginning: this.#beginning,
@@ -91,7 +91,7 @@ export class InvocationDesks {
       mayReplay: (objectType) => this.#may({ action: 'replay', objectType }),
       snapshotOf: (instant, branch, path) => projections.snapshotOf(instant, branch, tenantOf(path)),
       govern: (paths, grant, action) => {
-        this.#asked.basis = grant.instant;
+        this.#description.basis = grant.instant;
         return pinnedSnapshot(this.#core, paths, caller, grant, action);
       },
       policyDigestAt: (position) => this.#core.judge.policies.setAt(position)?.digest ?? '',
@@ -100,9 +100,9 @@ export class InvocationDesks {
   }
 
   branches(): readonly BranchView[] {
-    this.#open({ action: this.#asked.action, objectType: null });
+    this.#open({ action: this.#description.action, objectType: null });
     const { branches } = this.#core.parts.projections;
-    const { credential, path } = this.#asked.caller;
+    const { credential, path } = this.#description.caller;
     const runsStore = path === null && (credential === 'admin' || credential === 'operator');
     return (runsStore ? branches.list() : branches.listFor(tenantOf(path))).map((branch) => {
       const { owner: _, ...view } = branch;
@@ -123,7 +123,7 @@ export class InvocationDesks {
 
   tenants(): TenantDeskContract {
     this.#admission.admit();
-    const { caller, time } = this.#asked;
+    const { caller, time } = this.#description;
     const { log, audit, projections, licence, settings } = this.#core.parts;
     return new TenantDesk({
       caller,
@@ -152,14 +152,14 @@ export class InvocationDesks {
 
   #open(about: About): void {
     this.#admission.admit();
-    this.#core.judge.authorise(this.#asked.judged, about);
+    this.#core.judge.authorise(this.#description.judged, about);
   }
 
   #may(about: About): boolean {
-    return this.#core.judge.decide(this.#asked.judged, about).allowed;
+    return this.#core.judge.decide(this.#description.judged, about).allowed;
   }
 
   get #beginning(): Beginning {
-    return beginningOf(this.#core.parts.projections.tenants, this.#asked.caller);
+    return beginningOf(this.#core.parts.projections.tenants, this.#description.caller);
   }
 }

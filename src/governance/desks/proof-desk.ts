@@ -155,8 +155,8 @@ export class ProofDesk implements ProofReader {
       for (const row of rowsOfKey(body, request.row!))
         if (this.#readable(context, body.type, time + BigInt(row))) candidates.push(position - facts.position + row);
     }
-    const asked = request.position === undefined ? undefined : request.position - facts.position;
-    const index = candidates.find((row) => row === asked) ?? candidates[0];
+    const rowInEntry = request.position === undefined ? undefined : request.position - facts.position;
+    const index = candidates.find((row) => row === rowInEntry) ?? candidates[0];
     const proof = index === undefined ? null : await proveRow(facts, parts, index);
     if (proof === null) throw notFound();
     return proof;

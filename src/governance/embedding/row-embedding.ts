@@ -185,12 +185,12 @@ export class RowEmbedding {
     { signal }: JobWork,
   ): Promise<void> {
     const { embedder, branch, type, columns } = about;
-    const asked = await this.#askModel(
+    const vectorRequests = await this.#askModel(
       embedder,
       rows.map(({ text }) => text),
       signal,
     );
-    const modelVectors = asked.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
+    const modelVectors = vectorRequests.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
     const dims = modelVectors[0]!.vector.length;
     const model = { name: embedder.name, digest: embedder.digest };
     for (const path of new Set(modelVectors.map(({ row }) => row.path))) {
@@ -264,8 +264,8 @@ export class RowEmbedding {
     const pending: Pending[] = [];
     const names = new Set(texts);
     const scopes = paths.rows.pathCodes();
-    for (let place = 0; place < count; place++) {
-      const row = selection === null ? first + place : selection[place]!;
+    for (let vectorIndex = 0; vectorIndex < count; vectorIndex++) {
+      const row = selection === null ? first + vectorIndex : selection[vectorIndex]!;
       if (cells.slice(texts.length).some((vector) => !isNullAt(vector, row))) continue;
       const shown = texts.flatMap((_, i) => cellAt(cells[i]!, 'string', row) ?? []);
       const text = shown.join('\n').slice(0, unitsMost);
@@ -302,9 +302,9 @@ async function oneByOne(embedder: Embedder, texts: readonly string[], signal: Ab
 }
 
 /** null where the model does not answer. */
-async function orDown<T>(asked: Promise<T>): Promise<T | null> {
+async function orDown<T>(modelReply: Promise<T>): Promise<T | null> {
   try {
-    return await asked;
+    return await modelReply;
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'REL_UNAVAILABLE') return null;
     throw error;

@@ -12,7 +12,7 @@ import { createHmac } from 'node:crypto';
 import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import type { NoteSigner } from '../../log/tree/checkpoint-note.ts';
 import { KeyedHash, sha256Hex } from '../../log/bytes/sha256.ts';
-import type { StandingDigests } from '../../projections/rows/erasure/version-digests.ts';
+import type { LiveDigests } from '../../projections/rows/erasure/version-digests.ts';
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
 
@@ -94,7 +94,7 @@ export interface Envelope {
 }
 
 /** Digests of both sides of an intent, by type. */
-export function intentText(digests: readonly StandingDigests[], words: string | null): string {
+export function intentText(digests: readonly LiveDigests[], words: string | null): string {
   const statement: IntentStatement = {
     projections: digests.map(({ type, before, after }) => ({
       name: rowsOf(type),

@@ -294,12 +294,12 @@ export class SubjectErasure {
   /** Null where nothing is there that was not erased before. */
   async #intend(
     invocation: Invocation,
-    asked: { subject: string; reason: string; tenant: string | null; commitment: string; known: boolean },
+    request: { subject: string; reason: string; tenant: string | null; commitment: string; known: boolean },
     permit: ReturnType<Invocation['erasing']>,
   ): Promise<Intended | null> {
     const { state, keys, ids } = this.#parts;
-    const { subject, tenant, commitment, known } = asked;
-    const reason = new ErasureReason(asked.reason, subject);
+    const { subject, tenant, commitment, known } = request;
+    const reason = new ErasureReason(request.reason, subject);
     const { rows } = state;
     const subjectVersions = await this.#inSlices(rows.versionsOf(tenant, subject));
     const derived = rows.derivedFrom(tenant, subject);
@@ -360,11 +360,11 @@ export class SubjectErasure {
         ...new Set([...mentions.positions, ...derivedPositions, ...state.embeddings.entriesOf(derivedPositions), ...judged]),
       ];
       const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
-      const placed = state.erasures.find(id);
-      if (placed !== undefined) keys.retire(retired);
+      const placedErasure = state.erasures.find(id);
+      if (placedErasure !== undefined) keys.retire(retired);
       await durable;
-      assert(placed, 'an intent that is on disk was placed');
-      return { erasure: placed, links: mentions.links };
+      assert(placedErasure, 'an intent that is on disk was placed');
+      return { erasure: placedErasure, links: mentions.links };
     } finally {
       // Data loaded for one erasure may serve another that is prepared at the same time.
       if (--this.#expected === 0) rows.expectNoErasure();

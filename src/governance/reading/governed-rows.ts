@@ -60,9 +60,9 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const request: ScanRequest = { type, columns, time: everything };
     const { definition, sources } = this.#open(request);
     const begun = sources.flatMap((source) => {
-      const asked = requestTo(source, definition, request);
-      checkReads(source, asked.columns);
-      return source.paths.rows.prepare?.(asked.type, asked.columns) ?? [];
+      const laneScan = requestTo(source, definition, request);
+      checkReads(source, laneScan.columns);
+      return source.paths.rows.prepare?.(laneScan.type, laneScan.columns) ?? [];
     });
     if (begun.length === 0) return null;
     return {
@@ -99,19 +99,19 @@ export class GovernedRows implements RowReader<GovernedBlock> {
   scan(request: ScanRequest): Iterator<GovernedBlock, void> {
     const { definition, sources } = this.#open(request);
     if (sources.length === 1) return this.#scanSource(sources[0]!, definition, request);
-    const { unsiftedRows: _, ...asked } = request;
-    const withTime = { ...asked, columns: [...request.columns, 'system_from'] };
+    const { unsiftedRows: _, ...rest } = request;
+    const withTime = { ...rest, columns: [...request.columns, 'system_from'] };
     return new MergedBlocks(sources.map((source) => this.#scanSource(source, definition, withTime)));
   }
 
   #scanSource(source: RowSource, definition: TypeDefinition, request: ScanRequest): Iterator<GovernedBlock, void> {
-    const asked = requestTo(source, definition, request);
-    checkReads(source, asked.columns);
-    const blocks = this.#throughLanes(source, asked);
-    if (asked === request) return blocks;
+    const laneScan = requestTo(source, definition, request);
+    checkReads(source, laneScan.columns);
+    const blocks = this.#throughLanes(source, laneScan);
+    if (laneScan === request) return blocks;
     return new PaddedBlocks(
       blocks,
-      request.columns.map((column) => asked.columns.indexOf(column)),
+      request.columns.map((column) => laneScan.columns.indexOf(column)),
     );
   }
 
@@ -119,27 +119,27 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const { grant, paths, type } = source;
     const { scope, codes, history } = this.#lanes(source, request.time);
     const plan = lanePlan(grant, request.columns, type);
-    const asked = laneRequest(request, plan.columns, codes);
-    asked.further = plan.further;
+    const laneScan = laneRequest(request, plan.columns, codes);
+    laneScan.further = plan.further;
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
-    if (!scope.apart || !plan.bitwise) asked.unsiftedRows = undefined;
+    if (!scope.apart || !plan.bitwise) laneScan.unsiftedRows = undefined;
     if (grant.masked.size > 0) {
-      asked.zones = request.zones && visibleZones(request.zones, grant);
+      laneScan.zones = request.zones && visibleZones(request.zones, grant);
       // To look rows up by a masked column would reveal its values.
-      if (asked.identifiers?.some(({ column }) => grant.masked.has(column))) asked.identifiers = undefined;
+      if (laneScan.identifiers?.some(({ column }) => grant.masked.has(column))) laneScan.identifiers = undefined;
     }
     const { rows } = paths;
     const byKey = request.keys !== undefined;
     const scan = { plan, lanes: grant.lanes, scope, history, byKey, reading: this.#parts.reading, pathCodes: rows.pathCodes() };
-    return new LaneBlocks(rows.scan(asked), scan);
+    return new LaneBlocks(rows.scan(laneScan), scan);
   }
 
   estimate(request: ScanRequest): ScanEstimate {
     const { definition, sources } = this.#open(request);
     const estimates = sources.map((source) => {
-      const asked = requestTo(source, definition, request);
-      checkReads(source, asked.columns);
-      return this.#estimateSource(source, asked);
+      const laneScan = requestTo(source, definition, request);
+      checkReads(source, laneScan.columns);
+      return this.#estimateSource(source, laneScan);
     });
     return estimates.reduce((sum, { rows, segments }) => ({
       access: sum.access,
@@ -155,10 +155,10 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     if (grant === openGrant) return rows.estimate(laneRequest(request, request.columns, scope.codes));
     const lanes = this.#lanes(source, request.time);
     const zones = visibleZones(request.zones ?? [], grant);
-    const asked: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
-    const { access } = rows.estimate({ ...asked, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
+    const scanRequest: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
+    const { access } = rows.estimate({ ...scanRequest, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
     if (request.keys) {
-      const laneCount = countRows(this.#throughLanes(source, { ...asked, keys: request.keys }));
+      const laneCount = countRows(this.#throughLanes(source, { ...scanRequest, keys: request.keys }));
       return { access, rows: laneCount, segments: laneCount === 0 ? 0 : 1 };
     }
     const pastOf = (lane: number): LaneHistory => lanes.history?.[lane] ?? 'all';
@@ -169,9 +169,9 @@ export class GovernedRows implements RowReader<GovernedBlock> {
       if (pastOf(first) === 'all') counted.all.push(code);
       else if (pastOf(first) === 'open') counted.open.push(code);
     }
-    let sum = rows.estimate({ ...asked, paths: counted.all }).rows;
-    const now = { ...asked.time, system: instant };
-    if (counted.open.length > 0) sum += rows.estimate({ ...asked, time: now, paths: counted.open }).rows;
+    let sum = rows.estimate({ ...scanRequest, paths: counted.all }).rows;
+    const now = { ...scanRequest.time, system: instant };
+    if (counted.open.length > 0) sum += rows.estimate({ ...scanRequest, time: now, paths: counted.open }).rows;
     // The count must not reveal whether such rows exist either.
     const isUncounted = grant.lanes.some((lane, i) => lane.rows !== null || typeof pastOf(i) === 'object');
     if (isUncounted) sum += uncounted;

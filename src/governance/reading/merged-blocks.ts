@@ -90,10 +90,17 @@ const timeAt = ({ block, times }: Head, rowIndex: number): bigint =>
 
 /** Rows from .. to-1 by place, without the time that they were put in order by. */
 function cut({ columns, selection, first, count, scanned, path }: RowBlock, from: number, to: number): RowBlock {
-  const asked = columns.slice(0, -1);
+  const sourceColumns = columns.slice(0, -1);
   const scannedTaken = Math.min(scanned, to - from);
-  if (from === 0 && to === count) return { columns: asked, selection, first, count, scanned, path };
+  if (from === 0 && to === count) return { columns: sourceColumns, selection, first, count, scanned, path };
   if (selection === null)
-    return { columns: asked, selection, first: first + from, count: to - from, scanned: scannedTaken, path };
-  return { columns: asked, selection: selection.subarray(from, to), first: 0, count: to - from, scanned: scannedTaken, path };
+    return { columns: sourceColumns, selection, first: first + from, count: to - from, scanned: scannedTaken, path };
+  return {
+    columns: sourceColumns,
+    selection: selection.subarray(from, to),
+    first: 0,
+    count: to - from,
+    scanned: scannedTaken,
+    path,
+  };
 }

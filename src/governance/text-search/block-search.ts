@@ -3,7 +3,7 @@
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
-import { PLACES, type TextIndex, type OrdinalRange } from '../../projections/rows/indexes/text/text-index.ts';
+import { ORDINALS_MAX, type TextIndex, type OrdinalRange } from '../../projections/rows/indexes/text/text-index.ts';
 import type { TopScores } from './top-scores.ts';
 import type { Condition, TextQuery } from './text-query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './term-filter.ts';
@@ -491,7 +491,7 @@ export class BlockSearch {
         ends = withWide(ends === null ? ordinals : following(ends, ordinals), wide, ends);
       }
       for (const ordinal of ends ?? []) {
-        const row = Math.floor(ordinal / PLACES);
+        const row = Math.floor(ordinal / ORDINALS_MAX);
         wordBits[row >>> 5]! |= 1 << (row & 31);
       }
     }
@@ -529,7 +529,7 @@ function following(before: readonly number[], ordinals: readonly number[]): numb
   let i = 0;
   for (const ordinal of ordinals) {
     while (i < before.length && before[i]! + 1 < ordinal) i++;
-    if (i < before.length && before[i]! + 1 === ordinal && ordinal % PLACES !== 0) followingOrdinals.push(ordinal);
+    if (i < before.length && before[i]! + 1 === ordinal && ordinal % ORDINALS_MAX !== 0) followingOrdinals.push(ordinal);
   }
   return followingOrdinals;
 }
@@ -538,7 +538,7 @@ function following(before: readonly number[], ordinals: readonly number[]): numb
 function withWide(ends: readonly number[], wide: readonly OrdinalRange[], before: readonly number[] | null): readonly number[] {
   if (wide.length === 0) return ends;
   const known = before && new Set(before);
-  const more = wide.filter(({ first }) => known === null || (first % PLACES !== 0 && known.has(first - 1)));
+  const more = wide.filter(({ first }) => known === null || (first % ORDINALS_MAX !== 0 && known.has(first - 1)));
   return [...new Set([...ends, ...more.map(({ last }) => last)])].sort((a, b) => a - b);
 }
 

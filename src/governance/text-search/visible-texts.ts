@@ -4,7 +4,7 @@
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import type { PlacedRows, RowBlock } from '../../projections/access-paths.ts';
+import type { SegmentRows, RowBlock } from '../../projections/access-paths.ts';
 import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import type { StoredIndexes } from '../../projections/stored-block.ts';
@@ -28,11 +28,11 @@ export interface Showing {
 
 export class VisibleTexts {
   readonly #block: RowBlock;
-  readonly #placed: PlacedRows;
+  readonly #placed: SegmentRows;
   readonly #stored: StoredIndexes;
   readonly #showing: Showing;
 
-  constructor(block: RowBlock, placed: PlacedRows, stored: StoredIndexes, showing: Showing) {
+  constructor(block: RowBlock, placed: SegmentRows, stored: StoredIndexes, showing: Showing) {
     this.#block = block;
     this.#placed = placed;
     this.#stored = stored;

@@ -27,11 +27,11 @@ export class ConflictQueue {
   }
 
   /** Whether somebody stands in it for one of these keys. */
-  hasPlaces(tenant: string | null, keys: ReadonlySet<string>): boolean {
-    return this.placesOf(tenant).some((ticket) => ticket.isFor(keys));
+  hasTickets(tenant: string | null, keys: ReadonlySet<string>): boolean {
+    return this.ticketsOf(tenant).some((ticket) => ticket.isFor(keys));
   }
 
-  placesOf(tenant: string | null): readonly QueueTicket[] {
+  ticketsOf(tenant: string | null): readonly QueueTicket[] {
     return this.#tickets.get(tenant) ?? [];
   }
 
@@ -98,7 +98,7 @@ export class QueueTicket {
 
   leave(): void {
     if (!this.#line.remove(this.#tenant, this)) return;
-    if (this.#line.hasPlaces(this.#tenant, this.keys)) this.#isContended = true;
+    if (this.#line.hasTickets(this.#tenant, this.keys)) this.#isContended = true;
     this.#leave();
   }
 
@@ -124,7 +124,7 @@ export class QueueTicket {
 
   /** The nearest one that it has to wait for. */
   #ticketBefore(): QueueTicket | undefined {
-    const tickets = this.#line.placesOf(this.#tenant);
+    const tickets = this.#line.ticketsOf(this.#tenant);
     for (let at = tickets.indexOf(this) - 1; at >= 0; at--) {
       const other = tickets[at]!;
       if (!other.isLost && other.isFor(this.keys)) return other;

@@ -49,7 +49,7 @@ export class ConflictRetry {
       else inside.set(about, left);
     });
     let conflict: unknown = null;
-    if (!this.#line.hasPlaces(tenant, keys)) {
+    if (!this.#line.hasTickets(tenant, keys)) {
       try {
         return await attempt();
       } catch (error) {

@@ -49,7 +49,7 @@ interface Desks {
 }
 
 /** The result of a command in one turn. */
-interface Placed {
+interface PlacedCommand {
   readonly outcome: Decision['outcome'];
   readonly receiptLeaf: number | undefined;
   readonly acknowledged: Promise<Durability>;
@@ -59,26 +59,26 @@ interface Placed {
 
 export class GovernedWrites {
   readonly #core: Core;
-  readonly #asked: InvocationDescription;
+  readonly #description: InvocationDescription;
   readonly #admission: Admission;
   readonly #desks: Desks;
   readonly #correlationId: string;
   /** Writes under way, and the callback for the end of the last one. */
   #underWay = 0;
   #allEnded: () => void = ignore;
-  #placed = false;
+  #hasPlaced = false;
 
-  constructor(core: Core, asked: InvocationDescription, admission: Admission, desks: Desks) {
+  constructor(core: Core, description: InvocationDescription, admission: Admission, desks: Desks) {
     this.#core = core;
-    this.#asked = asked;
+    this.#description = description;
     this.#admission = admission;
     this.#desks = desks;
-    this.#correlationId = asked.request.correlationId;
+    this.#correlationId = description.request.correlationId;
   }
 
   /** Whether anything was appended, acknowledged or not. */
   get wrote(): boolean {
-    return this.#placed;
+    return this.#hasPlaced;
   }
 
   submit(command: Command, options: SubmitOptions): Promise<Outcome> {
@@ -98,7 +98,7 @@ export class GovernedWrites {
     const bytes = bytesOf(command);
     let held = 0;
     this.#underWay++;
-    this.#asked.submits(command);
+    this.#description.submits(command);
     try {
       if (bytes > 0 && !backlog.take(bytes)) {
         if (options.waits !== true) throw backlogFull();
@@ -110,7 +110,7 @@ export class GovernedWrites {
       const { outcome, receiptLeaf, acknowledged, isWritten = true } = placed;
       const durability = await acknowledged;
       // The commit of a transaction reports its writes.
-      if (isWritten) this.#asked.wrote(command, outcome);
+      if (isWritten) this.#description.wrote(command, outcome);
       // Written first: properties behind a spread make a new hidden class each time.
       if (receiptLeaf === undefined) return { durability, ...outcome };
       const { log, projections } = this.#core.parts;
@@ -127,22 +127,22 @@ export class GovernedWrites {
     for (const within of this.#keysWithin(command)) if (within !== null) await within;
     this.#admit(command, false);
     const { judge, parts } = this.#core;
-    const checks = writeChecks(judge, this.#asked.judged, command, parts.clock.now(), unknown);
+    const checks = writeChecks(judge, this.#description.judged, command, parts.clock.now(), unknown);
     return parts.projections.decide(command, this.#context(), parts.log.next(), checks).outcome;
   }
 
   /** Keys that have to be in memory first; null where they are, so that the write is placed in the turn that asks for it. */
   *#keysWithin(command: Command): Iterable<Promise<void> | null> {
     const { projections } = this.#core.parts;
-    const tenant = tenantOf(this.#asked.caller.path);
+    const tenant = tenantOf(this.#description.caller.path);
     for (const type of this.#typesWritten(command)) yield projections.keysWithin(tenant, type, this.#core.turn);
   }
 
   /** Up to what is asked of each row. */
   #admit(command: Command, stores: boolean): void {
     this.#admission.admit();
-    if (this.#asked.caller.sharedFrom !== null) throw foreign();
-    for (const part of partsOf(command)) this.#core.term.admit(part.kind, this.#asked.time);
+    if (this.#description.caller.sharedFrom !== null) throw foreign();
+    for (const part of partsOf(command)) this.#core.term.admit(part.kind, this.#description.time);
     if (stores) this.#admitStored(command);
     for (const type of typesBeside(command)) this.#authorise({ action: actionOf[command.kind], objectType: type });
     for (const part of partsOf(command)) {
@@ -155,24 +155,24 @@ export class GovernedWrites {
 
   /** See `Invocation`. */
   async commit(options: Pick<SubmitOptions, 'sync'>): Promise<Outcome | null> {
-    const transaction = openOf(this.#asked.request);
+    const transaction = openOf(this.#description.request);
     assert(transaction !== undefined, 'who commits is in a transaction');
-    transaction.enter(this.#asked.caller);
+    transaction.enter(this.#description.caller);
     const { steps } = transaction;
     const { backlog } = this.#core;
     const bytes = steps.reduce((sum, step) => sum + step.bytes, 0);
     let held = 0;
     this.#underWay++;
     try {
-      for (const { command } of steps) this.#asked.submits(command);
-      this.#asked.describe({ template: 'COMMIT', statements: firstStatements(steps.map(({ statement }) => statement)) });
+      for (const { command } of steps) this.#description.submits(command);
+      this.#description.describe({ template: 'COMMIT', statements: firstStatements(steps.map(({ statement }) => statement)) });
       if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
       held = bytes;
       for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
       const { outcome, acknowledged } = await this.#placeAll(transaction, options);
       transaction.end(acknowledged);
       const durability = await acknowledged;
-      for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome.steps![i]!);
+      for (const [i, { command }] of steps.entries()) this.#description.wrote(command, outcome.steps![i]!);
       return steps.length === 0 ? null : { durability, ...outcome };
     } finally {
       // The transaction is over, whatever its outcome.
@@ -191,7 +191,7 @@ export class GovernedWrites {
     const { log, settings } = this.#core.parts;
     const deciding = (next: NextPosition) => this.#decideAll(transaction, next);
     return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next, isSameTurn) => {
-      transaction.enter(this.#asked.caller);
+      transaction.enter(this.#description.caller);
       for (const { command } of transaction.steps) {
         if (isSameTurn) this.#admitStored(command);
         else this.#admit(command, true);
@@ -209,15 +209,15 @@ export class GovernedWrites {
   }
 
   #isWithin(): boolean {
-    return openOf(this.#asked.request) !== undefined;
+    return openOf(this.#description.request) !== undefined;
   }
 
-  #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<Placed> {
+  #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<PlacedCommand> {
     const { projections, clock } = this.#core.parts;
     const rows = command.kind === 'put-rows' ? weightOf(command) : command.keys.length;
     const deciding = (next: NextPosition) => {
       this.#admit(command, false);
-      const checks = writeChecks(this.#core.judge, this.#asked.judged, command, clock.now());
+      const checks = writeChecks(this.#core.judge, this.#description.judged, command, clock.now());
       return projections.decideInSteps(command, this.#context(), next, checks);
     };
     return this.#settleInTurns(rows, deciding, (decision, next) => {
@@ -238,7 +238,7 @@ export class GovernedWrites {
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
     // Small writes are decided in the calling turn, even if the caller is gone by then.
-    const isCancelled = (): boolean => rows > rowsPerTurn && this.#asked.request.gone?.aborted === true;
+    const isCancelled = (): boolean => rows > rowsPerTurn && this.#description.request.gone?.aborted === true;
     for (let tries = 1; ; tries++) {
       // Once it is appended, nothing calls it off any more.
       if (isCancelled()) throw new ServiceError('REL_CANCELLED', 'it was cancelled before any row was written');
@@ -271,7 +271,7 @@ export class GovernedWrites {
   /** So many rows a step. */
   *#decideAll(transaction: OpenTransaction, next: NextPosition): Generator<undefined, Settled> {
     const { projections } = this.#core.parts;
-    const { caller } = this.#asked;
+    const { caller } = this.#description;
     transaction.enter(caller);
     for (const { command } of transaction.steps) this.#admit(command, false);
     const { steps, basis } = transaction;
@@ -304,7 +304,7 @@ export class GovernedWrites {
     types: readonly EntryDraft[],
   ): Generator<undefined, { readonly outcomes: readonly Decision['outcome'][]; readonly drafts: readonly EntryDraft[] }> {
     const { projections, clock } = this.#core.parts;
-    const { caller, judged } = this.#asked;
+    const { caller, judged } = this.#description;
     const outcomes: Decision['outcome'][] = [];
     const drafts: EntryDraft[] = [...types];
     // One step has none before it to stand on.
@@ -332,17 +332,17 @@ export class GovernedWrites {
   }
 
   /** Decided in the transaction that it is in: it is written when that is committed. */
-  #placeWithin(transaction: OpenTransaction, command: Command, options: SubmitOptions): Placed {
-    const { caller, facts } = this.#asked;
+  #placeWithin(transaction: OpenTransaction, command: Command, options: SubmitOptions): PlacedCommand {
+    const { caller, facts } = this.#description;
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'batch')
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not part of a transaction: send it outside of one`);
     if (partsOf(command).some((part) => part.kind === 'put-rows' && part.receipt !== undefined))
       throw new ServiceError('REL_INVALID', 'a transaction takes no idempotency key: its commit writes once');
     transaction.enter(caller);
     this.#admit(command, false);
-    const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
+    const checks = writeChecks(this.#core.judge, this.#description.judged, command, this.#core.parts.clock.now());
     const { literals, objectType } = facts;
-    const template = facts.template ?? this.#asked.request.template;
+    const template = facts.template ?? this.#description.request.template;
     const { outcome } = transaction.write(command, this.#context(), {
       checks,
       statement: { template, literals, ...(objectType !== undefined && { objectType }) },
@@ -352,8 +352,8 @@ export class GovernedWrites {
     return { outcome, receiptLeaf: undefined, acknowledged: Promise.resolve('buffered'), isWritten: false };
   }
 
-  #placeCommand(command: Command, options: SubmitOptions): Placed {
-    const transaction = openOf(this.#asked.request);
+  #placeCommand(command: Command, options: SubmitOptions): PlacedCommand {
+    const transaction = openOf(this.#description.request);
     if (transaction !== undefined && !standsAlone.has(command.kind)) return this.#placeWithin(transaction, command, options);
     this.#admit(command, true);
     const { log, projections, settings } = this.#core.parts;
@@ -366,14 +366,14 @@ export class GovernedWrites {
     const next = log.next();
     const checks = {
       textSeals: this.#core.parts.textSeals,
-      ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
+      ...writeChecks(this.#core.judge, this.#description.judged, command, this.#core.parts.clock.now()),
     };
     return this.#appendDecision(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
   }
 
-  #appendDecision({ drafts, outcome, receiptLeaf }: Decision, next: NextPosition, options: SubmitOptions): Placed {
+  #appendDecision({ drafts, outcome, receiptLeaf }: Decision, next: NextPosition, options: SubmitOptions): PlacedCommand {
     const { log, settings } = this.#core.parts;
-    options.before?.(outcome, () => writtenRows(drafts, next, this.#asked.caller.path, (type) => this.#reads(type)));
+    options.before?.(outcome, () => writtenRows(drafts, next, this.#description.caller.path, (type) => this.#reads(type)));
     // A command that changed nothing still rests on what was written before it.
     const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
@@ -387,7 +387,7 @@ export class GovernedWrites {
   #admitStorage(command: Command): void {
     const { storage, tenantStorage, parts } = this.#core;
     if (storesMore.has(command.kind)) storage.admitWrite();
-    const tenant = tenantOf(this.#asked.caller.path);
+    const tenant = tenantOf(this.#description.caller.path);
     if (command.kind !== 'put-rows' || tenant === null) return;
     tenantStorage.admitWrite(tenant, bytesOfRows(command.rows), parts.clock.monotonicMs());
   }
@@ -396,19 +396,19 @@ export class GovernedWrites {
     const sync = options.sync === true || settings.SERVICE_DURABILITY === 'sync';
     const appended: Appended = this.#core.committer.commit(drafts, { at, sync });
     this.#core.writes.onPlaced(drafts, appended);
-    this.#placed = true;
+    this.#hasPlaced = true;
     return appended.acknowledged;
   }
 
   /** Guarded types are written as they are read: the caller states the reason that opens them. */
   #checkGuards(command: Command): void {
     if (command.kind === 'judge-identities') {
-      const guards = this.#core.judge.writeGuards({ ...this.#asked.judged, action: 'ingest' });
+      const guards = this.#core.judge.writeGuards({ ...this.#description.judged, action: 'ingest' });
       for (const { type } of [command.a, command.b]) guards.check(type, []);
     }
     if (!writesRows(command)) return;
     const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];
-    const guards = this.#core.judge.writeGuards({ ...this.#asked.judged, action: actionOf[command.kind] });
+    const guards = this.#core.judge.writeGuards({ ...this.#description.judged, action: actionOf[command.kind] });
     guards.check(
       command.type,
       columns.map(({ name }) => name),
@@ -436,14 +436,14 @@ export class GovernedWrites {
   }
 
   #masksOf(type: string): ReadonlyMap<string, MaskKind> {
-    const { judged, time } = this.#asked;
+    const { judged, time } = this.#description;
     return grantedTypes(this.#core, this.#paths(), { ...judged, action: 'query' }, time).typeNamed(type).grant.masked;
   }
 
   #paths(): AccessPaths {
     const { log, projections } = this.#core.parts;
-    const { branch, path } = this.#asked.caller;
-    return openOf(this.#asked.request)?.paths() ?? projections.snapshot(log.basis(), branch, tenantOf(path));
+    const { branch, path } = this.#description.caller;
+    return openOf(this.#description.request)?.paths() ?? projections.snapshot(log.basis(), branch, tenantOf(path));
   }
 
   /** Types that a command writes to, and those of the edges that its rows may have. */
@@ -451,7 +451,7 @@ export class GovernedWrites {
     const types = partsOf(command).flatMap((part) => typeNamed(part) ?? []);
     if (!partsOf(command).some(writesRows)) return types;
     const { projections } = this.#core.parts;
-    const { branch, path } = this.#asked.caller;
+    const { branch, path } = this.#description.caller;
     const fork = projections.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return types;
     const catalog = projections.catalog.catalogOn(fork, tenantOf(path));
@@ -461,13 +461,13 @@ export class GovernedWrites {
 
   /** Policies are asked about the type of the row that it is about, which the command does not name. */
   #checkKept(command: Command): void {
-    const { path } = this.#asked.caller;
+    const { path } = this.#description.caller;
     const releasedRule = rowToRelease(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
     if (releasedRule !== null) this.#authorise({ action: actionOf[command.kind], objectType: releasedRule.type });
   }
 
   #authorise(about: About): void {
-    this.#core.judge.authorise(this.#asked.judged, about);
+    this.#core.judge.authorise(this.#description.judged, about);
   }
 
   /** The subject of a command that is about neither a type nor the store. */
@@ -484,27 +484,27 @@ export class GovernedWrites {
 
   #branchEnded(command: Command): { branch?: BranchRecord } {
     if (command.kind !== 'delete-branch') return {};
-    const branch = this.#core.parts.projections.branches.branch(command.name, tenantOf(this.#asked.caller.path));
+    const branch = this.#core.parts.projections.branches.branch(command.name, tenantOf(this.#description.caller.path));
     return branch === undefined ? {} : { branch };
   }
 
   /** As many tenants as the licence allows, whatever the command says; keys of this tenant, not of an earlier one of its id. */
   #asMeant(command: Command): Command {
     if (command.kind === 'create-tenant') return { ...command, tenantsMax: this.#core.parts.licence.tenantsMax };
-    if (command.kind === 'evolve-type') return { ...command, mayTakeBack: administers(this.#asked.caller) };
+    if (command.kind === 'evolve-type') return { ...command, mayTakeBack: administers(this.#description.caller) };
     if (command.kind === 'migrate-types') {
-      const mayTakeBack = administers(this.#asked.caller);
+      const mayTakeBack = administers(this.#description.caller);
       return { ...command, steps: command.steps.map((step) => (step.kind === 'evolve-type' ? { ...step, mayTakeBack } : step)) };
     }
-    if (command.kind === 'put-rule') return { ...command, author: authorOf(this.#asked.caller) };
-    if (command.kind === 'put-job') return { ...command, owner: authorOf(this.#asked.caller) };
+    if (command.kind === 'put-rule') return { ...command, author: authorOf(this.#description.caller) };
+    if (command.kind === 'put-job') return { ...command, owner: authorOf(this.#description.caller) };
     if (command.kind === 'link-exhibit') return { ...command, stored: this.#core.parts.textSeals.seal(command.recipe) };
     if (command.kind !== 'put-rows' || command.receipt === undefined) return command;
-    return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#asked.caller), command);
+    return onceFrom(beginningOf(this.#core.parts.projections.tenants, this.#description.caller), command);
   }
 
   #context(): EntryContext {
-    const { caller, purpose } = this.#asked;
+    const { caller, purpose } = this.#description;
     return {
       branch: caller.branch,
       tenant: tenantOf(caller.path),

@@ -8,13 +8,13 @@ import { notInForce } from '../../projections/retention/commands.ts';
 import type { RetentionRule, Retention } from '../../projections/retention/projection.ts';
 
 /** Where a command is submitted: the caller's path, and the fork of the branch. */
-export interface KeptScope {
+export interface ReleaseScope {
   readonly path: string | null;
   readonly fork: number | undefined;
 }
 
 /** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
-export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
+export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: ReleaseScope): RetentionRule | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
   const retentionRule = retention.find(command.id);
   if (retentionRule === undefined || !isOwn(command.kind, retentionRule, scope)) {
@@ -23,7 +23,11 @@ export function rowToRelease(command: Command, retention: Pick<Retention, 'find'
   return retentionRule;
 }
 
-function isOwn(kind: 'release-retention' | 'expire-retention', retentionRule: RetentionRule, { path, fork }: KeptScope): boolean {
+function isOwn(
+  kind: 'release-retention' | 'expire-retention',
+  retentionRule: RetentionRule,
+  { path, fork }: ReleaseScope,
+): boolean {
   if (kind === 'expire-retention') return path === null || path === retentionRule.path;
   return path === retentionRule.path && fork === retentionRule.fork;
 }

@@ -102,11 +102,11 @@ export class FullDisk {
 /** The final outcome of an append, across every postponement for lack of room. */
 export async function finalOutcome(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
   for (;;) {
-    const asked = appended.acknowledged;
+    const acknowledged = appended.acknowledged;
     try {
-      return await asked;
+      return await acknowledged;
     } catch (error) {
-      if (asked === appended.acknowledged) throw error;
+      if (acknowledged === appended.acknowledged) throw error;
     }
   }
 }

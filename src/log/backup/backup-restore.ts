@@ -16,7 +16,7 @@ import type { BackgroundOpening } from '../files/frame-opener.ts';
 import { copyAndRead, FileCopier } from './file-copier.ts';
 import { type CopyOptions, removeTree } from '../disk/file-copy.ts';
 import type { Keyring } from '../keys/keys.ts';
-import { placeOfName } from '../files/manifest.ts';
+import { parseFileName } from '../files/manifest.ts';
 import { PACED_BYTES, pacedDisk } from '../disk/paced-disk.ts';
 import { verifyDirectory, type VerifyReport } from '../verify/verify.ts';
 
@@ -253,7 +253,7 @@ class Restoring {
 
 const filesOf = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files, ...blobs];
 
-const isOfLog = ({ name }: CopiedFile): boolean => placeOfName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
+const isOfLog = ({ name }: CopiedFile): boolean => parseFileName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
 
 function compare({ name, sha256 }: CopiedFile, copiedDigest: string): void {
   if (copiedDigest !== sha256) throw refusal(`lists ${name} with another checksum than it has`);

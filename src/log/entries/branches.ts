@@ -24,7 +24,7 @@ export interface Branch {
 }
 
 /** Positions `branch.id <= p < end` of this branch's own entries. */
-export interface Stretch {
+export interface LineageRange {
   readonly branch: Branch;
   readonly end: number;
 }
@@ -32,8 +32,8 @@ export interface Stretch {
 const main: Branch = { id: 0, name: mainBranch, tenant: null, source: null, shares: 'everything' };
 
 /** Rows of a branch are those of these stretches, oldest first; the last one is the branch's own and has no end. */
-export function lineageOf(branch: Branch): readonly Stretch[] {
-  const lineage: Stretch[] = [{ branch, end: Infinity }];
+export function lineageOf(branch: Branch): readonly LineageRange[] {
+  const lineage: LineageRange[] = [{ branch, end: Infinity }];
   for (let at = branch; at.source !== null && at.shares === 'everything'; at = at.source) {
     lineage.unshift({ branch: at.source, end: at.id });
   }

@@ -10,8 +10,8 @@ import { failsChecksum, type FrameHeader, type FrameScanner, frameIsWhole, type 
 /** Windows that are read before they are asked for. */
 const WINDOWS_AHEAD = 4;
 
-type FoundFrame = Extract<Scanned, { readonly result: 'frame' }>;
-type End = Exclude<Scanned, FoundFrame>;
+type ScannedFrame = Extract<Scanned, { readonly result: 'frame' }>;
+type End = Exclude<Scanned, ScannedFrame>;
 
 export type Fed = FedFrame | End;
 
@@ -28,7 +28,7 @@ export interface FedFrame {
 }
 
 interface Window {
-  readonly frames: (FoundFrame & { readonly offset: number })[];
+  readonly frames: (ScannedFrame & { readonly offset: number })[];
   /** The end behind them, where no further frame follows. */
   readonly end: End | null;
   readonly reply: Promise<OpenReply | null>;
@@ -42,7 +42,7 @@ export class FrameFeed {
   /** Buffers for bodies that are not in use. */
   readonly #free: SharedArrayBuffer[] = [];
   #readAll = false;
-  #started: (FoundFrame & { readonly offset: number }) | null = null;
+  #started: (ScannedFrame & { readonly offset: number }) | null = null;
   #window: { readonly of: Window; readonly reply: OpenReply | null; frame: number; entry: number } | null = null;
 
   /** With an opener the scanner reads into shared memory. `poison`: bodies are overwritten as soon as they are no longer valid. */

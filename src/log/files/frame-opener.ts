@@ -79,7 +79,7 @@ export interface OpenReply {
 }
 
 const NOTHING = -1;
-const PLACE_FIELDS = 3;
+const BODY_RANGE_FIELDS = 3;
 const ALIGNMENT = 8;
 
 export const openJob: Job<null, OpenRequest, OpenReply> = {
@@ -130,16 +130,16 @@ class HandedKeys implements BodyKeys {
 
 /** Entry `i` of those that were asked about is in order. */
 export function vouches(reply: OpenReply | null, i: number): boolean {
-  return reply !== null && reply.bodyRanges[i * PLACE_FIELDS]! !== NOTHING;
+  return reply !== null && reply.bodyRanges[i * BODY_RANGE_FIELDS]! !== NOTHING;
 }
 
 /** Erased rows of entry i, which must be in order. */
 export function erasedRows(reply: OpenReply, i: number): number {
-  return reply.bodyRanges[i * PLACE_FIELDS + 2]!;
+  return reply.bodyRanges[i * BODY_RANGE_FIELDS + 2]!;
 }
 
 export function bodyAt({ bodyRanges, bodies }: OpenReply, i: number): Uint8Array {
-  return new Uint8Array(bodies!, bodyRanges[i * PLACE_FIELDS]!, bodyRanges[i * PLACE_FIELDS + 1]!);
+  return new Uint8Array(bodies!, bodyRanges[i * BODY_RANGE_FIELDS]!, bodyRanges[i * BODY_RANGE_FIELDS + 1]!);
 }
 
 /** A request for frames of one buffer, without keys. */
@@ -161,7 +161,7 @@ export function openFrames(
 ): OpenReply {
   let entries = 0;
   for (let i = 0; i < frames.length; i += 3) entries += frames[i + 2]!;
-  const bodyRanges = new Int32Array(entries * PLACE_FIELDS).fill(NOTHING);
+  const bodyRanges = new Int32Array(entries * BODY_RANGE_FIELDS).fill(NOTHING);
   const missing = new Set<string>();
   const opened: Uint8Array[] = [];
   let size = 0;
@@ -176,7 +176,7 @@ export function openFrames(
         continue;
       }
       const { body, erased } = openedBody;
-      bodyRanges.set([size, body.length, erased], (entry + k) * PLACE_FIELDS);
+      bodyRanges.set([size, body.length, erased], (entry + k) * BODY_RANGE_FIELDS);
       if (bodies) opened.push(body);
       size += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
     }
@@ -197,7 +197,7 @@ function idsOf(names: ReadonlySet<string>): Uint8Array {
 }
 
 /** Null: nothing is vouched for. */
-type Found = { readonly body: Uint8Array; readonly erased: number } | { readonly missing: readonly string[] } | null;
+type OpenedBody = { readonly body: Uint8Array; readonly erased: number } | { readonly missing: readonly string[] } | null;
 
 function openFrame(
   bytes: Uint8Array,
@@ -205,7 +205,7 @@ function openFrame(
   rows: boolean,
   keys: BodyKeys,
   has: (subjectKey: string) => boolean,
-): Found[] {
+): OpenedBody[] {
   try {
     if (!frameIsWhole(bytes)) return [];
     return frameEntries(bytes, { entries: count }).map(({ leaf, payload, redacted }) => {
@@ -228,7 +228,7 @@ function openFrame(
 }
 
 /** Without sections, which whoever asked has no need to open once more. */
-function openedBody(body: Uint8Array, { entry, parts }: OpenedEntry): Found {
+function openedBody(body: Uint8Array, { entry, parts }: OpenedEntry): OpenedBody {
   if (parts.every(({ sealed }) => sealed === null)) return { body, erased: 0 };
   const plain = new ByteWriter(body.length);
   encodeBody(
@@ -245,7 +245,7 @@ export class FrameOpener {
   readonly #keyring: BodyKeys;
   readonly #rows: boolean;
   readonly #sent = new Set<number>();
-  #asked = 0;
+  #requestCount = 0;
 
   constructor(startWorker: StartWorker, keyring: BodyKeys, rows: boolean) {
     this.#worker = startWorker(openJob, null);
@@ -254,8 +254,8 @@ export class FrameOpener {
   }
 
   /** Windows that were asked for and not answered. */
-  get asked(): number {
-    return this.#asked;
+  get requestCount(): number {
+    return this.#requestCount;
   }
 
   /** The frames lie in one shared buffer. A worker that has ended vouches for nothing. */
@@ -263,13 +263,13 @@ export class FrameOpener {
     const keys: [number, KeyObject][] = [];
     for (const { header, bytes } of frames) this.#addKeys(bytes, header.entries, keys);
     const request = requestFor(frames, this.#rows);
-    this.#asked++;
+    this.#requestCount++;
     try {
       const reply = await this.#worker.ask({ ...request, keys, bodies });
       const subjectKeys = this.#subjectKeys(reply.missing);
       return subjectKeys === null ? reply : await this.#worker.ask({ ...request, subjectKeys, bodies: reply.bodies });
     } finally {
-      this.#asked--;
+      this.#requestCount--;
     }
   }
 

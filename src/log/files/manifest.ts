@@ -48,7 +48,7 @@ export function logFileName({ number, generation = 0 }: { readonly number: numbe
 }
 
 /** Number and generation in a name that `logFileName` makes; undefined for any other name. */
-export function placeOfName(name: string): { readonly number: number; readonly generation: number } | undefined {
+export function parseFileName(name: string): { readonly number: number; readonly generation: number } | undefined {
   const match = /^(\d{8})(?:\.([1-9]\d{0,8}))?\.log$/.exec(name);
   return match ? { number: Number(match[1]), generation: Number(match[2] ?? 0) } : undefined;
 }

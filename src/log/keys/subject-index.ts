@@ -84,7 +84,7 @@ export class SubjectIndex {
   /** The slot of the 16 bytes at `at`; -1 where there is none. */
   find(bytes: Uint8Array, at = 0): number {
     const part = this.#parts[bytes[at]!]!;
-    return part[this.#placeOf(part, bytes, at)]! - 1;
+    return part[this.#slotIndexOf(part, bytes, at)]! - 1;
   }
 
   /** Returns the slot of before; -1 where there was none. */
@@ -92,7 +92,7 @@ export class SubjectIndex {
     const number = bytes[at]!;
     if ((this.#used[number]! + 1) * 2 > this.#parts[number]!.length) this.#grow(number);
     const part = this.#parts[number]!;
-    const slotIndex = this.#placeOf(part, bytes, at);
+    const slotIndex = this.#slotIndexOf(part, bytes, at);
     const before = part[slotIndex]! - 1;
     if (before < 0) this.#used[number]!++;
     part[slotIndex] = slot + 1;
@@ -102,12 +102,12 @@ export class SubjectIndex {
   /** Before the record is wiped: a key is compared with what its slot holds. */
   delete(bytes: Uint8Array, at: number): void {
     const part = this.#parts[bytes[at]!]!;
-    const slotIndex = this.#placeOf(part, bytes, at);
+    const slotIndex = this.#slotIndexOf(part, bytes, at);
     if (part[slotIndex] !== FREE) part[slotIndex] = REMOVED;
   }
 
   /** Where the key is, or the free place where its search ends. */
-  #placeOf(part: Uint32Array, bytes: Uint8Array, at: number): number {
+  #slotIndexOf(part: Uint32Array, bytes: Uint8Array, at: number): number {
     const mask = part.length - 1;
     const hash = bytes[at + 1]! | (bytes[at + 2]! << 8) | (bytes[at + 3]! << 16);
     for (let slotIndex = hash & mask; ; slotIndex = (slotIndex + 1) & mask) {
@@ -129,7 +129,7 @@ export class SubjectIndex {
     for (const stored of old) {
       if (stored === FREE || stored === REMOVED) continue;
       const at = ((stored - 1) % SHARD_KEYS_MAX) * RECORD_BYTES + this.#offset;
-      part[this.#placeOf(part, this.#records.slabOf(stored - 1), at)] = stored;
+      part[this.#slotIndexOf(part, this.#records.slabOf(stored - 1), at)] = stored;
       used++;
     }
     this.#parts[number] = part;

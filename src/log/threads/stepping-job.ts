@@ -39,26 +39,26 @@ export const steppingJob: Job<null, StepRequest, Stepped> = {
   name: 'steppingJob',
   begin: () => {
     const running = new Map<number, Generator<Progress, unknown>>();
-    return async (asked) => {
-      if ('module' in asked) {
-        const jobModule = (await import(asked.module)) as Record<string, SteppedJob<unknown, unknown>>;
-        running.set(asked.task, jobModule[asked.name]!.steps(asked.request));
+    return async (stepRequest) => {
+      if ('module' in stepRequest) {
+        const jobModule = (await import(stepRequest.module)) as Record<string, SteppedJob<unknown, unknown>>;
+        running.set(stepRequest.task, jobModule[stepRequest.name]!.steps(stepRequest.request));
         return null;
       }
-      if (asked.ask === 'drop') {
-        running.get(asked.task)?.return(null);
-        running.delete(asked.task);
+      if (stepRequest.ask === 'drop') {
+        running.get(stepRequest.task)?.return(null);
+        running.delete(stepRequest.task);
         return null;
       }
-      const steps = running.get(asked.task);
+      const steps = running.get(stepRequest.task);
       assert(steps, 'work that goes on was begun');
       try {
         const step = steps.next();
         if (step.done !== true) return { progress: step.value };
-        running.delete(asked.task);
+        running.delete(stepRequest.task);
         return { reply: step.value };
       } catch (error) {
-        running.delete(asked.task);
+        running.delete(stepRequest.task);
         throw error;
       }
     };

@@ -15,7 +15,7 @@ import {
   vouches,
 } from '../files/frame-opener.ts';
 import { frameIsWhole } from '../files/log-file.ts';
-import { failsChecksum, type FileWindow, type FoundFrame, frameAt } from './verify-frames.ts';
+import { failsChecksum, type FileWindow, type FrameAtOffset, frameAt } from './verify-frames.ts';
 
 /** Batches that the worker has before the calling thread takes one itself. */
 const ASKED_MAX = 2;
@@ -39,11 +39,11 @@ export class BodyChecker {
 
   /** The worker has less to do than it may have. */
   get wants(): boolean {
-    return this.#opener.asked < ASKED_MAX;
+    return this.#opener.requestCount < ASKED_MAX;
   }
 
   /** The reply, or the promise of one. */
-  check(frames: readonly FoundFrame[]): OpenReply | Promise<OpenReply | null> {
+  check(frames: readonly FrameAtOffset[]): OpenReply | Promise<OpenReply | null> {
     const bodies = this.#free && (this.#free.pop() ?? new SharedArrayBuffer(0));
     if (this.wants) return this.#opener.open(frames, bodies).catch(() => null);
     return openFrames({ ...requestFor(frames, true), bodies }, this.#keyring);
@@ -67,13 +67,13 @@ export class BodyChecker {
 }
 
 interface Batch {
-  readonly frames: readonly FoundFrame[];
+  readonly frames: readonly FrameAtOffset[];
   reply: OpenReply | null | 'under way';
   readonly replied: Promise<void>;
 }
 
 export interface WalkedFrame {
-  readonly frame: FoundFrame;
+  readonly frame: FrameAtOffset;
   /** Entry `i` has been opened and is what its leaf says, rows root included. */
   isVouched(i: number): boolean;
   /** Erased rows of entry i, whose content is vouched for. */
@@ -92,7 +92,7 @@ export class FrameRun {
   #at: number;
   /** Why the frames end; null at the end of the file. */
   #end: string | null | undefined;
-  #started: FoundFrame | null = null;
+  #started: FrameAtOffset | null = null;
   #batch: Batch | null = null;
   #frame = 0;
   #entry = 0;
@@ -149,7 +149,7 @@ export class FrameRun {
     }
   }
 
-  #begin(frames: readonly FoundFrame[]): Batch {
+  #begin(frames: readonly FrameAtOffset[]): Batch {
     const checked = this.#checker?.check(frames) ?? null;
     if (!(checked instanceof Promise)) return { frames, reply: checked, replied: Promise.resolve() };
     const replied = checked.then((reply) => void (batch.reply = reply));
@@ -158,7 +158,7 @@ export class FrameRun {
   }
 
   /** Frames up to the end of what the window holds. */
-  async #read(): Promise<FoundFrame[]> {
+  async #read(): Promise<FrameAtOffset[]> {
     const frames = this.#started ? [this.#started] : [];
     this.#started = null;
     while (this.#at < this.#length) {

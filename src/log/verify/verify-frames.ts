@@ -6,7 +6,7 @@ import { decodeFrameHeader, FRAME_HEADER_BYTES, type FrameHeader, frameIsWhole }
 const windowBytes = 4 << 20;
 const magic = Buffer.from('ANLF', 'latin1');
 
-export interface FoundFrame {
+export interface FrameAtOffset {
   readonly at: number;
   readonly header: FrameHeader;
   readonly bytes: Uint8Array;
@@ -22,7 +22,7 @@ export async function frameAt(
   at: number,
   length: number,
   check = true,
-): Promise<FoundFrame | string> {
+): Promise<FrameAtOffset | string> {
   const header = decodeFrameHeader(await window.view(at, Math.min(FRAME_HEADER_BYTES, length - at)), file, at);
   if (!header) return 'no frame header';
   const size = FRAME_HEADER_BYTES + header.size;
@@ -32,7 +32,7 @@ export async function frameAt(
 }
 
 /** The first whole frame at or after an offset. */
-export async function nextFrame(window: FileWindow, file: number, from: number, length: number): Promise<FoundFrame | null> {
+export async function nextFrame(window: FileWindow, file: number, from: number, length: number): Promise<FrameAtOffset | null> {
   for (let at = from; at + FRAME_HEADER_BYTES <= length; ) {
     const view = await window.view(at, Math.min(windowBytes, length - at));
     const hit = Buffer.from(view.buffer, view.byteOffset, view.length).indexOf(magic);

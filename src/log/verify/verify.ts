@@ -21,7 +21,7 @@ import {
 import type { BackgroundOpening } from '../files/frame-opener.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { decodeFileHeader, FILE_HEADER_BYTES, type FrameEntry, frameEntries } from '../files/log-file.ts';
-import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest, placeOfName } from '../files/manifest.ts';
+import { type LogFileRecord, logFileName, type Manifest, manifestPath, parseManifest, parseFileName } from '../files/manifest.ts';
 import { equalBytes, hexOf, sha256 } from '../bytes/sha256.ts';
 import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
 import { type Finding, messageOf, VerifyFindings } from './verify-findings.ts';
@@ -213,7 +213,7 @@ class Verification {
 
   /** The list of files that the manifest gives or, where it can't be read, that the directory suggests. */
   async #readManifest(names: readonly string[]): Promise<readonly LogFileRecord[]> {
-    const present = names.filter((name) => placeOfName(name) !== undefined);
+    const present = names.filter((name) => parseFileName(name) !== undefined);
     let manifest: Manifest | undefined;
     try {
       const bytes = await this.#options.disk.readFile(manifestPath(this.#log));
@@ -225,11 +225,11 @@ class Verification {
     this.#logId = manifest?.logId ?? null;
     const records =
       manifest?.files ??
-      present.map((name): LogFileRecord => ({ state: 'open', ...placeOfName(name)!, firstLeaf: -1, firstPosition: -1 }));
+      present.map((name): LogFileRecord => ({ state: 'open', ...parseFileName(name)!, firstLeaf: -1, firstPosition: -1 }));
     const listed = new Set(records.map(logFileName));
     for (const name of present) {
       if (listed.has(name)) continue;
-      const { number } = placeOfName(name)!;
+      const { number } = parseFileName(name)!;
       if (number < records.length)
         this.#findings.note(`log/${name} is not the file ${number} of the manifest; opening the log drops it`);
       // Made by a crash between the file's creation and the manifest's: the next opening begins it anew.

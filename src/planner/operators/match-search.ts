@@ -6,7 +6,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/text-search/visible-texts.ts';
-import type { Candidates, PlacedRows, ScanRequest } from '../../projections/access-paths.ts';
+import type { Candidates, SegmentRows, ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/text-search/text-query.ts';
 import { TopScores } from '../../governance/text-search/top-scores.ts';
@@ -521,7 +521,7 @@ const cellsInTurn = 65_536;
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Number of a row of a block at its place. */
-function numberAt({ rows: lies }: PlacedRows, row: number): number {
+function numberAt({ rows: lies }: SegmentRows, row: number): number {
   return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
 }
 

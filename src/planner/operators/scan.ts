@@ -3,7 +3,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Cell } from '../../log/values/value.ts';
-import type { PlacedRows, RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
+import type { SegmentRows, RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
 import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { KeyFilter, Narrowing } from './key-filter.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
@@ -19,7 +19,7 @@ const rowsPerLookUp = 4;
 export interface ScanBatch extends Batch {
   readonly sift?: Sift;
   /** The rows' places, where the reader asked for them. */
-  readonly placed?: PlacedRows;
+  readonly placed?: SegmentRows;
 }
 
 export class ScanOperator implements Operator {

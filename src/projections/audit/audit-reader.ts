@@ -74,7 +74,7 @@ export class LogAuditReader implements AuditReader {
 
   /** Entries that arrive while an answer is read are not part of it. */
   #end(): End {
-    const rangeCount = this.#projection.stretchCount;
+    const rangeCount = this.#projection.rangeCount;
     return { rangeCount, leaf: rangeCount === 0 ? -1 : this.#projection.leafRange(rangeCount - 1).lastLeaf };
   }
 

@@ -9,7 +9,7 @@ import type { AgreementBody, CommittedEntry } from '../../log/entries/entry.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 /** A run of leaves that is read back as one. */
-export interface Stretch {
+export interface LeafRange {
   readonly firstLeaf: number;
   readonly lastLeaf: number;
   readonly records: number;
@@ -18,8 +18,8 @@ export interface Stretch {
   readonly until: bigint;
 }
 
-const stretchRecordsMax = 4096;
-const stretchLeavesMax = 1024;
+const rangeRecordsMax = 4096;
+const rangeLeavesMax = 1024;
 /** Counts are kept for so many organisation paths; anybody may name new ones, so there must be a limit. */
 const countedPathsMax = 65_536;
 const wordsPerStretch = 5;
@@ -50,11 +50,11 @@ export class AuditProjection implements Projection {
     this.#extend(entry.leaf, records.length, since, until);
   }
 
-  get stretchCount(): number {
+  get rangeCount(): number {
     return this.#rangeCount;
   }
 
-  leafRange(index: number): Stretch {
+  leafRange(index: number): LeafRange {
     assert(index >= 0 && index < this.#rangeCount, 'stretch exists');
     const at = index * wordsPerStretch;
     const words = this.#words;
@@ -138,7 +138,7 @@ export class AuditProjection implements Projection {
     const words = this.#words;
     const last = (this.#rangeCount - 1) * wordsPerStretch;
     const joins =
-      last >= 0 && Number(words[last + 2]) + records <= stretchRecordsMax && leaf - Number(words[last]) < stretchLeavesMax;
+      last >= 0 && Number(words[last + 2]) + records <= rangeRecordsMax && leaf - Number(words[last]) < rangeLeavesMax;
     if (joins) {
       words[last + 1] = BigInt(leaf);
       words[last + 2] = words[last + 2]! + BigInt(records);

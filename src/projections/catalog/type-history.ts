@@ -54,7 +54,7 @@ interface SavedLife {
   ])[];
 }
 
-interface StandingLife extends Omit<Life, 'source' | 'types'> {
+interface BranchLife extends Omit<Life, 'source' | 'types'> {
   readonly source: number;
   readonly types: readonly (readonly [string, readonly Defined[]])[];
 }
@@ -133,7 +133,7 @@ export class CatalogHistory implements Projection {
   }
 
   /** A life as it is now, with lists of its own: definitions never change. */
-  #lifeOf({ source, types, ...life }: Life): StandingLife {
+  #lifeOf({ source, types, ...life }: Life): BranchLife {
     return {
       ...life,
       source: source === null ? -1 : this.#lives.indexOf(source),
@@ -239,7 +239,7 @@ function bornMain(): Life {
   return { name: mainName, tenant: null, source: null, fork: 0, end: Infinity, types: new Map() };
 }
 
-function savedLife({ name, tenant, source, fork, end, types }: StandingLife): SavedLife {
+function savedLife({ name, tenant, source, fork, end, types }: BranchLife): SavedLife {
   return {
     name,
     ...(tenant !== null && { tenant }),

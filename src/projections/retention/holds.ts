@@ -14,14 +14,14 @@ export interface HeldState {
 }
 
 /** Where the row of a schedule or hold lies, and its versions on the branch where that was asked for, newest first. */
-export interface KeptRow {
+export interface HeldRowAddress {
   readonly path: string | null;
   readonly key: string;
   readonly positions: readonly number[];
 }
 
 /** Undefined when the version that it was asked for at is gone. */
-export function rowOf(hold: RetentionRule, state: HeldState): KeptRow | undefined {
+export function rowOf(hold: RetentionRule, state: HeldState): HeldRowAddress | undefined {
   const { type, position } = hold;
   const branchRows = state.rows.tenantRows(rowsOfKept(hold, state));
   const versions = branchRows.versions(type);
@@ -67,11 +67,11 @@ export function rowsOfKept({ fork, path }: RetentionRule, { catalog }: HeldState
 
 /** The ids of these holds as text, up to a maximum. */
 export function heldBy(ids: readonly string[]): string {
-  const listedIds = ids.slice(0, idsTold).join(', ');
-  return ids.length > idsTold ? `${listedIds} and ${ids.length - idsTold} more` : listedIds;
+  const listedIds = ids.slice(0, idsListed).join(', ');
+  return ids.length > idsListed ? `${listedIds} and ${ids.length - idsListed} more` : listedIds;
 }
 
-const idsTold = 100;
+const idsListed = 100;
 
 export function holds(state: HeldState): HoldReader {
   return {

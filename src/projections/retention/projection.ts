@@ -28,7 +28,7 @@ export interface RetentionRule {
 }
 
 /** Schedules that end in the same hour are looked at together. */
-const stretchNanoseconds = 3_600_000_000_000n;
+const intervalNanoseconds = 3_600_000_000_000n;
 
 export class Retention implements Projection {
   readonly name = 'retention';
@@ -71,7 +71,7 @@ export class Retention implements Projection {
 
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
   due(now: bigint, most: number): readonly RetentionRule[] {
-    const last = now / stretchNanoseconds;
+    const last = now / intervalNanoseconds;
     const hours = [...this.#byHour.keys()].filter((hour) => hour <= last).sort((a, b) => (a < b ? -1 : 1));
     const due: RetentionRule[] = [];
     for (const hour of hours) {
@@ -164,7 +164,7 @@ export class Retention implements Projection {
   #put(rule: RetentionRule): void {
     this.#rulesById.set(rule.id, rule);
     addTo(this.#byPosition, rule.position, rule.id);
-    if (rule.scheduled) addTo(this.#byHour, rule.until / stretchNanoseconds, rule.id);
+    if (rule.scheduled) addTo(this.#byHour, rule.until / intervalNanoseconds, rule.id);
     else addTo(this.#holds, rule.type, rule.id);
   }
 
@@ -173,7 +173,7 @@ export class Retention implements Projection {
     assert(rule, 'what ends was in force');
     this.#rulesById.delete(id);
     takeFrom(this.#byPosition, rule.position, id);
-    if (rule.scheduled) takeFrom(this.#byHour, rule.until / stretchNanoseconds, id);
+    if (rule.scheduled) takeFrom(this.#byHour, rule.until / intervalNanoseconds, id);
     else takeFrom(this.#holds, rule.type, id);
   }
 }

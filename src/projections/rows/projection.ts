@@ -28,7 +28,7 @@ import { DerivedVersions, isDerivable } from './erasure/derived-versions.ts';
 import { findVersions, type SubjectVersions } from './erasure/subject-versions.ts';
 import type { Table } from './tables/table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import { columnDigestJob, DigestShares, stretchesOf } from './digests/column-digests.ts';
+import { columnDigestJob, DigestShares, columnPartsOf } from './digests/column-digests.ts';
 import { type CellHashes, hashOverlay, TableDigest } from './digests/table-digest.ts';
 import { type RowStorage, type RowStorageOptions, rowStorage } from './tables/row-storage.ts';
 import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
@@ -359,7 +359,7 @@ export class Rows implements Projection {
       const tables = this.#byFork().flatMap((layer) => [...layer.tables()]);
       const begun = tables.map((table) => {
         const names = shares.columnsBeside(table);
-        return { table, names, reply: worker.ask(stretchesOf(table, names)) };
+        return { table, names, reply: worker.ask(columnPartsOf(table, names)) };
       });
       const replied = Promise.all(begun.map(({ reply }) => reply));
       const digests = new Map<Table, TableDigest>();

@@ -63,7 +63,7 @@ export function decidePurge(
   return { drafts, outcome: { ...outcome, accepted: removed, purge: purgedKeys.cursor } };
 }
 
-interface Found {
+interface PurgeStep {
   readonly cursor: PurgeCursor;
   /** To whom the name of the branch means that branch. */
   readonly naming: string | null;
@@ -74,7 +74,13 @@ interface Found {
 }
 
 /** Keys of one type on one branch, from the cursor on; null when nothing is left from there to the end. */
-function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state: PurgedState, position: number): Found | null {
+function nextKeys(
+  id: string,
+  keysMax: number,
+  cursor: PurgeCursor | null,
+  state: PurgedState,
+  position: number,
+): PurgeStep | null {
   const { branches, catalog, rows } = state;
   const codes = codesOf(id, rows);
   const forks = [{ name: mainBranch, tenant: null, fork: 0 }, ...branches.list()];
@@ -134,7 +140,7 @@ function keysOf(
 function removal(
   path: string,
   keys: readonly string[],
-  { cursor, naming, type, rows }: Found,
+  { cursor, naming, type, rows }: PurgeStep,
   holds: HoldReader,
   context: DecideContext,
 ): EntryDraft {

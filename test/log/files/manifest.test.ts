@@ -6,7 +6,7 @@ import {
   logFileName,
   type Manifest,
   parseManifest,
-  placeOfName,
+  parseFileName,
 } from '../../../src/log/files/manifest.ts';
 
 const sealed = (number: number, firstLeaf: number, leaves: number): LogFileRecord => ({
@@ -27,8 +27,8 @@ test('a manifest reads back as it was written', () => {
   expect(parseManifest(formatManifest(manifest))).toEqual(manifest);
   expect(logFileName({ number: 2 })).toBe('00000002.log');
   expect(logFileName({ number: 2, generation: 3 })).toBe('00000002.3.log');
-  expect(placeOfName('00000002.3.log')).toEqual({ number: 2, generation: 3 });
-  expect(placeOfName('00000002.0.log')).toBeUndefined();
+  expect(parseFileName('00000002.3.log')).toEqual({ number: 2, generation: 3 });
+  expect(parseFileName('00000002.0.log')).toBeUndefined();
 });
 
 test('every changed bit of a manifest is found', () => {

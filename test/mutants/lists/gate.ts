@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'gate: what is shared is written into',
     file: 'src/governance/writing/governed-writes.ts',
-    find: 'if (this.#asked.caller.sharedFrom !== null) throw foreign();\n',
+    find: 'if (this.#description.caller.sharedFrom !== null) throw foreign();\n',
     replace: '',
     killedBy: policies,
   },

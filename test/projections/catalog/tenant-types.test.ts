@@ -507,7 +507,8 @@ test('retention and holds are of a tenant’s rows', () => {
   store.run({ kind: 'hold-row', id: 'h', type: 'Parcel', key: 'a' }, 'globex');
   store.run({ kind: 'schedule-retention', id: 's', type: 'Parcel', key: 'a', until: store.time }, 'acme');
   store.run(evolve('Parcel', { colour: plain }), 'acme');
-  const kept = (path: string): string[] => (store.projections.keptOf('main', 'Parcel', path, 'a') ?? []).map(({ id }) => id);
+  const kept = (path: string): string[] =>
+    (store.projections.retentionRulesOf('main', 'Parcel', path, 'a') ?? []).map(({ id }) => id);
   expect([kept('acme'), kept('globex')]).toEqual([['s'], ['h']]);
   store.run({ kind: 'expire-retention', id: 's' });
   expect(store.entries.at(-1)).toMatchObject({ context: { path: 'acme' }, body: { kind: 'removal', keys: ['a'] } });

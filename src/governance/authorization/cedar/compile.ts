@@ -35,8 +35,8 @@ export interface RowDecision {
   readonly because: readonly string[];
 }
 
-export function decideRows(policies: readonly Policy[], type: TypeDefinition, asked: CedarRequest): RowDecision {
-  return rowsOf(residualsOf(policies, { kind: 'row', type }, asked), type);
+export function decideRows(policies: readonly Policy[], type: TypeDefinition, request: CedarRequest): RowDecision {
+  return rowsOf(residualsOf(policies, { kind: 'row', type }, request), type);
 }
 
 /**
@@ -66,7 +66,7 @@ export interface MaskDecision {
 export function decideMasks(
   policies: readonly Policy[],
   type: TypeDefinition,
-  asked: Omit<CedarRequest, 'action'>,
+  request: Omit<CedarRequest, 'action'>,
 ): MaskDecision {
   const forbids = policies.filter(({ effect, actions }) => effect === 'forbid' && (actions === null || actions.has('readCell')));
   const masks = new Map<string, CellMask>();
@@ -80,7 +80,7 @@ export function decideMasks(
     masks.set(column, strictestOf(found, type));
   };
   for (const column of new Set([...Object.keys(type.properties), ...keys])) {
-    const cellForbids = residualsOf(forbids, { kind: 'cell', type, column }, { ...asked, action: 'readCell' });
+    const cellForbids = residualsOf(forbids, { kind: 'cell', type, column }, { ...request, action: 'readCell' });
     if (keys.has(column)) ofKey.push(...cellForbids);
     else hide(column, cellForbids);
   }

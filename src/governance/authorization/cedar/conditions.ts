@@ -32,7 +32,7 @@ const tableBits = 18;
 const sharedBits = 12;
 /** Up to here a combination is one number, and verdicts of those seen last are kept by it. */
 const labelBits = 31;
-const keptBits = 16;
+const labelCacheBits = 16;
 
 export function compileCondition(residuals: Residuals, typeOf: (column: string) => ColumnType): RowCondition {
   const permits = distinct(residuals.always ? [] : residuals.permits);
@@ -233,8 +233,8 @@ function featuresOf(atoms: readonly Expr[], typeOf: (column: string) => ColumnTy
     else features.push({ feature: new ComputedAtom(atom, typeOf), atoms: [i] });
   });
   for (const [column, own] of byColumn) {
-    const asked = own.map((i) => atoms[i]!);
-    features.push({ feature: new ColumnClasses(column, typeOf(column), asked), atoms: own });
+    const columnAtoms = own.map((i) => atoms[i]!);
+    features.push({ feature: new ColumnClasses(column, typeOf(column), columnAtoms), atoms: own });
   }
   return features;
 }
@@ -324,7 +324,7 @@ class VerdictTable {
     }
     for (let k = 0; k < count; k++) {
       const label = labels[k]!;
-      const cacheSlot = Math.imul(label, 0x9e37_79b1) >>> (32 - keptBits);
+      const cacheSlot = Math.imul(label, 0x9e37_79b1) >>> (32 - labelCacheBits);
       if (labelCache[cacheSlot] !== label) {
         labelCache[cacheSlot] = label;
         verdicts[cacheSlot] = this.#workOut(label);
@@ -351,8 +351,8 @@ class VerdictTable {
     if (this.#verdicts !== null && bits.every((of, i) => of === this.#bits[i])) return;
     this.#bits = bits;
     const hashed = total > tableBits && total <= labelBits;
-    this.#labelCache = hashed ? new Int32Array(1 << keptBits).fill(-1) : null;
-    this.#verdicts = total > labelBits ? null : new Uint8Array(1 << (hashed ? keptBits : total));
+    this.#labelCache = hashed ? new Int32Array(1 << labelCacheBits).fill(-1) : null;
+    this.#verdicts = total > labelBits ? null : new Uint8Array(1 << (hashed ? labelCacheBits : total));
   }
 
   #workOut(label: number): number {

@@ -81,9 +81,9 @@ export class CallerPolicies {
     let known = this.#masks.get(type);
     if (known === undefined) {
       const forbids = [...declaredMasks(type), ...this.#policiesFor('readCell').filter(({ effect }) => effect === 'forbid')];
-      const asked = this.#requestFor('readCell', null);
+      const cellRequest = this.#requestFor('readCell', null);
       const relevant = [...Object.keys(type.properties), '_pk', 'id'].flatMap((column) =>
-        residualsOf(forbids, { kind: 'cell', type, column }, asked),
+        residualsOf(forbids, { kind: 'cell', type, column }, cellRequest),
       );
       known = new Timed(relevant, (policies, instant) =>
         decideMasks(policies, type, { situation: this.#situation, now: instant }),

@@ -9,7 +9,7 @@ import { sha256Hex } from '../../../log/bytes/sha256.ts';
 import { checkText } from '../../../log/values/value.ts';
 import { type Engine, policyToJson } from './engine.ts';
 import { readExpression, type Refuse } from './expressions.ts';
-import { partsOf, placeOf, unitsOf, type PolicyPart } from './policy-text.ts';
+import { partsOf, locationOf, unitsOf, type PolicyPart } from './policy-text.ts';
 import { and, type Expr, FALSE, mentions, TRUE, value } from './syntax.ts';
 import { Entity } from './values.ts';
 
@@ -71,7 +71,7 @@ export function policyDigest(texts: ReadonlyMap<string, string>): string {
 
 function readPolicy(textId: string, text: string, part: PolicyPart, number: number | null, types: TypeLookup): Policy {
   const refuseAt = (at: number, why: string, code: 'REL_INVALID' | 'REL_NOT_IMPLEMENTED' = 'REL_INVALID'): never => {
-    const location = placeOf(text, at);
+    const location = locationOf(text, at);
     throw new ServiceError(code, `policy ${textId}, ${location.line}:${location.column}: ${why}`, { ...location });
   };
   /** At the first token that says it, else where the policy begins. */

@@ -44,7 +44,7 @@ export function partsOf(text: string): readonly PolicyPart[] {
   return parts;
 }
 
-export function placeOf(text: string, at: number): TextLocation {
+export function locationOf(text: string, at: number): TextLocation {
   const before = text.slice(0, at);
   return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
 }

@@ -122,7 +122,7 @@ export class RowCells {
     if (sent !== null && own?.type === type && sent.every((row) => this.#isSent(name, row))) return gather(own.vector, sent);
     const builder = new VectorBuilder(type, Math.max(1, versions.length));
     for (const cells of versions) {
-      const cellAddress = type === 'string' || type === 'json' ? this.#placeOf(cells, name) : undefined;
+      const cellAddress = type === 'string' || type === 'json' ? this.#addressOf(cells, name) : undefined;
       // As bytes: a long text takes as long to become a string, and bytes again, as all else that is done with it.
       if (cellAddress?.type === type && cellAddress.vector.kind === 'text' && cellAddress.vector.nulls?.[cellAddress.row] !== 1) {
         const { heap, offsets } = cellAddress.vector;
@@ -133,17 +133,17 @@ export class RowCells {
   }
 
   /** Where a cell stands as it is written; undefined where it stands nowhere yet, or is NULL. */
-  #placeOf(cells: number, name: string): CellAddress | undefined {
-    if (cells >= 0) return this.#table!.placeOf(cells, name);
+  #addressOf(cells: number, name: string): CellAddress | undefined {
+    if (cells >= 0) return this.#table!.addressOf(cells, name);
     const row = -1 - cells;
-    if (this.#patch === null) return this.#ownPlace(row, name);
+    if (this.#patch === null) return this.#ownAddress(row, name);
     const { row: merged, over } = this.#merged[row]!;
     if (over !== null && typeof over === 'object') return undefined;
-    if (this.#isSent(name, merged)) return this.#ownPlace(merged, name);
-    return over === null ? undefined : this.#table!.placeOf(over, name);
+    if (this.#isSent(name, merged)) return this.#ownAddress(merged, name);
+    return over === null ? undefined : this.#table!.addressOf(over, name);
   }
 
-  #ownPlace(row: number, name: string): CellAddress | undefined {
+  #ownAddress(row: number, name: string): CellAddress | undefined {
     const own = this.#own.get(name);
     return own && { vector: own.vector, type: own.type, row };
   }

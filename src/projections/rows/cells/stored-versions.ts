@@ -39,5 +39,5 @@ export interface StoredVersions {
   opOf(version: number): number;
   cellOf(version: number, column: string): Cell;
   /** The column, and where the version's cell stands in it; undefined where there is none. */
-  placeOf(version: number, column: string): CellAddress | undefined;
+  addressOf(version: number, column: string): CellAddress | undefined;
 }

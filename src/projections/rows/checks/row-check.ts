@@ -77,15 +77,15 @@ export function refusedKeys(
   if (code < 0 || keys.length === 0) return refused;
   const reader: RowReader = rows.reader(at.position);
   const time: TimeBounds = { system: versions === 'open' ? at.time : 'all', valid: 'all' };
-  const asked = test === 'none' ? [] : test.columns;
-  const scan = reader.scan({ type, columns: [...asked, '_pk'], time, keys, paths: [code] });
+  const testedColumns = test === 'none' ? [] : test.columns;
+  const scan = reader.scan({ type, columns: [...testedColumns, '_pk'], time, keys, paths: [code] });
   for (let step = scan.next(); step.done !== true; step = scan.next()) {
     const { columns, selection, first, count } = step.value;
     const passes = new Uint8Array(count);
-    if (test !== 'none') test.test(columns.slice(0, asked.length), selection, first, count, passes);
+    if (test !== 'none') test.test(columns.slice(0, testedColumns.length), selection, first, count, passes);
     for (let k = 0; k < count; k++) {
       if (passes[k] === 1) continue;
-      refused.add(String(cellAt(columns[asked.length]!, 'string', selection === null ? first + k : selection[k]!)));
+      refused.add(String(cellAt(columns[testedColumns.length]!, 'string', selection === null ? first + k : selection[k]!)));
     }
   }
   return refused;

@@ -62,7 +62,7 @@ export class SourceSeals implements RowSeals {
     const { length } = cells;
     const { vector } = keys.columns[0]!;
     const keyOf = (row: number): string => cellAt(vector, 'string', row) as string;
-    const isTold = (row: number): boolean =>
+    const hasStatedSubject = (row: number): boolean =>
       statedSubjects.subjects !== undefined && cellAt(statedSubjects.subjects, 'string', row) !== null;
     const own = cells.columns.filter(({ name }) => naming.includes(name));
     const sealed = new Uint8Array(length);
@@ -74,7 +74,7 @@ export class SourceSeals implements RowSeals {
       sealedRows.push(row);
     };
     for (let row = 0; row < length; row++) {
-      if (isTold(row)) {
+      if (hasStatedSubject(row)) {
         seal(row);
         continue;
       }
@@ -99,7 +99,7 @@ export class SourceSeals implements RowSeals {
     if (!sealed.includes(1)) return statedSubjects;
     const builder = new VectorBuilder('string', length);
     for (let row = 0; row < length; row++) {
-      if (isTold(row)) builder.append(cellAt(statedSubjects.subjects!, 'string', row));
+      if (hasStatedSubject(row)) builder.append(cellAt(statedSubjects.subjects!, 'string', row));
       else builder.append(sealed[row] === 1 ? ownSubject(type.name, path, keyOf(row)) : null);
     }
     return { subjects: builder.build() };

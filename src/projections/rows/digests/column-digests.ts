@@ -8,11 +8,11 @@ import type { Job } from '../../../log/threads/workers.ts';
 import type { Texts } from '../../canonical-hash.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { SegmentColumn } from '../segments/segment-column.ts';
-import { type CellHashes, type Cells, CellStream, cellsOf, keptRows } from './table-digest.ts';
+import { type CellHashes, type Cells, CellStream, cellsOf, remainingRowsOf } from './table-digest.ts';
 import type { Table } from '../tables/table.ts';
 
 /** Cells of one segment. */
-interface Stretch {
+interface ColumnPart {
   readonly cells: Cells;
   readonly type: ColumnType;
   readonly remainingRows: Int32Array | null;
@@ -21,7 +21,7 @@ interface Stretch {
 }
 
 /** Stretches of one column after the other. */
-export type ColumnsRequest = readonly (readonly Stretch[])[];
+export type ColumnsRequest = readonly (readonly ColumnPart[])[];
 
 export const columnDigestJob: Job<null, ColumnsRequest, CellHashes[]> = {
   module: import.meta.url,
@@ -64,17 +64,17 @@ export class DigestShares {
 }
 
 /** Columns of a table as a worker is asked for them. */
-export function stretchesOf(table: Table, names: readonly string[]): ColumnsRequest {
+export function columnPartsOf(table: Table, names: readonly string[]): ColumnsRequest {
   const copies = new Map<ByteDictionary, Texts>();
   const copyTexts = (dictionary: ByteDictionary): Texts => {
     let texts = copies.get(dictionary);
     if (!texts) copies.set(dictionary, (texts = dictionary.copy()));
     return texts;
   };
-  const columns = names.map((name) => ({ name, parts: [] as Stretch[] }));
+  const columns = names.map((name) => ({ name, parts: [] as ColumnPart[] }));
   let firstRow = 0;
   for (const segment of table.segments) {
-    const { remainingRows, length } = keptRows(segment);
+    const { remainingRows, length } = remainingRowsOf(segment);
     for (const { name, parts } of columns) {
       const column = segment.column(name);
       if (!column) continue;

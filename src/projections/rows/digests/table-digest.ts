@@ -62,7 +62,7 @@ export class TableDigest {
       return { name, hashes: () => stream.hashes() };
     });
     for (const segment of table.segments) {
-      const { remainingRows, length } = keptRows(segment);
+      const { remainingRows, length } = remainingRowsOf(segment);
       for (const { name, stream } of own) {
         const column = segment.column(name);
         if (column) stream.add(cellsOf(column.vector(segment.length)), column.type, remainingRows, length, this.#rows.count);
@@ -104,7 +104,7 @@ export function hashOverlay(hash: CanonicalHash, table: Table, overlay: BranchOv
 }
 
 /** Rows of a segment that were not removed; null for all of them. */
-export function keptRows(segment: Segment): { readonly remainingRows: Int32Array | null; readonly length: number } {
+export function remainingRowsOf(segment: Segment): { readonly remainingRows: Int32Array | null; readonly length: number } {
   const { length } = segment;
   if (segment.removedCount === 0) return { remainingRows: null, length };
   const remainingRows = new Int32Array(length);

@@ -38,7 +38,7 @@ interface NamedType {
   readonly type: ColumnType;
 }
 
-interface Found {
+interface DerivedPositions {
   readonly positions: Set<number>;
   /** Codes. */
   readonly paths: Set<number>;
@@ -55,25 +55,25 @@ export interface RemovedRow extends RemovedSource {
 }
 
 export class DerivedVersions {
-  readonly #asked: DerivedRequest;
+  readonly #request: DerivedRequest;
   /** Keys, and the position below which a version that names one means this row by it. */
   readonly #ids = new Map<string, number>();
   readonly #removedKeys = new Set<string>();
   /** Keys among them that a loose column does not name. */
   readonly #short = new Set<string>();
   readonly #subjects = new Set<string>();
-  readonly #derivedByTable = new Map<string, Found>();
+  readonly #derivedByTable = new Map<string, DerivedPositions>();
   readonly #rooted = new Map<string, Set<number>>();
   /** Removed rows that nothing has led to so far. */
   #removed: RemovedRow[] = [];
 
-  constructor(asked: DerivedRequest) {
-    this.#asked = asked;
+  constructor(request: DerivedRequest) {
+    this.#request = request;
   }
 
   /** Without those that they were made from. */
   get versions(): readonly ErasedVersions[] {
-    const { scopes } = this.#asked;
+    const { scopes } = this.#request;
     return [...this.#derivedByTable]
       .filter(([, { positions }]) => positions.size > 0)
       .sort(([a], [b]) => compareText(a, b))
@@ -99,7 +99,7 @@ export class DerivedVersions {
    * A step is so many rows of a segment.
    */
   *find(roots: readonly ErasedVersions[], removed: Iterable<RemovedRow>, from = 0): Generator<undefined, void> {
-    const { tenant, layers } = this.#asked;
+    const { tenant, layers } = this.#request;
     for (const row of removed) this.#removed.push(row);
     for (const { type, positions } of roots) this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
     for (const { type, positions } of roots) {
@@ -118,7 +118,7 @@ export class DerivedVersions {
   }
 
   *#followRemoved(): Generator<undefined, void> {
-    const { subject: erased } = this.#asked;
+    const { subject: erased } = this.#request;
     for (let waiting = Infinity; this.#removed.length < waiting; ) {
       waiting = this.#removed.length;
       const left: RemovedRow[] = [];
@@ -146,7 +146,7 @@ export class DerivedVersions {
     const columns = namingColumns(table.type, types).map((name) => ({ name, type: types.get(name)!.type }));
     if (columns.length === 0) return;
     const { type } = table;
-    const known: Found = this.#derivedByTable.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
+    const known: DerivedPositions = this.#derivedByTable.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
     this.#derivedByTable.set(type, known);
     const subject = own !== null && types.get(own)?.type === 'string' ? own : null;
     for (const segment of table.segments) {
@@ -162,7 +162,7 @@ export class DerivedVersions {
     segment: Segment,
     { row: first, end }: { readonly row: number; readonly end: number },
     { type, columns, own }: { readonly type: string; readonly columns: readonly NamedType[]; readonly own: string | null },
-    known: Found,
+    known: DerivedPositions,
   ): void {
     const rooted = this.#rooted.get(type);
     const keys = segment.cells.glance(null, sameBytes());
@@ -190,9 +190,9 @@ export class DerivedVersions {
       known.rows.add(name);
       this.#addId(key);
       // Edges of a row name the version that they are of.
-      this.#addId(versionName(this.#asked.timeline.timeOf(position)));
+      this.#addId(versionName(this.#request.timeline.timeOf(position)));
       if (joint !== null) this.#subjects.add(joint);
-      this.#subjects.add(ownSubject(type, this.#asked.scopes.path(path), key));
+      this.#subjects.add(ownSubject(type, this.#request.scopes.path(path), key));
     }
   }
 
@@ -213,7 +213,7 @@ export class DerivedVersions {
 
   /** Whether it is the key of a row of another type, too, that goes on to be there. */
   *#isOfOthers(key: string, type: string): Generator<undefined, boolean> {
-    const { tenant, layers } = this.#asked;
+    const { tenant, layers } = this.#request;
     for (const layer of layers()) {
       for (const table of layer.tablesOf(tenant)) {
         if (table.type === type) continue;
@@ -240,7 +240,7 @@ export class DerivedVersions {
 
   /** Whether a row of this type, path and key is there. */
   *#stands({ type, path, key }: RemovedRow): Generator<undefined, boolean> {
-    const { tenant, layers, scopes } = this.#asked;
+    const { tenant, layers, scopes } = this.#request;
     const code = scopes.codeOf(path);
     for (const layer of layers()) {
       const table = layer.table(tenant, type);
@@ -256,7 +256,7 @@ export class DerivedVersions {
   }
 
   #isJoint(subject: string): boolean {
-    const { subject: erased } = this.#asked;
+    const { subject: erased } = this.#request;
     return subject !== erased && subjectsIn(subject).includes(erased);
   }
 }

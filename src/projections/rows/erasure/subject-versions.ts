@@ -15,7 +15,7 @@ export interface SubjectVersions {
   readonly end: number;
 }
 
-interface Found {
+interface SubjectPositions {
   readonly positions: number[];
   /** Codes. */
   readonly paths: Set<number>;
@@ -33,7 +33,7 @@ export function* findVersions(
   layers: readonly BranchLayer[],
   scopes: OrganisationCodes,
 ): Generator<undefined, SubjectVersions> {
-  const versionsByTable = new Map<string, Found>();
+  const versionsByTable = new Map<string, SubjectPositions>();
   const wanted = new Wanted(subject);
   const bytes = sameBytes();
   for (const layer of layers) {
@@ -41,7 +41,7 @@ export function* findVersions(
       const { type } = table;
       const property = layer.names.subjectOf(tenant, type);
       if (property === null) continue;
-      const known: Found = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
+      const known: SubjectPositions = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
       versionsByTable.set(type, known);
       for (const segment of table.segments) {
         const first = segment.rowAtOrAfter(from);
@@ -71,7 +71,7 @@ function addSubjectRows(
   cells: Vector,
   wanted: Wanted,
   { first, end }: { readonly first: number; readonly end: number },
-  into: Found,
+  into: SubjectPositions,
 ): void {
   for (const row of wanted.rows(cells, first, end)) {
     if (segment.isRemoved(row)) continue;

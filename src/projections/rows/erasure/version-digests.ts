@@ -13,7 +13,7 @@ import { CanonicalHash } from '../../canonical-hash.ts';
 import type { BranchLayer } from '../tables/branch-layer.ts';
 import type { Segment } from '../segments/segment.ts';
 
-export interface StandingDigests {
+export interface LiveDigests {
   readonly type: string;
   /** Lower-case hex. */
   readonly before: string;
@@ -61,7 +61,7 @@ export class LiveVersionDigests {
   }
 
   /** As things stand in this turn, and as they will without these versions. Positions ascend. */
-  digests(versions: readonly ErasedVersions[]): StandingDigests[] {
+  digests(versions: readonly ErasedVersions[]): LiveDigests[] {
     return versions.map((each) => {
       const { type } = each;
       const [before, after] = [new CanonicalHash(), new CanonicalHash()];

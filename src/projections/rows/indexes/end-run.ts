@@ -46,7 +46,7 @@ export const endRunJob: SteppedJob<TextCells, Uint8Array> = {
 
 function* endRunSteps(cells: TextCells): Generator<Progress, Uint8Array> {
   const { rows } = cells;
-  const endGroups = new Found(rows);
+  const endGroups = new EndGroups(rows);
   for (let first = 0; first < rows; first += STEP_ROWS) {
     endGroups.add(cells, first, Math.min(rows, first + STEP_ROWS));
     yield { done: first, of: rows };
@@ -54,7 +54,7 @@ function* endRunSteps(cells: TextCells): Generator<Progress, Uint8Array> {
   return endGroups.bytes();
 }
 
-class Found {
+class EndGroups {
   /** By row; where there is no cell, it says nothing. */
   readonly #codes: Uint16Array;
   readonly #firsts: Uint16Array;

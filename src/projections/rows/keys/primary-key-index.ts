@@ -65,7 +65,7 @@ export class PrimaryKeyIndex {
     const slots = this.#memories[this.#memoryOf[part]!]!;
     const base = this.#bases[part]!;
     const end = this.#sizes[part]!;
-    for (let slot = placeOf(hash, end); ; ) {
+    for (let slot = slotIndexOf(hash, end); ; ) {
       const row = slots[base + slot * 2]! - 1;
       if (row === EMPTY - 1) return -1;
       if (row >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(row, heap, start, size, path)) return row;
@@ -79,7 +79,7 @@ export class PrimaryKeyIndex {
     const slots = this.#memories[this.#memoryOf[part]!]!;
     const base = this.#bases[part]!;
     const end = this.#sizes[part]!;
-    for (let slot = placeOf(hash, end); ; ) {
+    for (let slot = slotIndexOf(hash, end); ; ) {
       const storedRow = slots[base + slot * 2]! - 1;
       if (storedRow === EMPTY - 1) {
         slots[base + slot * 2] = row + 1;
@@ -108,7 +108,7 @@ export class PrimaryKeyIndex {
     const slots = this.#memories[this.#memoryOf[part]!]!;
     const base = this.#bases[part]!;
     const end = this.#sizes[part]!;
-    for (let slot = placeOf(hash, end); slots[base + slot * 2] !== EMPTY; ) {
+    for (let slot = slotIndexOf(hash, end); slots[base + slot * 2] !== EMPTY; ) {
       if (slots[base + slot * 2] === row + 1) {
         slots[base + slot * 2] = heir < 0 ? GONE : heir + 1;
         if (heir >= 0) return;
@@ -126,7 +126,7 @@ export class PrimaryKeyIndex {
     for (let from = 0; from < count; from += slotStarts.length) {
       const end = Math.min(count, from + slotStarts.length);
       for (const [number, slots] of this.#memories.entries()) {
-        const slotCount = this.#placesIn(number, hashes, from, end);
+        const slotCount = this.#slotStartsIn(number, hashes, from, end);
         // As little as can be between two loads that miss: the fewer instructions, the more of them are under way.
         for (let i = 0; i < slotCount; i++) sum ^= slots[slotStarts[i]!]!;
       }
@@ -135,7 +135,7 @@ export class PrimaryKeyIndex {
   }
 
   /** Words of one memory at which probes for hashes[from..end) begin. */
-  #placesIn(memory: number, hashes: Int32Array, from: number, end: number): number {
+  #slotStartsIn(memory: number, hashes: Int32Array, from: number, end: number): number {
     const bases = this.#bases;
     const sizes = this.#sizes;
     const memoryOf = this.#memoryOf;
@@ -143,7 +143,7 @@ export class PrimaryKeyIndex {
     if (this.#memories.length === 1) {
       for (let i = from; i < end; i++) {
         const part = (hashes[i]! >>> 24) & mask;
-        slotStarts[i - from] = bases[part]! + placeOf(hashes[i]!, sizes[part]!) * 2;
+        slotStarts[i - from] = bases[part]! + slotIndexOf(hashes[i]!, sizes[part]!) * 2;
       }
       return end - from;
     }
@@ -151,7 +151,7 @@ export class PrimaryKeyIndex {
     for (let i = from; i < end; i++) {
       const hash = hashes[i]!;
       const part = (hash >>> 24) & mask;
-      if (memoryOf[part] === memory) slotStarts[slotCount++] = bases[part]! + placeOf(hash, sizes[part]!) * 2;
+      if (memoryOf[part] === memory) slotStarts[slotCount++] = bases[part]! + slotIndexOf(hash, sizes[part]!) * 2;
     }
     return slotCount;
   }
@@ -235,12 +235,12 @@ export class PrimaryKeyIndex {
 }
 
 /** In order of the low bits, whatever the size; a whole number on either way, which keeps the arithmetic on words. */
-function placeOf(hash: number, size: number): number {
+function slotIndexOf(hash: number, size: number): number {
   return (size <= 65_536 ? ((hash & 0xffff) * size) >>> 16 : (hash & 0xffffff) * (size / 16_777_216)) | 0;
 }
 
 function enterSlot(slots: Int32Array, size: number, hash: number, word: number): void {
-  let slot = placeOf(hash, size);
+  let slot = slotIndexOf(hash, size);
   while (slots[slot * 2] !== EMPTY) if (++slot === size) slot = 0;
   slots[slot * 2] = word;
   slots[slot * 2 + 1] = hash;

@@ -29,7 +29,7 @@ export async function rowsNearVector(source: ScanSource, request: NearRequest): 
   const { graphs } = source.indexes;
   const candidates = new Map<object, Int32Array>();
   const nearBySegment = new Map<Segment, Int32Array[]>();
-  const asked: PathRows[] = [];
+  const pathRows: PathRows[] = [];
   for (const layer of source.layers) {
     // By number, because segments may be added meanwhile; none of theirs is visible here.
     for (let number = 0; number < layer.table.segments.length; number++) {
@@ -41,20 +41,20 @@ export async function rowsNearVector(source: ScanSource, request: NearRequest): 
       nearBySegment.set(segment, whole);
       for (const { path, rows, of, isFull } of parts) {
         const visible = rows?.length ?? of;
-        if (isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of) asked.push({ segment, path, visible: rows });
+        if (isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of) pathRows.push({ segment, path, visible: rows });
         else whole.push(rows ?? allOf(of));
       }
     }
   }
-  const near = (await graphs?.near(request, asked)) ?? [];
+  const near = (await graphs?.near(request, pathRows)) ?? [];
   let byGraph = 0;
-  for (const [i, { segment, visible }] of asked.entries()) {
+  for (const [i, { segment, visible }] of pathRows.entries()) {
     const rows = near[i];
     if (rows) byGraph++;
     nearBySegment.get(segment)!.push(rows ?? visible ?? allOf(segment.length));
   }
   for (const [{ segmentKey }, parts] of nearBySegment) candidates.set(segmentKey, inOrder(parts));
-  return { candidates, byGraph, missing: asked.length - byGraph };
+  return { candidates, byGraph, missing: pathRows.length - byGraph };
 }
 
 function allOf(rows: number): Int32Array {

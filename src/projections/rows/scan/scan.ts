@@ -508,9 +508,9 @@ function block(
 function withAddresses(
   rowBlock: RowBlock,
   { segment, rows, first }: ChosenRows,
-  { placed: asked, indexed }: ScanRequest,
+  { placed: wantsAddresses, indexed }: ScanRequest,
 ): RowBlock {
-  if (!asked && !indexed) return rowBlock;
+  if (!wantsAddresses && !indexed) return rowBlock;
   // A block that was gathered has numbers of its own.
   const gathered = rowBlock.first !== first || rowBlock.selection !== rows;
   return { ...rowBlock, placed: { segmentKey: segment.segmentKey, rows: gathered ? { selection: rows, first } : null } };

@@ -102,14 +102,14 @@ export class LineageTable implements StoredVersions {
   }
 
   cellOf(version: number, name: string): Cell {
-    const cellAddress = this.placeOf(version, name);
+    const cellAddress = this.addressOf(version, name);
     return cellAddress === undefined ? null : cellAt(cellAddress.vector, cellAddress.type, cellAddress.row);
   }
 
-  placeOf(version: number, name: string): CellAddress | undefined {
+  addressOf(version: number, name: string): CellAddress | undefined {
     const { table, inherited } = this.#layerOf(version);
     const row = version % LAYER;
-    if (!inherited) return table.placeOf(row, name);
+    if (!inherited) return table.addressOf(row, name);
     const segment = table.segmentOf(row);
     const column = inherited.column(segment, name);
     return column && { vector: column.vector(segment.length), type: column.type, row: row & 0xffff };

@@ -367,11 +367,11 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   cellOf(row: number, name: string): Cell {
-    const cellAddress = this.placeOf(row, name);
+    const cellAddress = this.addressOf(row, name);
     return cellAddress === undefined ? null : cellAt(cellAddress.vector, cellAddress.type, cellAddress.row);
   }
 
-  placeOf(row: number, name: string): CellAddress | undefined {
+  addressOf(row: number, name: string): CellAddress | undefined {
     const segment = this.segmentOf(row);
     const column = segment.column(name);
     return column && { vector: column.vector(segment.length), type: column.type, row: row & 0xffff };

@@ -172,9 +172,9 @@ export class ZonePruner {
     const zones = stored === null ? null : this.#zonesOf(segment, stored, sealed);
     if (zones === null) return ALL;
     const holding = zones.kind === 'texts' ? textsHolding(zones, predicate) : this.#numbersHolding(zones, predicate);
-    const asked = holding !== 0 && sealed && predicate.op === '=' && this.#table.bloomColumns.includes(column);
+    const bloomTest = holding !== 0 && sealed && predicate.op === '=' && this.#table.bloomColumns.includes(column);
     // A filter over rows of several organisations would tell by its time whether another one has the value.
-    if (asked && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) {
+    if (bloomTest && segment.paths.constant !== null && this.#ruledOut(segment, zones.kind, predicate)) {
       this.#table.pruned.byBloom++;
       return 0;
     }
@@ -377,17 +377,17 @@ function risingHolding(zones: TextZones, zoneCount: number, op: ZonePredicate['o
   let holding = ~unsummarisedRows(zones.summarised);
   if (op !== '<' && op !== '<=') {
     const upwards = op === '=' ? '>=' : op;
-    holding &= from(stretchAfter(zoneCount, (zone) => !mayHold(zones, zone, zone, upwards, bytes)));
+    holding &= from(zoneAfter(zoneCount, (zone) => !mayHold(zones, zone, zone, upwards, bytes)));
   }
   if (op !== '>' && op !== '>=') {
     const downwards = op === '=' ? '<=' : op;
-    holding &= ~from(stretchAfter(zoneCount, (zone) => mayHold(zones, zone, zone, downwards, bytes)));
+    holding &= ~from(zoneAfter(zoneCount, (zone) => mayHold(zones, zone, zone, downwards, bytes)));
   }
   return holding;
 }
 
 /** The first stretch that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
-function stretchAfter(zoneCount: number, before: (zone: number) => boolean): number {
+function zoneAfter(zoneCount: number, before: (zone: number) => boolean): number {
   if (!before(0)) return 0;
   let [low, high] = before(zoneCount - 1) ? [zoneCount, zoneCount] : [1, zoneCount - 1];
   while (low < high) {

@@ -55,8 +55,8 @@ interface Key {
 }
 
 /** So many rows a step. */
-export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
-  const { put, batch, cells, rows, context, at, rejections } = asked;
+export function* putByRow(request: RowByRow): Generator<undefined, PutByRow> {
+  const { put, batch, cells, rows, context, at, rejections } = request;
   const { length, keys, validFrom, validTo } = batch;
   const table = rows.versions(batch.definition.name);
   const path = rows.scopes.codeOf(context.entry.path);
@@ -65,7 +65,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   const known: Key[] = [];
   const origins: number[] = [];
   const outcomes: RowOutcome[] = [];
-  const whole = new WholeRows(asked);
+  const whole = new WholeRows(request);
   const keyOf = (row: number): string => cellAt(keys, 'string', row) as string;
   for (let row = 0; row < length; row++) {
     if (row > 0 && row % rowsPerStep === 0) yield;
@@ -96,7 +96,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     const mark = plan.mark;
     const merged = cells.mergedRows;
     const open = write(row, from, to, affectedVersions, key.open);
-    const why = whole.refusalOf(plan, mark, row) ?? edgeRefusal(asked, keyOf(row), key.open, plan, mark);
+    const why = whole.refusalOf(plan, mark, row) ?? edgeRefusal(request, keyOf(row), key.open, plan, mark);
     if (why !== null) {
       plan.goBack(mark);
       cells.forgetMerged(merged);
@@ -117,7 +117,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   const columns = yield* cells.columnSteps(plan.cells);
   const written = bodyOfPlan(plan, asSent ? keys : gather(keys, writtenRows), columns);
   yield;
-  return { written, origins: writtenRows, outcomes: put.listsRows ? withRefused(outcomes, asked) : null };
+  return { written, origins: writtenRows, outcomes: put.listsRows ? withRefused(outcomes, request) : null };
 
   function write(
     row: number,
@@ -196,13 +196,13 @@ function storedKey(table: StoredVersions | undefined, path: number, keys: Checke
 
 /** Rows of a patch, once they are whole: whether they have what their type requires, and may be written as they would be stored. */
 class WholeRows {
-  readonly #asked: RowByRow;
+  readonly #request: RowByRow;
   readonly #required: readonly string[];
   readonly #test: RowTest | null;
 
-  constructor(asked: RowByRow) {
-    const { batch, context } = asked;
-    this.#asked = asked;
+  constructor(request: RowByRow) {
+    const { batch, context } = request;
+    this.#request = request;
     const { primaryKey } = batch.definition;
     this.#required = [...batch.required, ...(primaryKey === null || batch.required.includes(primaryKey) ? [] : [primaryKey])];
     const test = context.rowCheck?.testFor(batch.definition) ?? null;
@@ -211,7 +211,7 @@ class WholeRows {
   }
 
   refusalOf(plan: VersionPlan, mark: PlanMark, row: number): Refusal | null {
-    const { put, batch, cells, context, rows, at } = this.#asked;
+    const { put, batch, cells, context, rows, at } = this.#request;
     if (put.patch === undefined) return null;
     for (let i = mark.versions; i < plan.length; i++) {
       if (plan.ops[i] !== rowOp.put) continue;

@@ -40,7 +40,7 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
     if (isJson === true) {
       for (const text of jsonTextSpans(heap, start, end)) {
         terms.read(...text);
-        terms.leavePlace();
+        terms.leaveOrdinal();
       }
     } else terms.read(heap, start, end);
     lengths[row] = terms.ordinal;
@@ -89,7 +89,7 @@ class Terms {
   }
 
   /** No phrase runs over what follows. */
-  leavePlace(): void {
+  leaveOrdinal(): void {
     const isLeft = this.#gaps.at(-2) === this.#row && this.#gaps.at(-1) === this.ordinal;
     if (this.ordinal > 0 && !isLeft) this.#gaps.push(this.#row, this.ordinal);
   }
@@ -268,7 +268,7 @@ class Terms {
     yield whole;
     const next = starts.slice(0, count);
     const tokenRows = new Uint32Array(tokens.length + wholes.length / 4);
-    const tokenPlaces = new Uint32Array(tokenRows.length);
+    const tokenOrdinals = new Uint32Array(tokenRows.length);
     const tokenWidths = new Uint8Array(tokenRows.length);
     for (let row = 0, token = 0, wide = 0, gap = 0; row < lengths.length; row++) {
       for (let ordinal = 0, free = 0; ordinal < lengths[row]!; ordinal++, token++) {
@@ -279,20 +279,20 @@ class Terms {
         if (wholes[wide + 1] === row && wholes[wide + 2] === ordinal) {
           const at = next[wholes[wide]!]!++;
           tokenRows[at] = row;
-          tokenPlaces[at] = ordinal + free;
+          tokenOrdinals[at] = ordinal + free;
           tokenWidths[at] = wholes[wide + 3]!;
           wide += 4;
         }
         const at = next[tokens[token]!]!++;
         tokenRows[at] = row;
-        tokenPlaces[at] = ordinal + free;
+        tokenOrdinals[at] = ordinal + free;
       }
       // Behind the last term.
       if (gaps[gap] === row) gap += 2;
       if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
     }
     yield whole;
-    return { starts, rows: tokenRows, ordinals: tokenPlaces, widths: tokenWidths };
+    return { starts, rows: tokenRows, ordinals: tokenOrdinals, widths: tokenWidths };
   }
 
   /** Numbers of the terms, bytewise. */
@@ -366,7 +366,7 @@ class PostingLists {
   }
 
   /** Adds term `i`, whose tokens lie at [from, to). */
-  add(i: number, { rows, ordinals: tokenPlaces, widths }: TokensByTerm, from: number, to: number): void {
+  add(i: number, { rows, ordinals: tokenOrdinals, widths }: TokensByTerm, from: number, to: number): void {
     const { frequencies, postings, ordinals } = this;
     const lengths = this.#lengths;
     /** Postings of rows that hold the term more than once, each with how often. */
@@ -388,8 +388,8 @@ class PostingLists {
           ordinals.add(0);
           ordinals.add(width);
         }
-        ordinals.add(tokenPlaces[at]! - previousOrdinal + 1);
-        previousOrdinal = tokenPlaces[at]!;
+        ordinals.add(tokenOrdinals[at]! - previousOrdinal + 1);
+        previousOrdinal = tokenOrdinals[at]!;
       }
     }
     for (let k = 0, previous = 0; k < repeated.length; k += 2) {

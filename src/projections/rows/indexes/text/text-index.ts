@@ -269,7 +269,7 @@ export class TextIndex {
             at = varint(ordinals, at);
           }
           ordinal += read - 1;
-          const first = row * PLACES + ordinal;
+          const first = row * ORDINALS_MAX + ordinal;
           if (width === 1) into.push(first);
           else wide.push({ first, last: first + width - 1 });
         } else {
@@ -310,7 +310,7 @@ export interface OrdinalRange {
 }
 
 /** Places of a row, at most. */
-export const PLACES = 2 ** 21;
+export const ORDINALS_MAX = 2 ** 21;
 
 /** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
 export function pack(parts: TextIndexArrays, held: number, total: number): Uint8Array {

@@ -71,30 +71,30 @@ export const neighbourGraphJob: Job<GraphsOptions, GraphRequest, GraphReply> = {
       assert(graph, 'a graph that is asked was begun');
       return graph;
     };
-    return async (asked) => {
-      switch (asked.ask) {
+    return async (graphRequest) => {
+      switch (graphRequest.ask) {
         case 'begin': {
-          const index = newGraph(asked.dims);
-          index.initIndex(asked.rows, WIDTH, BUILD_EFFORT, SEED);
-          graphs.set(asked.graph, { dims: asked.dims, index });
+          const index = newGraph(graphRequest.dims);
+          index.initIndex(graphRequest.rows, WIDTH, BUILD_EFFORT, SEED);
+          graphs.set(graphRequest.graph, { dims: graphRequest.dims, index });
           return nothing;
         }
         case 'add': {
-          const { dims, index } = requireGraph(asked.graph);
-          for (const [i, row] of asked.rows.entries()) index.addPoint(numbers(asked.values, i, dims), row);
+          const { dims, index } = requireGraph(graphRequest.graph);
+          for (const [i, row] of graphRequest.rows.entries()) index.addPoint(numbers(graphRequest.values, i, dims), row);
           return nothing;
         }
         case 'near': {
-          const vector = numbers(asked.vector, 0, asked.vector.length);
-          return { near: asked.parts.map((part) => nearOf(requireGraph(part.graph), vector, part)) };
+          const vector = numbers(graphRequest.vector, 0, graphRequest.vector.length);
+          return { near: graphRequest.parts.map((part) => nearOf(requireGraph(part.graph), vector, part)) };
         }
         case 'save':
-          return await saveGraph(requireGraph(asked.graph), memory);
+          return await saveGraph(requireGraph(graphRequest.graph), memory);
         case 'open':
-          graphs.set(asked.graph, await openGraph(asked.dims, asked.bytes, memory));
+          graphs.set(graphRequest.graph, await openGraph(graphRequest.dims, graphRequest.bytes, memory));
           return nothing;
         case 'drop':
-          graphs.delete(asked.graph);
+          graphs.delete(graphRequest.graph);
           return nothing;
       }
     };

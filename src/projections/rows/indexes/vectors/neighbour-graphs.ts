@@ -166,10 +166,10 @@ export class NeighbourGraphs {
     }
   }
 
-  #ask(asked: GraphRequest): Promise<GraphReply> {
+  #ask(graphRequest: GraphRequest): Promise<GraphReply> {
     const { startWorker, memory = MEMORY_DIRECTORY } = this.#options;
     this.#worker ??= startWorker(neighbourGraphJob, { memory });
-    return this.#worker.ask(asked);
+    return this.#worker.ask(graphRequest);
   }
 
   #say(line: string): void {
