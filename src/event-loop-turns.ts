@@ -1,4 +1,4 @@
-/** Turns of the event loop for all work of a store: one queue, in which kinds of work give way to each other. */
+/** Hands out turns of the event loop to all work of a store, from one queue in which kinds of work give way to each other. */
 import type { Clock } from './clock.ts';
 import { TurnQueue, type WorkKind } from './planner/execution/turn-queue.ts';
 import { TurnsBehind } from './planner/execution/background-turns.ts';

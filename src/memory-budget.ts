@@ -1,4 +1,4 @@
-/** How much memory rows and their indexes may take, as settings and machine have it. */
+/** Computes how much memory rows and their indexes may take, from the settings and the machine. */
 import type { Settings } from './config.ts';
 import type { RowSettings } from './projections/rows/tables/row-storage.ts';
 /** Indexes of texts take at most one part in so many of the memory for rows. */

@@ -286,7 +286,7 @@ class Recovery {
     }
   }
 
-  /** The worker that opens frames ahead; none for a stretch that is read sooner than a worker is there. */
+  /** The worker that opens frames ahead; none for a range that is read sooner than a worker is there. */
   #openerOf(bytes: number): FrameOpener | null {
     const { openBeside, keyring } = this.#options;
     if (!openBeside || bytes < openBeside.bytesMin) return null;

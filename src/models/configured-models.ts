@@ -1,4 +1,4 @@
-/** The models that a store may ask, as its settings name them. */
+/** Makes the models that the settings name. */
 import type { Settings } from '../config.ts';
 import { ConfigError } from '../errors.ts';
 import { embedderOf } from './http-embedder.ts';

@@ -1,4 +1,4 @@
-/** Models behind endpoints that take and give JSON. */
+/** Calls a model behind an HTTP endpoint that takes and gives JSON. */
 import { ServiceError } from '../errors.ts';
 
 export interface ModelEndpoint {

@@ -80,7 +80,7 @@ export interface ScanRequest {
 
 /** Where rows of a block lie. */
 export interface SegmentRows {
-  /** Stands for a stretch of storage for as long as that lives. */
+  /** Identifies the segment for as long as it is in use. */
   readonly segmentKey: object;
   /** Their numbers there; null: those that the block has. */
   readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
@@ -134,7 +134,7 @@ export interface PathCodes {
 }
 
 /**
- * Rows of one stretch of storage, in system_from order (within one scan, blocks come in that order too; a scan by
+ * Rows of one segment, in system_from order (within one scan, blocks come in that order too; a scan by
  * keys included). Row numbers in `selection[0..count)` index every vector. The vectors belong to the store: valid
  * only until the reader next yields to the event loop, never to be written to.
  */

@@ -126,7 +126,7 @@ export interface BatchReceipt {
   /** Index in the request of the batch's first row, and of each of its rows; null: firstIndex, firstIndex + 1, … */
   readonly firstIndex: number;
   readonly indexes: Float64Array | null;
-  /** Rows of this stretch of the request that were refused before, by index in the request. */
+  /** Rows of this part of the request that were refused before, by index in the request. */
   readonly refused: readonly RowRejection[];
 }
 

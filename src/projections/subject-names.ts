@@ -1,5 +1,5 @@
 /**
- * Looks for names of a subject in written texts: a query, a recipe, a key. A name is found as a word of its own, as it is, as
+ * Finds the names of a subject in written texts: a query, a recipe, a key. A name is found as a word of its own, as it is, as
  * JSON spells it and as SQL quotes it; not inside a longer word, so that 7 is not in LIMIT 70. Pure.
  */
 export type NameTest = Pick<SubjectNames, 'areIn'>;

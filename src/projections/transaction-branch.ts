@@ -1,5 +1,5 @@
 /**
- * A private fork of a branch that never reaches the log: only its owner reads what is decided on it. Its positions and times are
+ * The private fork of a branch on which a transaction's writes are decided. It never reaches the log, and only the transaction reads it. Its positions and times are
  * provisional; they begin where those of its basis end.
  */
 import { type CommittedEntry, type EntryContext, type EntryDraft, positionsOf } from '../log/entries/entry.ts';

@@ -1,5 +1,5 @@
 /**
- * Stores made from backups. `log/backup/backup-restore.ts` copies the files and checks the log; here projections are rebuilt in the same
+ * Restores a store from a backup. `log/backup/backup-restore.ts` copies the files and checks the log; here projections are rebuilt in the same
  * pass, and compared with those of the store that was backed up.
  */
 import { type Clock, Ids, type Random } from '../clock.ts';

@@ -1,6 +1,6 @@
 /**
- * From what happened to the record of it. Records of one turn share an entry, so a record that can't be encoded would
- * take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
+ * Makes the access record of an invocation from what is known at its end. Records of one turn share an entry, so a record that
+ * can't be encoded would take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
  */
 import { ServiceError, type ErrorKind } from '../../errors.ts';
 import type { AccessRecord, Recalled, StatementRecord } from '../../log/entries/entry.ts';

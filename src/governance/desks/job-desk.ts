@@ -1,4 +1,7 @@
-/** Scheduled jobs as callers make, see and change them: their own, an administrator those of the tenant, who runs the store all of them. */
+/**
+ * Scheduled jobs as callers create, see and change them. A caller sees its own jobs, an administrator those of the tenant, the
+ * operator of the store all of them.
+ */
 import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type JobDefinition, type JobRecord, nameKey } from '../../projections/jobs/job.ts';

@@ -1,4 +1,7 @@
-/** Stores of texts beside log and projections: caches, loaded lookup tables, replies that can still be fetched. */
+/**
+ * Contract of stores that hold texts beside log and projections: caches, loaded lookup tables, replies that can still be
+ * fetched. An erasure searches them.
+ */
 import type { ResidualHit } from './erasure-receipt.ts';
 import type { ScanTarget } from './scan-target.ts';
 

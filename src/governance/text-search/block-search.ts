@@ -1,5 +1,5 @@
 /**
- * One search within one stretch of rows: by the indexes of its columns, of nothing but the rows that may be seen. How many rows
+ * One search within one block of rows: by the indexes of its columns, of visible rows alone. How many rows
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
@@ -9,7 +9,7 @@ import type { Condition, TextQuery } from './text-query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './term-filter.ts';
 import { fieldWeight, rarity, WordScores, wordScore } from './bm25f.ts';
 
-/** A column of the stretch, and which of its cells are shown: a bit a row; null: all. */
+/** A column of the block, and which of its cells are shown: a bit a row; null: all. */
 export interface Field {
   readonly index: TextIndex;
   readonly shown: Int32Array | null;
@@ -71,7 +71,7 @@ const reaching = new Uint8Array(OFTEN + TOLD);
 /** By bits of leaves, the most that a row scores that holds these: each once, or as often as may be. */
 const mostOnce = new Float64Array(1 << FEW);
 const mostOften = new Float64Array(1 << FEW);
-/** Postings of one stretch that are gone through in one turn. */
+/** Postings of one block that are read in one turn. */
 const POSTINGS_A_TURN = 4 * ROWS;
 
 /** Rows of a range that may be among the best, rising; their scores; and how many rows match. */
@@ -211,7 +211,7 @@ export class BlockSearch {
 
   /**
    * The same of a query of few words of the only column, any of which is enough: of those rows only that are among the best so far.
-   * null for any other query. Nothing as large as a stretch is gone through, since most words stand in few rows.
+   * null for any other query. Nothing as large as a block is read, since most words stand in few rows.
    */
   scoreFew(scoring: Scoring, best: TopScores): Matching | null {
     const { shape, leaves, scores: ranking } = this.query;

@@ -1,6 +1,6 @@
 /**
  * Terms of an index by their stems in another language than it was made with: a tenant's, a type's, or one of an earlier time.
- * Made in steps, since a stem takes some microseconds, and kept for as long as the index is.
+ * Computed in steps, since a stem takes some microseconds, and cached for as long as the index lives.
  */
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import type { TextIndex } from '../../projections/rows/indexes/text/text-index.ts';

@@ -1,4 +1,4 @@
-/** Which terms pass a test: one by one, and of a whole dictionary without a look at most of it. */
+/** Finds the terms that pass the test of a searched word: one by one, or in a dictionary without reading most of it. */
 import type { TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
 import { TERM_MAX } from '../../projections/rows/indexes/text/tokens.ts';
 import { termsOfStem } from './restemmed-terms.ts';

@@ -1,4 +1,4 @@
-/** The best of many scores, so many of them, without the others: a heap whose top is the least that is among them. */
+/** The highest of many scores: a heap of a bounded number of them, whose top is the lowest that it holds. */
 export class TopScores {
   readonly #wanted: number;
   readonly #heap: number[] = [];

@@ -1,4 +1,7 @@
-/** How long an fsync waits for callers who are expected to ask for one too: a caller who committed just before comes again. */
+/**
+ * Decides how long an fsync waits for callers who are expected to ask for one too: a caller who committed just before comes
+ * again.
+ */
 import type { Clock } from '../../clock.ts';
 
 /** Stop waiting for expected appends this long after the last one came. */

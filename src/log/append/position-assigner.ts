@@ -1,5 +1,5 @@
 /**
- * Positions and instants: which ones the next append gets, and up to which ones readers may look. System time rises strictly
+ * Assigns positions and instants to appends, and knows up to which ones readers may look. System time rises strictly
  * with position, whatever the clock does, and never reaches an instant that a reader holds.
  */
 import type { Clock } from '../../clock.ts';

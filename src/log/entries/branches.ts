@@ -1,7 +1,7 @@
 /**
  * Which branches stand and what each of them reads. One log, positions for all: a branch is the position of the entry
  * that forked it, and reads its source's lineage below that position, then its own entries. So a lineage is a row of
- * stretches that follow each other, oldest first:
+ * ranges that follow each other, oldest first:
  *
  *   main [0, F1)  dev [F1, F2)  trial [F2, …)        trial was forked from dev at F2, dev from main at F1
  *
@@ -31,7 +31,7 @@ export interface LineageRange {
 
 const main: Branch = { id: 0, name: mainBranch, tenant: null, source: null, shares: 'everything' };
 
-/** Rows of a branch are those of these stretches, oldest first; the last one is the branch's own and has no end. */
+/** Rows of a branch are those of these ranges, oldest first; the last one is the branch's own and has no end. */
 export function lineageOf(branch: Branch): readonly LineageRange[] {
   const lineage: LineageRange[] = [{ branch, end: Infinity }];
   for (let at = branch; at.source !== null && at.shares === 'everything'; at = at.source) {

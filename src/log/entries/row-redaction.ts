@@ -1,4 +1,4 @@
-/** A body of rows without some of them: their leaf hashes take their places, and nothing else of them is left. */
+/** Drops rows from a body: their leaf hashes stay in their stead, and nothing else of them. */
 import { assert } from '../../errors.ts';
 import type { RowSecrets } from './rows-codec.ts';
 import { saltsOfRows } from './rows-codec.ts';

@@ -1,4 +1,7 @@
-/** Answers about access records and moves of agreements by reading them back from the log, stretch by stretch. Holds one page at most. */
+/**
+ * Answers about access records and moves of agreements by reading them back from the log, one range of leaves at a time. Holds
+ * one page at most.
+ */
 import { ServiceError } from '../../errors.ts';
 import type { AccessRecord, CommittedEntry } from '../../log/entries/entry.ts';
 import type { AuditEntry, AuditPage, AuditQuery, AuditReader } from '../access-paths.ts';

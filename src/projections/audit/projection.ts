@@ -1,7 +1,7 @@
 /**
  * Where the access records are, and the moves of sharing agreements, which are of both sides' views: counts, and for each
- * stretch of leaves how many records it holds and from when to when. The records themselves stay in the log and are read back
- * from there, so memory grows with stretches, not with records.
+ * range of leaves how many records it holds and from when to when. The records themselves stay in the log and are read back
+ * from there, so memory grows with ranges, not with records.
  */
 import { createHash } from 'node:crypto';
 import { assert } from '../../errors.ts';
@@ -27,7 +27,7 @@ const wordsPerStretch = 5;
 export class AuditProjection implements Projection {
   readonly name = 'audit';
   readonly formatVersion = 2;
-  /** Five words a stretch: first leaf, last leaf, records, since, until. */
+  /** Five words a range: first leaf, last leaf, records, since, until. */
   #words = new BigInt64Array(64 * wordsPerStretch);
   #rangeCount = 0;
   /** Records by path, then action. The empty string stands for no path: it can't name one. */
@@ -55,7 +55,7 @@ export class AuditProjection implements Projection {
   }
 
   leafRange(index: number): LeafRange {
-    assert(index >= 0 && index < this.#rangeCount, 'stretch exists');
+    assert(index >= 0 && index < this.#rangeCount, 'range exists');
     const at = index * wordsPerStretch;
     const words = this.#words;
     return {

@@ -1,4 +1,4 @@
-/** Types of a catalog as they stand after definitions that are not in it yet. */
+/** A catalog together with type definitions that are drafted and not applied yet. */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';

@@ -1,5 +1,5 @@
 /**
- * How long rows are kept: schedules, after whose time a row may be removed for good, and legal holds, while which it may not.
+ * How long rows are kept: after the time of a schedule a row may be removed for good; under a legal hold it may not.
  * Each is about the row of one version, named by its position, on the branch where it was asked for. It ends when it is
  * released, when that version is removed or erased there, and with its branch.
  */

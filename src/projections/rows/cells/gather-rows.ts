@@ -1,4 +1,4 @@
-/** Chosen rows of a vector: a copy in the order asked for, or, of rows that follow each other, views that copy nothing. */
+/** Gathers chosen rows of a vector into a new one, in the requested order; consecutive rows become a view that copies nothing. */
 import { assert, unreachable } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 

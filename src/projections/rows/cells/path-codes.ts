@@ -1,4 +1,4 @@
-/** Organisation paths as small codes, dense from 0 in order of first appearance. Code 0 is the null path. */
+/** Numbers organisation paths with small codes, dense from 0 in order of first appearance. Code 0 is the null path. */
 import type { Dictionary } from '../../../log/values/columns.ts';
 import type { PathCodes } from '../../access-paths.ts';
 

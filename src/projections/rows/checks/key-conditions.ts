@@ -1,4 +1,4 @@
-/** Whether a key stands as the writer of its row takes it to. */
+/** Checks the condition of a write: whether its key is in the state that the writer requires. */
 import type { NextPosition } from '../../../log/log-store.ts';
 import type { WriteCondition } from '../../command.ts';
 import type { TenantRows } from '../tables/tenant-rows.ts';

@@ -1,4 +1,4 @@
-/** The entry that removes rows for good. Pure. */
+/** Builds the entry that removes rows for good. Pure. */
 import type { RemovalBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { ownSubject } from '../../../log/keys/joint-subject.ts';
 import { tenantOf } from '../../../log/values/value.ts';

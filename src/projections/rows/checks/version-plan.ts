@@ -37,7 +37,7 @@ export class VersionPlan {
   readonly from: (bigint | null)[] = [];
   readonly to: (bigint | null)[] = [];
   readonly closes: number[] = [];
-  /** End of each version's stretch of `closes`. */
+  /** End of each version's range of `closes`. */
   readonly closeEnds: number[] = [];
   #remainders = 0;
 
@@ -121,7 +121,7 @@ export class VersionPlan {
   }
 
   /**
-   * Writes each of these open versions anew over the stretch that it shares with from..to, with the cells of its row in `rows`. They
+   * Writes each of these open versions anew over the range that it shares with from..to, with the cells of its row in `rows`. They
    * ascend in valid time and each holds somewhere within the bounds. Returns what is open afterwards, newest first.
    */
   patch(

@@ -186,7 +186,7 @@ class KeyEntry {
   }
 }
 
-/** Keys of one stretch of the index: its part by the top bits, the place in the part by the low ones. */
+/** Keys of one range of the index: its part by the top bits, the slot in the part by the low ones. */
 function partitionOf(hash: number): number {
   return ((hash >>> 24) << 4) | ((hash & 0xffff) >>> 12);
 }

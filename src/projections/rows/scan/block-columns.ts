@@ -51,7 +51,7 @@ export class BlockColumns {
   readonly #indexes: SegmentIndexes;
   /** Texts say which rows have the same. */
   readonly #distinct: boolean;
-  /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
+  /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different ranges of them. */
   #segment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
   #ownTimes: Vector | null = null;

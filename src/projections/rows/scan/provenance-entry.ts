@@ -1,4 +1,4 @@
-/** Where a stored version came from. Source: specification, "Provenance entry". */
+/** Builds the provenance entry of a stored version. Source: specification, "Provenance entry". */
 import { rowOp } from '../../../log/entries/entry.ts';
 import type { RowProvenance } from '../../access-paths.ts';
 import { LineageTable } from '../tables/lineage-table.ts';

@@ -40,13 +40,13 @@ const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
 /** Segments that are summarised, or have their closings ordered, before others get a turn: of long texts one takes milliseconds. */
 const SUMMARIES_A_TURN = 1;
-/** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
+/** Below this share of a block, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
 
 /** So few rows are gathered wherever they lie: columns in segment row numbers would be made for rows that were not requested. */
 const FEW = 512;
 
-/** Columns that are made for each block: in segment row numbers they cost the stretch, gathered they cost the rows. */
+/** Columns that are made for each block: in segment row numbers they cost the whole block, gathered they cost the rows. */
 const madeColumns: ReadonlySet<string> = new Set([
   'system_from',
   'system_to',
@@ -356,7 +356,7 @@ function* unsiftedBlocks(
     const path = paths.constant!;
     const few = openThen(segment, now, reader, first, first + count);
     if (few) {
-      // As much is scanned as the whole stretch has, whether or not there is an order.
+      // As much is scanned as the whole range has, whether or not there is an order.
       const rows = { columns: vectors, selection: few, first: few[0] ?? first, count: few.length, scanned, path };
       yield withFurther(rows, { segment, rows: few, first: rows.first, count: few.length }, request, columns, inherited);
       continue;

@@ -1,5 +1,5 @@
 /**
- * Which versions a read is about, settled once per scan: instants become position bounds, and from there on rows are
+ * Decides which versions a read sees, once per scan: instants become position bounds, and from there on rows are
  * compared by integers. The valid axis compares nanoseconds, and only in segments whose bounds leave it open.
  */
 import { FOREVER } from '../../../log/values/timestamp.ts';

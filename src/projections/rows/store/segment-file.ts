@@ -229,7 +229,7 @@ function vectorOf({ kind, rows, dims, heap, nulls }: Shape, { buffer, length }: 
   }
 }
 
-/** A stretch of rows in a turn, here and below: others wait for each. */
+/** A range of rows in a turn, here and below: others wait for each. */
 async function beginningsOf(
   vector: Extract<SavedVector, { kind: 'text' }>,
   length: number,

@@ -1,5 +1,5 @@
 /**
- * One type as a branch has it: the tables of the branches that it descends from, each up to where the next was forked,
+ * The rows of one type on a branch: the tables of the branches that it descends from, each up to where the next was forked,
  * and its own. Keys are looked up in each of them, the branch's own first.
  */
 import type { Cell, ColumnType } from '../../../log/values/value.ts';

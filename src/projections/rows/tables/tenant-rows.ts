@@ -1,4 +1,4 @@
-/** The rows of one tenant on one branch, as deciding asks for them. */
+/** The rows of one tenant on one branch, as `decide` functions read them. */
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';
 import type { StoredColumns } from '../../catalog/commands.ts';

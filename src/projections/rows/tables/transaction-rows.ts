@@ -1,4 +1,4 @@
-/** Rows written over those of a branch for one reader alone. They never reach the log, and end with their reader. */
+/** Rows that a transaction has written over those of its branch. Only the transaction reads them; they never reach the log. */
 import { type CommittedEntry, positionsOf, scopeOfName } from '../../../log/entries/entry.ts';
 import type { ForkedTimeline } from '../../../log/values/forked-timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';

@@ -3,7 +3,7 @@
  * between them can meet skips those rows. Never more than a necessary condition. Invariants:
  *
  * - cells below a segment's length never change but by being removed, so extremes stay true; of a segment that still grows
- *   only whole stretches are summarised;
+ *   only whole zones are summarised;
  * - every removal of cells, and every change of a column's stored type, calls `forgetZoneMaps`: extremes are values.
  */
 import type { Vector } from '../../../log/values/columns.ts';
@@ -22,7 +22,7 @@ const ALL = -1;
 /** Bytes of a text that are kept: longer ones are known by how they begin. */
 const TEXT_BYTES = 24;
 
-/** `summarised` rows, all of them whole stretches unless the segment is full; a stretch without a value has its bit unset. */
+/** `summarised` rows, all of them whole zones unless the segment is full; a zone without a value has its bit unset. */
 interface NumberZones {
   readonly kind: 'numbers';
   summarised: number;
@@ -37,13 +37,13 @@ interface TextZones {
   readonly kind: 'texts';
   summarised: number;
   some: number;
-  /** Least and greatest of stretch n: bytes ends[2n-1] .. ends[2n], then up to ends[2n+1]. */
+  /** Least and greatest of zone n: bytes ends[2n-1] .. ends[2n], then up to ends[2n+1]. */
   bytes: Uint8Array;
   readonly ends: Uint16Array;
   /** Stretches that have the least and the greatest of all texts; -1 where there is no text. */
   least: number;
   most: number;
-  /** Bits of the stretches of which no text is less than that of the row before it. */
+  /** Bits of the zones of which no text is less than that of the row before it. */
   rising: number;
   /** The rows behind those that are summarised, as far as they were looked at. */
   tail: { readonly from: number; end: number; rises: boolean };
@@ -137,7 +137,7 @@ export class ZonePruner {
     this.#idIsKey = idIsKey;
   }
 
-  /** A bit for each stretch of the segment in which all predicates may hold. */
+  /** A bit for each zone of the segment in which all predicates may hold. */
   zonesWhere(segment: Segment, sealed: boolean): number {
     let left = this.#mayEnd(segment) ? ALL : 0;
     for (const predicate of this.#predicates) {
@@ -265,12 +265,12 @@ function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
   return typeof value === 'string' && value.isWellFormed() ? encoder.encode(value) : null;
 }
 
-/** Bits of the stretches after so many rows. */
+/** Bits of the zones after so many rows. */
 function unsummarisedRows(rows: number): number {
   return from(Math.ceil(rows / ZONE_ROWS));
 }
 
-/** Bits of this stretch and those behind it. */
+/** Bits of this zone and those behind it. */
 function from(zone: number): number {
   return zone >= 32 ? 0 : ALL << zone;
 }
@@ -372,7 +372,7 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   return holding;
 }
 
-/** The same where texts rise from stretch to stretch: those that hold lie side by side, and where they begin and end is searched. */
+/** The same where texts rise from zone to zone: those that hold lie side by side, and where they begin and end is searched. */
 function risingHolding(zones: TextZones, zoneCount: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
   let holding = ~unsummarisedRows(zones.summarised);
   if (op !== '<' && op !== '<=') {
@@ -386,7 +386,7 @@ function risingHolding(zones: TextZones, zoneCount: number, op: ZonePredicate['o
   return holding;
 }
 
-/** The first stretch that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
+/** The first zone that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
 function zoneAfter(zoneCount: number, before: (zone: number) => boolean): number {
   if (!before(0)) return 0;
   let [low, high] = before(zoneCount - 1) ? [zoneCount, zoneCount] : [1, zoneCount - 1];
@@ -398,7 +398,7 @@ function zoneAfter(zoneCount: number, before: (zone: number) => boolean): number
   return low;
 }
 
-/** Whether a text between the least one of a stretch and the greatest one of another may meet the predicate. */
+/** Whether a text between the least one of a zone and the greatest one of another may meet the predicate. */
 function mayHold(zones: TextZones, leastOf: number, mostOf: number, op: ZonePredicate['op'], value: Uint8Array): boolean {
   const { ends, bytes } = zones;
   if (op !== '>' && op !== '>=') {
@@ -471,7 +471,7 @@ function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from:
   return (from >= known || isRising(known - 1)) && (to <= known || tailRises(zones, texts, to));
 }
 
-/** Looks at each row that no stretch has summarised yet once, however many scans ask. */
+/** Looks at each row that no zone has summarised yet once, however many scans ask. */
 function tailRises(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, to: number): boolean {
   if (nulls !== null) return false;
   if (zones.tail.from !== zones.summarised) zones.tail = { from: zones.summarised, end: zones.summarised, rises: true };

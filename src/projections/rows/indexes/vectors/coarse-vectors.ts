@@ -23,7 +23,7 @@ export interface VectorCells {
   readonly absent: Uint8Array | null;
 }
 
-/** Scales, bounds and components, one behind the other, in one stretch of memory. */
+/** Scales, bounds and components, one behind the other, in one range of memory. */
 export class CoarseVectors implements CoarseCells {
   readonly rows: number;
   readonly bytes: Uint8Array;
