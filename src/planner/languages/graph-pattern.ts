@@ -15,7 +15,7 @@ import {
   type Clause,
   type CompareOp,
   type Item,
-  type MadeClause,
+  type CreateClause,
   type PatternChain,
   type PatternEdge,
   type PatternNode,
@@ -107,7 +107,7 @@ class PatternReader {
   write(matches: readonly Clause[]): PatternWrite {
     const cursor = this.#cursor;
     const { location } = cursor;
-    const createdClauses: MadeClause[] = [];
+    const createdClauses: CreateClause[] = [];
     while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
       const begin = cursor.location;
       if (matches.length + createdClauses.length === clausesMax)

@@ -63,7 +63,7 @@ const isSanctioned = / (?:sanctioned|on (?:a|any|the) sanctions? lists?)$/i;
 
 /** `types`: names that the caller may use. Throws REL_UNPROCESSABLE for questions that can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {
-  const parsed = askedOf(question);
+  const parsed = parsePlain(question);
   const form = forms.find(({ opens }) => opens(parsed.text));
   if (form !== undefined) return { intent: form.intent, sql: statementOf(form, parsed) };
   const counted = countedOf(parsed.text);
@@ -123,7 +123,7 @@ const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
 const narrows =
   /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
 
-function askedOf(question: string): PlainQuestion {
+function parsePlain(question: string): PlainQuestion {
   const quoted: string[] = [];
   const text = question
     .replaceAll('\0', ' ')

@@ -21,7 +21,7 @@ import {
 } from './pattern-values.ts';
 
 /** The node at the end of the walked part of a chain; without a variable where it has no row. */
-interface Reached {
+interface ReachedNode {
   readonly id: Expression;
   readonly variable: NodeVariable | null;
 }
@@ -64,7 +64,7 @@ export class PatternChains {
     const entities = this.#newName('entities');
     for (const chain of chains) {
       const first = this.#firstOf(chain, names, about.facts);
-      const reached: Reached[] = [];
+      const reached: ReachedNode[] = [];
       const steps: WantedEntity['steps'][number][] = [];
       const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped, wanted, entities };
       const begin = this.#begin(chain, first, source, matching);
@@ -105,7 +105,7 @@ export class PatternChains {
   }
 
   /** The reached nodes that have a row. */
-  #rowsOf(reached: readonly Reached[], location: Location): WantedEntity['known'] {
+  #rowsOf(reached: readonly ReachedNode[], location: Location): WantedEntity['known'] {
     return reached.flatMap(({ variable }) => {
       if (variable === null) return [];
       const isRead = variable.table !== null || variable.hasEntity;
@@ -127,7 +127,7 @@ export class PatternChains {
   }
 
   /** The rows with a node that no edge leads to. */
-  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): Reached & { source: Source } {
+  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): ReachedNode & { source: Source } {
     const node = chain.nodes[first]!;
     const { names, where } = matching;
     const known = node.name === null ? undefined : names.get(node.name);
@@ -221,12 +221,12 @@ export class PatternChains {
       readonly direction: PatternEdge['direction'];
       /** The edge runs against the direction in which the chain is written. */
       readonly reversed: boolean;
-      readonly from: Reached;
+      readonly from: ReachedNode;
       readonly node: PatternNode;
     },
     before: Source,
     matching: Matching,
-  ): Reached & { source: Source; trail: Expression } {
+  ): ReachedNode & { source: Source; trail: Expression } {
     const { edge, direction, from, node } = step;
     const { names, where, walks } = matching;
     const { location, hops, types } = edge;
@@ -307,7 +307,7 @@ export class PatternChains {
       where.push(equal(variable.property(name, location), compileTerm(value, names), location));
     }
     const end = walkColumn(walkColumns.end);
-    let reached: Reached & { source: Source };
+    let reached: ReachedNode & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
       const knownNode = this.#matchKnown(node, known, source, matching);
@@ -346,7 +346,7 @@ export class PatternChains {
   }
 
   /** A node that an earlier part of the pattern has bound. */
-  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
+  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): ReachedNode & { source: Source } {
     if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.location);
     this.#having(node, known, matching);
     let source = before;

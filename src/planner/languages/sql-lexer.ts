@@ -59,7 +59,7 @@ const tokensMax = 250_000;
 const tokensPerStep = 2_048;
 const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
 /** Values of a list of IN behind these are one token, and have one place. */
-const placedMax = 1_000;
+const separateMax = 1_000;
 
 export class LexedStatement {
   readonly text: string;
@@ -118,7 +118,7 @@ export class LexedStatement {
     return this.template.includes('"') ? this.template.replaceAll(/"(?:[^"]|"")*"/g, '"?"') : this.template;
   }
 
-  placeAt(offset: number): Location {
+  locationAt(offset: number): Location {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     let low = 0;
     let high = starts.length - 1;
@@ -132,7 +132,7 @@ export class LexedStatement {
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
   locationOf(slot: number): Location {
-    return this.placeAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
+    return this.locationAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
   }
 }
 
@@ -616,7 +616,7 @@ class Lexer {
     const isAlone = value.kind === 'literal' && (between === ',' || between === '(');
     const listed = isAlone ? this.#limits.listed + 1 : -1;
     this.#limits.listed = listed;
-    if (listed <= placedMax || !joinable.has(value.text) || value.typed) return;
+    if (listed <= separateMax || !joinable.has(value.text) || value.typed) return;
     const last = this.#tokens.length - 3;
     const before = this.#tokens[last]!;
     const { count = 1 } = before;
@@ -678,7 +678,7 @@ class Lexer {
   }
 
   #fail(offset: number, message: string, reason?: ErrorReason): never {
-    throw parseError(new LexedStatement(this.#text, '', [], []).placeAt(offset), message, reason);
+    throw parseError(new LexedStatement(this.#text, '', [], []).locationAt(offset), message, reason);
   }
 }
 

@@ -71,7 +71,7 @@ export class TokenCursor {
   }
 
   get location(): Location {
-    return this.lexed.placeAt(this.token.start);
+    return this.lexed.locationAt(this.token.start);
   }
 
   next(): Token {

@@ -320,7 +320,7 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
   for (let at = start; at < end; at++) {
     while (!frames.findPeers(at)) yield;
     const { from, to } = frames.frameAt(at);
-    const nth = name === 'nth_value' ? placeInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
+    const nth = name === 'nth_value' ? rowInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
     const frameRow = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
     const isInside = frameRow >= from && frameRow < to;
     const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[frameRow]!) : null;
@@ -330,7 +330,7 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
 }
 
 /** Counted from 1; null where it is NULL. */
-function placeInFrame(nth: Cell): number | null {
+function rowInFrame(nth: Cell): number | null {
   if (nth === null) return null;
   if ((nth as bigint) <= 0n) throw new ServiceError('REL_INVALID', 'NTH_VALUE counts from 1', { reason: 'nth-row' });
   return Number(nth);

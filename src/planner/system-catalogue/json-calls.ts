@@ -65,12 +65,12 @@ function without(value: Json, keys: readonly (string | null)[]): Json {
 }
 
 /** The place that a number means in a list, from its end where negative; it may lie outside. */
-const placeIn = (list: readonly Json[], n: number): number => (n < 0 ? list.length + n : n);
+const subscriptIn = (list: readonly Json[], n: number): number => (n < 0 ? list.length + n : n);
 
-function withoutPlace(value: Json, n: number): Json {
+function withoutElement(value: Json, n: number): Json {
   if (!Array.isArray(value))
     throw invalid(value instanceof Map ? 'an object has no places' : 'nothing can be deleted from a scalar of json');
-  const gone = placeIn(value, n);
+  const gone = subscriptIn(value, n);
   return value.filter((_, i) => i !== gone);
 }
 
@@ -86,7 +86,7 @@ function changeAt(value: Json, path: readonly (string | null)[], change: Change,
   if (!Array.isArray(value)) return value;
   if (!subscript.test(key))
     throw invalid(`part ${depth + 1} of a path is no whole number: ${JSON.stringify(key.slice(0, 100))}`, 'text-form');
-  const n = placeIn(value, Number(key));
+  const n = subscriptIn(value, Number(key));
   const isThere = n >= 0 && n < value.length;
   if (!isLast) return isThere ? value.map((each, i) => (i === n ? changeAt(each, path, change, by, depth + 1) : each)) : value;
   switch (change) {
@@ -175,7 +175,7 @@ const table: Readonly<Record<string, Evaluator>> = {
   },
   '||(json, json) json': (a, b) => writeJson(concatenate(json(a), json(b))),
   '-(json, text) json': (value, key) => writeJson(without(json(value), [text(key)])),
-  '-(json, int8) json': (value, n) => writeJson(withoutPlace(json(value), Number(n))),
+  '-(json, int8) json': (value, n) => writeJson(withoutElement(json(value), Number(n))),
   '-(json, _text) json': (value, keys) => writeJson(without(json(value), parts(keys))),
   '#-(json, _text) json': (value, path) => change('delete', value, path, null),
   'jsonb_set(json, _text, json, bool?) json': set,

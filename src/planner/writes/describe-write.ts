@@ -18,7 +18,7 @@ import type {
   WriteStatement,
 } from '../syntax/write-statement.ts';
 import { clauseRows, metQuery } from './merge-queries.ts';
-import { FoundRows } from './rows-read.ts';
+import { RowsRead } from './rows-read.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
 import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
@@ -109,7 +109,7 @@ class Types {
     const atSet = statement.portion === null ? 1 : 3;
     this.#noteSet(root, set, atSet);
     const first = atSet + set.length;
-    const beside = { rowsRead: new FoundRows(true), columns: root.columns.slice(first, visible), first, refs };
+    const beside = { rowsRead: new RowsRead(true), columns: root.columns.slice(first, visible), first, refs };
     return this.#returning(statement, definition, statement.from === null ? null : beside);
   }
 

@@ -16,12 +16,12 @@ import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { ColumnRef, ProjectionItem, Query, Source } from '../syntax/statement.ts';
 import type { InsertStatement, UpdateStatement } from '../syntax/write-statement.ts';
 import { withColumns } from './column-refs.ts';
-import { type FoundRows, vectorOf } from './rows-read.ts';
+import { type RowsRead, vectorOf } from './rows-read.ts';
 import { capturedName, namesOf, readFrom, starOf } from './write-queries.ts';
 
 /** Columns of other tables that were read with the rows: from `first` on. */
 export interface OtherColumns {
-  readonly rowsRead: FoundRows;
+  readonly rowsRead: RowsRead;
   readonly columns: readonly OutputColumn[];
   readonly first: number;
   readonly refs: readonly ColumnRef[];

@@ -37,7 +37,7 @@ import type {
   UpdateStatement,
   WriteStatement,
 } from '../syntax/write-statement.ts';
-import { FoundRows, vectorOf } from './rows-read.ts';
+import { RowsRead, vectorOf } from './rows-read.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type BoundPortion, portionOf } from './valid-time-portion.ts';
 import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
@@ -137,7 +137,7 @@ class Write {
   async #insert(statement: InsertStatement): Promise<Executed> {
     const { conflict } = statement;
     if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
-    const rowsRead = new FoundRows(false, this.#rowsMax);
+    const rowsRead = new RowsRead(false, this.#rowsMax);
     let columns: readonly TargetColumn[] = [];
     const answer = await this.#read(insertedRows(statement, this.#definition), 'source', rowsRead, {
       onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
@@ -170,7 +170,7 @@ class Write {
     if (remainingKeys.size < keys.filter((key) => key !== null).length) {
       throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
     }
-    const there = new FoundRows(false, this.#rowsMax);
+    const there = new RowsRead(false, this.#rowsMax);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, remainingKeys.size);
     const { columns: read } = await this.#read(query, part, there, {
       extra: [...remainingKeys],
@@ -266,7 +266,7 @@ class Write {
     }
     const portion = this.#portionOf(statement);
     const refs = namedBeside(statement);
-    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
+    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
     const query = updatedRows(statement, this.#path);
     const { columns } = await this.#read(query, 'rows', rowsRead, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
@@ -304,7 +304,7 @@ class Write {
 
   async #delete(statement: DeleteStatement): Promise<Executed> {
     const portion = this.#portionOf(statement);
-    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
+    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
     const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', rowsRead, portion?.read);
     const returned = columns.slice(1);
     if (statement.returning !== null) {
@@ -329,7 +329,7 @@ class Write {
     for (const [i, clause] of statement.clauses.entries()) {
       if (clause.do === 'nothing') continue;
       const before = written.inserted + written.updated + written.deleted;
-      const rowsRead = new FoundRows(false, this.#rowsMax, before);
+      const rowsRead = new RowsRead(false, this.#rowsMax, before);
       const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, rowsRead);
       if (rowsRead.rows === 0) continue;
       const step = this.#stepOf(clause, rowsRead, columns);
@@ -359,7 +359,7 @@ class Write {
   }
 
   /** The step of a clause that writes the rows found for it. */
-  #stepOf(clause: WritingClause, rowsRead: FoundRows, read: readonly OutputColumn[]): PutRows | DeleteRows {
+  #stepOf(clause: WritingClause, rowsRead: RowsRead, read: readonly OutputColumn[]): PutRows | DeleteRows {
     const all = rowsRead.numbers();
     if (clause.do === 'insert') {
       const columns = insertedColumns(clause, this.#definition, clause.values.length);
@@ -397,7 +397,7 @@ class Write {
   }
 
   /** Runs a query of the statement. It must not read masked columns: its rows, and the choice of them, become cells. */
-  async #read(query: Query, part: string, rowsRead: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
+  async #read(query: Query, part: string, rowsRead: RowsRead, more: Partial<ReadRequest> = {}): Promise<Answer> {
     return this.#request.host.read({
       query,
       part,

@@ -22,7 +22,7 @@ export interface RaisedAlerts {
 }
 
 /** Matches of a rule, and whether rows that they were found among have been erased since. */
-export interface FoundMatches {
+export interface QueryMatches {
   readonly rule: RuleRecord;
   readonly matches: readonly Match[];
   overtaken(): boolean;
@@ -40,7 +40,7 @@ export async function matchesAt(
   { planner, caller, snapshot, signal }: RuleQuery,
   rule: RuleRecord,
   instant: bigint,
-): Promise<FoundMatches> {
+): Promise<QueryMatches> {
   const detection = rule.definition as DetectionDefinition;
   const { sql } = readCondition(detection);
   const asked = { sql, queriesOnly: true, time: 'current', basis: instant, signal } as const;
@@ -84,7 +84,7 @@ const keysAtOnce = 500;
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
   { planner, caller, snapshot, signal }: RuleQuery,
-  matchedRules: readonly FoundMatches[],
+  matchedRules: readonly QueryMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */
   again: boolean,

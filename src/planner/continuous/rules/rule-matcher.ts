@@ -34,7 +34,7 @@ export interface SqlMatcherOptions {
   readonly turn: () => Promise<void>;
 }
 
-interface AskedRule {
+interface SqlRule {
   readonly rule: RuleVersion;
   readonly sql: string;
 }
@@ -52,7 +52,7 @@ export async function sqlMatcher(
   rules: readonly RuleVersion[],
 ): Promise<RowMatcher> {
   const columns = new Set<string>();
-  const asked: { readonly rule: AskedRule; readonly scans: readonly ScanRequest[] }[] = [];
+  const asked: { readonly rule: SqlRule; readonly scans: readonly ScanRequest[] }[] = [];
   for (const rule of rules) {
     await turn();
     try {

@@ -254,7 +254,7 @@ async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): P
   try {
     for await (const record of Readable.from(pieces(bytes)).pipe(parser) as AsyncIterable<(string | null)[]>) {
       if (headerColumns === null) {
-        headerColumns = placesOf(record, key, fields);
+        headerColumns = columnsOfHeader(record, key, fields);
         continue;
       }
       const at = record[headerColumns.key];
@@ -281,7 +281,11 @@ function* pieces(bytes: Uint8Array): Generator<Buffer, void> {
   }
 }
 
-function placesOf(header: readonly (string | null)[], key: string, fields: readonly string[]): { key: number; fields: number[] } {
+function columnsOfHeader(
+  header: readonly (string | null)[],
+  key: string,
+  fields: readonly string[],
+): { key: number; fields: number[] } {
   const [first, ...rest] = [key, ...fields].map((name) => {
     const fieldIndex = header.indexOf(name);
     if (fieldIndex < 0) throw new ServiceError('REL_UNKNOWN_COLUMN', `the lookup file has no column ${JSON.stringify(name)}`);

@@ -15,7 +15,7 @@ const tagLength = 12;
 const tagOf = (subscription: string): string => subscription.slice(-tagLength);
 
 /** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
-export function readTold(id: string): Cursors {
+export function readCursors(id: string): Cursors {
   const cursorOf = new Map<string, bigint>();
   for (const part of id.split('.')) {
     const [, tag, digits] = /^([0-9a-f]{12})-([0-9a-z]{1,13})$/.exec(part) ?? [];
@@ -27,7 +27,7 @@ export function readTold(id: string): Cursors {
   return cursorOf;
 }
 
-export function toldOf(cursors: Cursors, subscription: string): bigint | null {
+export function cursorFor(cursors: Cursors, subscription: string): bigint | null {
   return cursors.get(tagOf(subscription)) ?? null;
 }
 

@@ -22,7 +22,7 @@ import { errorAt } from '../../syntax/error-location.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
 import { Feed } from './change-feed.ts';
-import { MergedStream, type Cursors, toldOf } from './merged-stream.ts';
+import { MergedStream, type Cursors, cursorFor } from './merged-stream.ts';
 import { Subscription, type WatchClient } from './subscription.ts';
 import { errorEvent, eventsOf, heartbeat, initialEvents, type WatchEvent } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
@@ -231,11 +231,11 @@ export class StandingQueries {
   async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], cursors: Cursors): Promise<void> {
     const merged = new MergedStream(client);
     // Subscriptions that another connection still holds are in the ids from the beginning.
-    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(cursors, each.id));
+    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, cursorFor(cursors, each.id));
     const running = new Set<Promise<void>>();
     let failure: { readonly error: unknown } | null = null;
     const join = (subscription: Subscription): void => {
-      const resumeAfter = toldOf(cursors, subscription.id);
+      const resumeAfter = cursorFor(cursors, subscription.id);
       const followed = this.follow(subscription, merged.part(subscription.id), { resumeAfter, keep: true })
         .catch((error: unknown) => (failure ??= { error }))
         .finally(() => {

@@ -39,7 +39,7 @@ const matchCost = 6;
 const replaceCost = 12;
 /** Nanoseconds of each match; and how many of the places that it may be at are cleared in one, instruction by instruction. */
 const foundCost = 1_500;
-const placesAtOnce = 64;
+const offsetsAtOnce = 64;
 
 function compile(pattern: string, flags: string): Compiled {
   const key = `${flags}\0${pattern}`;
@@ -95,7 +95,7 @@ function replaceMatches(of: string, pattern: string, by: string, flags: string):
   const matcher = regex.matcher(of);
   let replaced = '';
   for (let isNext = matcher.find(); isNext; isNext = flags.includes('g') && matcher.find()) {
-    spend(foundCost + (of.length * size) / placesAtOnce);
+    spend(foundCost + (of.length * size) / offsetsAtOnce);
     replaced += of.slice(end, matcher.start());
     for (const piece of pieces)
       replaced += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
@@ -123,7 +123,7 @@ export function* findMatches(of: string, pattern: string, flags: string, start =
   const matcher = regex.matcher(of);
   const count = regex.groupCount();
   for (let isNext = start === 0 ? matcher.find() : matcher.find(start); isNext; isNext = matcher.find()) {
-    spend(foundCost + (of.length * size) / placesAtOnce);
+    spend(foundCost + (of.length * size) / offsetsAtOnce);
     yield {
       from: matcher.start(),
       to: matcher.end(),
@@ -183,7 +183,7 @@ function groupNumber(cell: Cell, name: string): number {
 }
 
 /** Where the match, or one of its groups, begins (`end` 0) or what comes behind it begins (1), counted from 1; 0: nowhere. */
-function placeOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Cell, flags: string, group: Cell): bigint {
+function offsetOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Cell, flags: string, group: Cell): bigint {
   const which = integer(end);
   if (which !== 0n && which !== 1n) throw invalid('REGEXP_INSTR says where a match begins, 0, or ends, 1');
   const number = groupNumber(group, 'REGEXP_INSTR');
@@ -484,7 +484,7 @@ export const patternFunctions: readonly ScalarFunction[] = [
         optional: 5,
         yields: 'integer',
         evaluate: (of, pattern, start = 1n, n = 1n, end = 0n, flags = '', group = 0n) =>
-          placeOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
+          offsetOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
         raises: true,
         small: true,
       },

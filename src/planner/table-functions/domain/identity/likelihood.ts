@@ -101,7 +101,7 @@ export function likelihoodOf(
   let plain = before;
   let context = 0;
   for (let i = 0; i < groups.length; i++) {
-    const j = placeIn(other, of, i);
+    const j = groupIndexIn(other, of, i);
     const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
     said.push(null);
     if (!left || !right) continue;
@@ -119,7 +119,7 @@ export function likelihoodOf(
   }
   if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
   for (const i of words) {
-    const j = placeIn(other, of, i);
+    const j = groupIndexIn(other, of, i);
     const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
     if (left?.kind !== 'words' || right?.kind !== 'words') continue;
     const rarity = (text: string): number => rarityOf(of, i, other, j, text);
@@ -193,7 +193,7 @@ function inTheirOrder(
 }
 
 /** The place in another collection of a group of this one; below zero where it has none such. */
-function placeIn(other: Collection, of: Collection, i: number): number {
+function groupIndexIn(other: Collection, of: Collection, i: number): number {
   return other === of ? i : other.groups.findIndex(({ name }) => name === of.groups[i]!.name);
 }
 
@@ -260,7 +260,7 @@ export function compareWords(
   let hasCode = false;
   let hasLeftCode = false;
   for (const word of left) {
-    const at = placeOf(word.text, right, isTaken);
+    const at = wordIndexIn(word.text, right, isTaken);
     if (at < 0) open.push(word);
     else {
       isTaken[at] = 1;
@@ -303,7 +303,7 @@ export function compareWords(
   };
 }
 
-function placeOf(text: string, words: readonly Word[], isTaken: Uint8Array): number {
+function wordIndexIn(text: string, words: readonly Word[], isTaken: Uint8Array): number {
   for (let j = 0; j < words.length; j++) if (isTaken[j] === 0 && words[j]!.text === text) return j;
   return -1;
 }
