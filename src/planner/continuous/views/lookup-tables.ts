@@ -145,9 +145,9 @@ export class LookupTables {
 
   #admit(name: string, owner: string | null): void {
     if (this.#tables.get(owner)?.has(name)) return;
-    let heldBytes = 0;
-    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) heldBytes += owned.size;
-    if (heldBytes >= tablesPerTenantMax)
+    let tenantTables = 0;
+    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) tenantTables += owned.size;
+    if (tenantTables >= tablesPerTenantMax)
       throw new ServiceError('REL_QUOTA', `a tenant has at most ${tablesPerTenantMax} lookup tables`);
   }
 }

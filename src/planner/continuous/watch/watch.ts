@@ -276,9 +276,9 @@ export class StandingQueries {
     const tenant = tenantOf(caller.path);
     const agreed = (tenant === null ? null : this.#dependencies.subscriptionsAgreed?.(tenant)) ?? null;
     const subscriptionsMax = agreed ?? this.#dependencies.subscriptionsMax;
-    let heldBytes = 0;
-    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) heldBytes++;
-    if (heldBytes < subscriptionsMax) return;
+    let tenantSubscriptions = 0;
+    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) tenantSubscriptions++;
+    if (tenantSubscriptions < subscriptionsMax) return;
     const by = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
     const rule = `${subscriptionsMax} subscriptions of this tenant stand (${by})`;
     throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
