@@ -38,11 +38,11 @@ export class BasisCache {
   *find<T>(
     { snapshot, time }: { readonly snapshot: GovernedSnapshot; readonly time: TimeBounds },
     types: readonly string[],
-    what: string,
+    pieceName: string,
     make: () => Steps<{ readonly value: T; readonly bytes: number }>,
   ): Steps<T> {
     if (snapshot.isPrivate || snapshot.pinned) return (yield* make()).value;
-    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, what]);
+    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, pieceName]);
     const generation = this.#generation;
     const isErased = snapshot.erasing(types);
     let cachedPiece: CachedPiece | undefined;

@@ -38,7 +38,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
   const all = things.list(created);
   const known = new Set(all.map(({ name }) => name));
   const clause = returned && things.withValues(returned, known);
-  const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
+  const ends = all.flatMap((element) => (element.kind === 'edge' ? [element.from, element.to] : []));
   const used = [...new Set(ends)].filter((name) => !known.has(name));
   const matched = matchedQuery(matches, used, things.values, location);
   const shapes = things.values.map((_, i) => matched?.query.entities?.[used.length + i] ?? null);
@@ -126,17 +126,17 @@ class Things {
   list(created: readonly CreateClause[]): readonly CreatedElement[] {
     return created.flatMap(({ kind, chains }) =>
       chains.flatMap(({ nodes, edges }) => {
-        const things: CreatedElement[] = [];
-        const names = nodes.map((node) => this.#node(node, kind, things));
-        edges.forEach((edge, i) => things.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
-        if (things.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
-        return things;
+        const elements: CreatedElement[] = [];
+        const names = nodes.map((node) => this.#node(node, kind, elements));
+        edges.forEach((edge, i) => elements.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
+        if (elements.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
+        return elements;
       }),
     );
   }
 
   /** Its name: it is put to the things where it is made here. */
-  #node({ name, labels, properties, location }: PatternNode, kind: CreatedNode['how'], things: CreatedElement[]): string {
+  #node({ name, labels, properties, location }: PatternNode, kind: CreatedNode['how'], elements: CreatedElement[]): string {
     const [label, ...others] = labels.flat();
     if (others.length > 0) throw parseError(location, 'a new node has one type');
     if (label === undefined) {
@@ -144,7 +144,7 @@ class Things {
       throw parseError(location, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
     }
     const own = this.#name(name, location);
-    things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
+    elements.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
     return own;
   }
 

@@ -151,8 +151,8 @@ function parsePlain(question: string): PlainQuestion {
   return { ...plain, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
-function hopsOf([, fewer, written]: RegExpExecArray): Partial<PlainQuestion> {
-  const number = spellings.indexOf(written!.toLowerCase()) + 1 || Number(written);
+function hopsOf([, fewer, hopCount]: RegExpExecArray): Partial<PlainQuestion> {
+  const number = spellings.indexOf(hopCount!.toLowerCase()) + 1 || Number(hopCount);
   return { hops: fewer === undefined ? number : number - 1 };
 }
 
@@ -203,15 +203,15 @@ function countedOf(text: string): string | null {
 /** The longest type name among the words, in any case, as one word or several, singular or plural. */
 function typeNamed(question: string, types: readonly string[]): string | undefined {
   const words = question.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const said = new Set<string>();
+  const phrases = new Set<string>();
   for (let first = 0; first < words.length; first++) {
     let joined = '';
     for (let last = first; last < Math.min(words.length, first + wordsMax); last++) {
       joined += words[last]!;
-      for (const form of namesOf(joined)) said.add(form);
+      for (const form of namesOf(joined)) phrases.add(form);
     }
   }
-  const named = types.filter((type) => said.has(plain(type)));
+  const named = types.filter((type) => phrases.has(plain(type)));
   return named.sort((a, b) => b.length - a.length || (a < b ? -1 : 1))[0];
 }
 

@@ -42,9 +42,9 @@ export interface Fact {
 export class PatternChains {
   readonly #uses: PatternUses;
   /** A name that no other part of the query has. */
-  readonly #newName: (what: string) => string;
+  readonly #newName: (prefix: string) => string;
 
-  constructor(uses: PatternUses, newName: (what: string) => string) {
+  constructor(uses: PatternUses, newName: (prefix: string) => string) {
     this.#uses = uses;
     this.#newName = newName;
   }
@@ -115,15 +115,15 @@ export class PatternChains {
 
   /** The node at which a chain starts: one bound before, else the node with the most conditions. */
   #firstOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
-    const said = nodes.map(({ name, labels, properties }): number => {
+    const constraintCounts = nodes.map(({ name, labels, properties }): number => {
       if (name !== null && names.has(name)) return 7;
-      const asked = [
+      const elementColumns = [
         ...properties.map((each) => each.name),
         ...(name === null ? [] : (facts.get(name) ?? [])).map((fact) => fact.property),
       ];
-      return (labels.length > 0 ? 2 : 0) + (asked.length > 0 ? 1 : 0) + (asked.includes('id') ? 3 : 0);
+      return (labels.length > 0 ? 2 : 0) + (elementColumns.length > 0 ? 1 : 0) + (elementColumns.includes('id') ? 3 : 0);
     });
-    return said.indexOf(Math.max(...said));
+    return constraintCounts.indexOf(Math.max(...constraintCounts));
   }
 
   /** The rows with a node that no edge leads to. */
@@ -337,10 +337,10 @@ export class PatternChains {
   #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
     const isEntity = node.name !== null && this.#uses.usesOf(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
-    const property = (asked: string, location: Location): Expression => {
-      if (asked === 'id') return id;
-      if (asked === rowColumns.entity && isEntity) return column(entities, name, location);
-      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, location);
+    const property = (propertyName: string, location: Location): Expression => {
+      if (propertyName === 'id') return id;
+      if (propertyName === rowColumns.entity && isEntity) return column(entities, name, location);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(propertyName)} here`, location);
     };
     return { kind: 'node', labels: [], id, type: null, table: null, hasEntity: false, property };
   }

@@ -388,10 +388,10 @@ class StatementMaker {
     return { slot: this.#parameters.push(value) - 1, location };
   }
 
-  #unsupportedError(what: string, node: { readonly loc?: unknown }): ServiceError {
+  #unsupportedError(feature: string, node: { readonly loc?: unknown }): ServiceError {
     return errorAt(
       'REL_PARSE',
-      `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`,
+      `${feature} is not supported: a query is SELECT over triple patterns, with LIMIT`,
       this.#locationOf(node),
     );
   }

@@ -252,8 +252,8 @@ function* tile({ order, start, end, vectors, types }: Part, call: OverCall, resu
 
 function* shift(part: Part, call: OverCall, results: Cell[]): Steps {
   const { order, start, end, vectors, types, execution } = part;
-  const by = call.offset === null ? 1 : execution.rowLimit(call.offset);
-  const step = call.function === 'lag' ? -by : by;
+  const offset = call.offset === null ? 1 : execution.rowLimit(call.offset);
+  const step = call.function === 'lag' ? -offset : offset;
   const column = call.column!;
   const spent = new Spent(call);
   for (let at = start; at < end; at++) {

@@ -36,9 +36,9 @@ export function wayOf({ node, values, execution }: NearestRequest): Way {
     : { ...way, why: `more than ${vectorExactRows} rows are visible` };
 }
 
-export async function prepareSimilar(asked: NearestRequest): Promise<Near | null> {
-  const { node, execution } = asked;
-  return near(wayOf(asked), mostRanked(node, execution), execution);
+export async function prepareSimilar(request: NearestRequest): Promise<Near | null> {
+  const { node, execution } = request;
+  return near(wayOf(request), mostRanked(node, execution), execution);
 }
 
 /** Factor of rows fetched from graphs, which rank by the cosine, before they are ranked again by another distance. */

@@ -107,8 +107,8 @@ class Making {
             types,
             steps.map((step) => this.#put(step)),
           );
-    const written = this.#countWritten(outcome, steps);
-    return { answer: await this.#answer(rows), written };
+    const writtenCounts = this.#countWritten(outcome, steps);
+    return { answer: await this.#answer(rows), written: writtenCounts };
   }
 
   /** RETURN reads rows back: refuses a caller that may not read them, before anything is written. */
@@ -424,8 +424,8 @@ function textOf(json: string | undefined): string | null {
 /** The identity of a merged edge: its ends, and the cells sent, in a canonical form. */
 function edgeText(from: string, to: string, cells: Cells, definition: TypeDefinition | undefined): string {
   const sent = [...cells].sort(([a], [b]) => compareText(a, b));
-  const written = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
-  return JSON.stringify([from, to, ...written]);
+  const cellTexts = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
+  return JSON.stringify([from, to, ...cellTexts]);
 }
 
 function comparable(json: string, type: ColumnType | undefined): string {

@@ -154,8 +154,8 @@ class Write {
         length: all.length,
       });
     const put = this.#put({ length: all.length, columns: cells }, { when: 'absent', listsRows: returning ? true : undefined });
-    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, written) =>
-      this.#take(returning, rows.rows ?? [], written),
+    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, writtenRows) =>
+      this.#take(returning, rows.rows ?? [], writtenRows),
     );
     return this.#resultOf(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
   }
@@ -196,7 +196,7 @@ class Write {
     const steps: PutRows[] = [patch, put].filter(({ rows: { length } }) => length > 0);
     const rowOf = (step: PutRows, index: number): number => (step.patch ? updates[index]!.row : inserts[index]!);
     const command = steps.length === 1 ? steps[0]! : steps.length === 0 ? put : ({ kind: 'batch', steps } satisfies Batch);
-    const outcome = await this.#submit(command, (decided, written) => {
+    const outcome = await this.#submit(command, (decided, writtenRows) => {
       const each = decided.steps ?? [decided];
       const outcomes = each.flatMap((step, s) =>
         (step.rows ?? []).map((row) => ({ ...row, index: rowOf(steps[s]!, row.index) })),
@@ -204,7 +204,7 @@ class Write {
       this.#take(
         returning,
         outcomes.sort((a, b) => a.index - b.index),
-        written,
+        writtenRows,
       );
     });
     const updated = updates.length;
@@ -270,8 +270,8 @@ class Write {
     const query = updatedRows(statement, this.#path);
     const { columns } = await this.#read(query, 'rows', rowsRead, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
-    const beside = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
-    const returning = this.#returning(statement, beside);
+    const otherColumns = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
+    const returning = this.#returning(statement, otherColumns);
     returning?.check(this.#definition);
     const all = rowsRead.numbers();
     const patch = this.#patch(
@@ -282,7 +282,7 @@ class Write {
       ],
       returning ? true : undefined,
     );
-    const outcome = await this.#submit(patch, (decided, written) => this.#take(returning, decided.rows ?? [], written));
+    const outcome = await this.#submit(patch, (decided, writtenRows) => this.#take(returning, decided.rows ?? [], writtenRows));
     return this.#resultOf(outcome, { updated: outcome.accepted });
   }
 
@@ -290,9 +290,9 @@ class Write {
   #portionOf(statement: UpdateStatement | DeleteStatement): BoundPortion | null {
     const { portion } = statement;
     if (portion === null) return null;
-    const beside = statement.kind === 'update' ? statement.from : statement.using;
+    const otherSource = statement.kind === 'update' ? statement.from : statement.using;
     const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#path));
-    if (beside !== null || calls || tables.length > 1) {
+    if (otherSource !== null || calls || tables.length > 1) {
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
         'FOR PORTION OF VALID_TIME reads the rows that it writes, and no other table',
@@ -323,25 +323,25 @@ class Write {
     const { host } = this.#request;
     host.atOnce(metQuery(statement), this.#snapshot);
     const steps: (PutRows | DeleteRows)[] = [];
-    const written = { inserted: 0, updated: 0, deleted: 0 };
+    const counts = { inserted: 0, updated: 0, deleted: 0 };
     const keys = new Set<string>();
     const inserted: string[] = [];
     for (const [i, clause] of statement.clauses.entries()) {
       if (clause.do === 'nothing') continue;
-      const before = written.inserted + written.updated + written.deleted;
+      const before = counts.inserted + counts.updated + counts.deleted;
       const rowsRead = new RowsRead(false, this.#rowsMax, before);
       const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, rowsRead);
       if (rowsRead.rows === 0) continue;
       const step = this.#stepOf(clause, rowsRead, columns);
       steps.push(step);
-      written[wrote[clause.do]] += rowsRead.rows;
+      counts[wrote[clause.do]] += rowsRead.rows;
       if (!clause.matched) {
         if (step.kind === 'put-rows')
           inserted.push(...this.#keysOf(step.rows.columns, step.rows.length).filter((key) => key !== null));
         continue;
       }
       for (const row of rowsRead.numbers()) keys.add(String(rowsRead.cell(row, 0)));
-      if (keys.size < written.updated + written.deleted)
+      if (keys.size < counts.updated + counts.deleted)
         throw severalRows('MERGE meets a row of the target twice', statement.location);
     }
     for (const key of inserted) {
@@ -355,7 +355,7 @@ class Write {
     }
     const command =
       steps.length === 1 ? steps[0]! : steps.length === 0 ? this.#deletion([]) : ({ kind: 'batch', steps } satisfies Batch);
-    return this.#resultOf(await this.#submit(command, () => undefined), written);
+    return this.#resultOf(await this.#submit(command, () => undefined), counts);
   }
 
   /** The step of a clause that writes the rows found for it. */
@@ -419,7 +419,7 @@ class Write {
     });
   }
 
-  #returning(statement: InsertStatement | UpdateStatement, beside: OtherColumns | null): Returning | null {
+  #returning(statement: InsertStatement | UpdateStatement, otherColumns: OtherColumns | null): Returning | null {
     if (statement.returning === null) return null;
     const { caller, mayShow } = this.#snapshot;
     if (!mayShow(statement.target.type, caller.path)) {
@@ -430,14 +430,14 @@ class Write {
       );
     }
     const { host } = this.#request;
-    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), beside);
+    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), otherColumns);
   }
 
   /** Keeps the returned values of the rows that were written. */
-  #take(returning: Returning | null, outcomes: readonly RowOutcome[], written: () => readonly WrittenRows[]): void {
+  #take(returning: Returning | null, outcomes: readonly RowOutcome[], writtenRows: () => readonly WrittenRows[]): void {
     if (returning === null) return;
     const stored = outcomes.filter(({ became }) => became === 'created' || became === 'updated');
-    this.#returned = returning.rows(stored, written(), ({ index }) => index, this.#definition.name);
+    this.#returned = returning.rows(stored, writtenRows(), ({ index }) => index, this.#definition.name);
   }
 
   #put(rows: RowBatch, { when, patch, listsRows }: Pick<PutRows, 'when' | 'patch' | 'listsRows'>): PutRows {
@@ -469,7 +469,7 @@ class Write {
   /** Submits all rows or none: the first refused row refuses the statement. */
   async #submit(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
     const { invocation } = this.#request;
     invocation.describe({ action: deletes(command) ? 'delete' : 'ingest' });
@@ -497,12 +497,12 @@ class Write {
 
   async #submitOne(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
     const { invocation, statement, sync } = this.#request;
     const options: SubmitOptions = {
       sync,
-      before: (decided, written) => {
+      before: (decided, writtenRows) => {
         const [refused] = decided.errors;
         if (refused !== undefined) {
           const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
@@ -513,7 +513,7 @@ class Write {
             ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
           });
         }
-        take(decided, written);
+        take(decided, writtenRows);
       },
     };
     try {
@@ -564,8 +564,8 @@ function deletes(command: PutRows | DeleteRows | Batch): boolean {
   return steps.every(({ kind }) => kind === 'delete-rows');
 }
 
-const severalRows = (what: string, location: Location): ServiceError =>
-  errorAt('REL_INVALID', `${what}: a statement writes each row once`, location, 'several-rows');
+const severalRows = (clauseName: string, location: Location): ServiceError =>
+  errorAt('REL_INVALID', `${clauseName}: a statement writes each row once`, location, 'several-rows');
 
 type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
 const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;

@@ -52,8 +52,8 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       }
     }
     const isTraining = task.function?.toUpperCase() === 'TRAIN_IDENTITIES';
-    const asked = { ...questionOf(task), basis: instant, time: 'current', signal, queriesOnly: true } as const;
-    const answer = await planner.query(invocation, isTraining ? asked : { ...asked, rows: onlyCounted });
+    const request = { ...questionOf(task), basis: instant, time: 'current', signal, queriesOnly: true } as const;
+    const answer = await planner.query(invocation, isTraining ? request : { ...request, rows: onlyCounted });
     const rows = isTraining ? modelRows(invocation, answer) : null;
     return { rows, alerts: 0, result: { rows: answer.rowCount } };
   };

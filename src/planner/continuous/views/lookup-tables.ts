@@ -297,6 +297,6 @@ function columnsOfHeader(
 }
 
 /** The error names the row by its number behind the header, and never shows its cells. */
-function refusal(row: number, what: string): ServiceError {
-  return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${what}`);
+function refusal(row: number, problem: string): ServiceError {
+  return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${problem}`);
 }

@@ -37,7 +37,7 @@ export class MergedStream {
   readonly #cursors = new Map<string, bigint>();
   /** A controller for each followed subscription. */
   readonly #parts = new Map<string, AbortController>();
-  #written: Promise<boolean> = Promise.resolve(true);
+  #lastWrite: Promise<boolean> = Promise.resolve(true);
 
   constructor(client: WatchClient) {
     this.#client = client;
@@ -58,15 +58,15 @@ export class MergedStream {
 
   /** The end of the stream as one subscription has it. Its failure ends the stream, and leaves the others to a next one. */
   part(subscription: string): WatchClient {
-    const gone = new AbortController();
-    if (this.over.aborted) gone.abort();
-    this.#parts.set(subscription, gone);
+    const ending = new AbortController();
+    if (this.over.aborted) ending.abort();
+    this.#parts.set(subscription, ending);
     return {
       renew: () => this.#client.renew(),
-      gone: gone.signal,
+      gone: ending.signal,
       write: (events) => {
-        this.#written = this.#written.then(() => this.#client.write(this.#withCursors(subscription, events)));
-        return this.#written;
+        this.#lastWrite = this.#lastWrite.then(() => this.#client.write(this.#withCursors(subscription, events)));
+        return this.#lastWrite;
       },
       end: (last) => {
         this.#parts.delete(subscription);

@@ -62,7 +62,7 @@ interface Stream {
   cursor: bigint;
   seenRound: number;
   /** Settles when everything handed over so far was taken. */
-  written: Promise<void>;
+  lastWrite: Promise<void>;
   lastWriteMs: number;
 }
 
@@ -189,7 +189,7 @@ export class StandingQueries {
       ended: new AbortController(),
       cursor: options.resumeAfter ?? subscription.basis,
       seenRound: -1,
-      written: Promise.resolve(),
+      lastWrite: Promise.resolve(),
       lastWriteMs: this.#dependencies.clock.monotonicMs(),
     };
     const end = (): void => stream.ended.abort();
@@ -279,8 +279,8 @@ export class StandingQueries {
     let tenantSubscriptions = 0;
     for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) tenantSubscriptions++;
     if (tenantSubscriptions < subscriptionsMax) return;
-    const by = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
-    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${by})`;
+    const limitName = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
+    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${limitName})`;
     throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
   }
 
@@ -494,11 +494,11 @@ export class StandingQueries {
   #write(stream: Stream, events: readonly WatchEvent[]): Promise<void> {
     const { client, ended } = stream;
     stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
-    stream.written = stream.written.then(async () => {
+    stream.lastWrite = stream.lastWrite.then(async () => {
       if (!ended.signal.aborted && !(await client.write(events))) ended.abort();
       stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
     });
-    return stream.written;
+    return stream.lastWrite;
   }
 
   /** While anything is registered: ends unfollowed subscriptions and those whose credential has ended, and sends heartbeats. */

@@ -81,15 +81,17 @@ function matches(of: string, pattern: string, flags: string): boolean {
 }
 
 /** `\1` to `\9` and `\&` in the replacement stand for groups and for the match. */
-function piecesOf(by: string): (string | number)[] {
-  return by.split(/\\([1-9&\\])/).map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
+function piecesOf(replacement: string): (string | number)[] {
+  return replacement
+    .split(/\\([1-9&\\])/)
+    .map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
 }
 
-function replaceMatches(of: string, pattern: string, by: string, flags: string): string {
+function replaceMatches(of: string, pattern: string, replacement: string, flags: string): string {
   const { pattern: regex, literal, size } = compile(pattern, flags);
   if (literal !== '' && !of.includes(literal)) return of;
   spend(of.length * size * replaceCost);
-  const pieces = piecesOf(by);
+  const pieces = piecesOf(replacement);
   const groups = regex.groupCount();
   let end = 0;
   const matcher = regex.matcher(of);
@@ -212,12 +214,12 @@ export function firstMatch(of: string, pattern: string): string | null {
 }
 
 /** From a character on the n-th match replaced, or all of them where n is 0. */
-function replaceFrom(of: string, pattern: string, by: string, start: Cell, n: Cell, flags: string): string {
+function replaceFrom(of: string, pattern: string, replacement: string, start: Cell, n: Cell, flags: string): string {
   const from = unitOfCharacter(of, integer(start), 'REGEXP_REPLACE');
   const wanted = integer(n);
   if (wanted < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
   if (from > of.length) return of;
-  const pieces = piecesOf(by);
+  const pieces = piecesOf(replacement);
   let joined = '';
   let end = 0;
   let count = 0n;
