@@ -103,7 +103,7 @@ function decisions(): number {
   const { policies, branches, catalog, tenants } = service.store.projections;
   const judge = new Judge({ policies, branches, catalog, clock: service.clock, rules: [] });
   const grants = new Grants(judge.policies, tenants);
-  const type = catalog.on(0, null).type('Version')!;
+  const type = catalog.catalogOn(0, null).type('Version')!;
   const stated = { purpose: 'analytics', breakGlass: null, accessScopeRef: null };
   const callers = Array.from({ length: 100 }, (_, i): Caller => ({ ...analyst, principal: `p${i}` }));
   const decide = (count: number): void => {

@@ -100,7 +100,7 @@ function checkConstant(chunk, code, name) {
     `(?<![\\w$.#-])${escaped}(=(?![=>])|\\+\\+|--|[-+*/%&|^?]{1,3}=)|(?<=[;{}(,=&|?:!])(\\+\\+|--)${escaped}(?![\\w$])`,
     'g',
   );
-  const isDeclared = new RegExp(`function\\*? ?${escaped}(?![\\w$])`).test(code);
+  const isDeclared = new RegExp(`(?<![\\w$#.])function(?:\\* ?| )${escaped}(?![\\w$])`).test(code);
   if ((code.match(assigned) ?? []).length > (isDeclared ? 0 : 1))
     throw new Error(`${chunk} exports ${name}, which is assigned more than once`);
 }

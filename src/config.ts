@@ -41,9 +41,9 @@ const oneOf = <const T extends string>(values: readonly T[], fallback: T, help: 
   defaultText: fallback,
   secret: false,
   parse: (given) => {
-    const found = values.find((value) => value === given);
-    if (found === undefined) throw new ConfigError(`expected one of ${values.join(', ')}`);
-    return found;
+    const listedValue = values.find((value) => value === given);
+    if (listedValue === undefined) throw new ConfigError(`expected one of ${values.join(', ')}`);
+    return listedValue;
   },
 });
 

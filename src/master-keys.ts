@@ -78,16 +78,16 @@ async function keyEncryptionKey(
       `${path} is missing, and ${sealed} does not open without it: set SERVICE_KEK or SERVICE_KEK_FILE, or put it back`,
     );
   }
-  const made = random.fill(new Uint8Array(32));
+  const masterKey = random.fill(new Uint8Array(32));
   await disk.makeDirectory(dirname(path));
-  await disk.replaceFile(path, Buffer.from(`${Buffer.from(made).toString('hex')}\n`), 0o600);
+  await disk.replaceFile(path, Buffer.from(`${Buffer.from(masterKey).toString('hex')}\n`), 0o600);
   if (!settings.SERVICE_IN_MEMORY) {
     say(
       `made a key-encryption key in ${path}: it protects backups and stray copies of data files, not a disk that is taken whole;`,
     );
     say('set SERVICE_KEK or SERVICE_KEK_FILE to keep it elsewhere, and keep a copy: without it the data can not be opened');
   }
-  return made;
+  return masterKey;
 }
 
 /** Seed of the key that signs erasure receipts. On `free` it follows from what is kept in the key file. */

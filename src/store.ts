@@ -328,7 +328,7 @@ class DerivedOpening {
     const isInUse = (name: string): boolean => checkpoint?.files.has(name) || name.startsWith(INDEX_PREFIX);
     await removeStrays(this.#reader, (name) => checkpoint !== null && isInUse(name), say);
     if (resumed) {
-      this.#columns.begin(this.#homeOf(resumed.place.logId));
+      this.#columns.begin(this.#homeOf(resumed.position.logId));
       await resumed.restore(projector);
     }
     const { log } = await openLog(this.#parts, this.#ground, rooms, {
@@ -377,7 +377,7 @@ class DerivedOpening {
       clock,
       bytesBetween: this.#derived.checkpointBytes ?? settings.SERVICE_CHECKPOINT_LOG_MB * 2 ** 20,
       say,
-      last: resumed && { leaves: resumed.place.leaves, bytes },
+      last: resumed && { leaves: resumed.position.leaves, bytes },
     });
     this.#schedule = schedule;
     if (this.#removedBefore) schedule.onRemoved();

@@ -1,7 +1,7 @@
 /** Texts of a megabyte that a regular expression might try in many ways are read once: with a second try at each character none of these ends. */
 import { expect, test } from 'vitest';
 import { parseExactJson } from '../src/doors/shared/read-exact-json.ts';
-import { advisoryOf } from '../src/doors/relational/advisory-lock-call.ts';
+import { advisoryLockCallIn } from '../src/doors/relational/advisory-lock-call.ts';
 import { formatOf } from '../src/doors/rich-text/blocks.ts';
 import { evaluate } from '../src/planner/expressions/evaluate.ts';
 import { lexStatement } from '../src/planner/languages/sql-lexer.ts';
@@ -26,8 +26,8 @@ test('blanks around the elements of a list', () => {
 });
 
 test('blanks behind the call of a lock', () => {
-  expect(advisoryOf(`SELECT pg_advisory_lock(1)${blanks};${blanks}`)?.column).toBe('pg_advisory_lock');
-  expect(advisoryOf(`SELECT pg_advisory_lock(1)${blanks}x${blanks}y`)).toBeNull();
+  expect(advisoryLockCallIn(`SELECT pg_advisory_lock(1)${blanks};${blanks}`)?.column).toBe('pg_advisory_lock');
+  expect(advisoryLockCallIn(`SELECT pg_advisory_lock(1)${blanks}x${blanks}y`)).toBeNull();
 });
 
 test('digits, dots and signs', () => {

@@ -71,16 +71,16 @@ export async function backupsCommand(options: BackupsCommandOptions): Promise<nu
   const directory = options.from === undefined ? backupDirectory(settings) : resolve(options.from);
   if (options.from !== undefined && (await nodeDisk.size(directory)) === undefined)
     throw new ConfigError(`--from: there is no directory ${directory}`);
-  const found = await listBackups(nodeDisk, directory, publicKeysOf(await keysOf(options, settings)));
-  if (options.json) process.stdout.write(`${JSON.stringify({ backups: found })}\n`);
+  const backups = await listBackups(nodeDisk, directory, publicKeysOf(await keysOf(options, settings)));
+  if (options.json) process.stdout.write(`${JSON.stringify({ backups })}\n`);
   else
-    for (const each of found)
+    for (const each of backups)
       process.stdout.write(
         'damaged' in each
           ? `${each.backup}  DAMAGED: ${each.damaged}\n`
           : `${each.backup}  ${each.created_at}  ${count(each.tree_size)} entries, ${count(each.size_bytes)} bytes, root ${each.root}\n`,
       );
-  return found.some((each) => 'damaged' in each) ? exitCode.found : exitCode.ok;
+  return backups.some((each) => 'damaged' in each) ? exitCode.findings : exitCode.ok;
 }
 
 /** Restores and proves the backup, or leaves the target empty. */
@@ -116,7 +116,7 @@ export async function restoreCommand(artefact: string, options: RestoreCommandOp
     if (!report) throw error;
     print(report as RestoreReport, options);
     process.stderr.write(`annals: ${(error as ServiceError).message}\n`);
-    return exitCode.found;
+    return exitCode.findings;
   } finally {
     if ((await nodeDisk.size(drill)) !== undefined) await removeTree(nodeDisk, drill);
   }

@@ -89,7 +89,7 @@ async function restoreSaved(service: Service, saved: Projections, columns: Colum
   try {
     const checkpoint = await Checkpoint.open(reader);
     if (!checkpoint) return none('there is none');
-    const { leaves, leafHash } = checkpoint.place;
+    const { leaves, leafHash } = checkpoint.position;
     try {
       if (hashes.hashAt(leaves - 1) !== leafHash) return none('the log does not hold what it stands for');
       await checkpoint.restore(saved.projector);

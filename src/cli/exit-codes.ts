@@ -4,7 +4,7 @@ import { ConfigError, ServiceError } from '../errors.ts';
 export const exitCode = {
   ok: 0,
   /** The work was done and what it found is bad: verification failed, rows rejected, digests differ. */
-  found: 1,
+  findings: 1,
   /** The command could not run: bad flags or settings. */
   usage: 2,
   /** The store refused or failed. */

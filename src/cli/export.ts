@@ -4,7 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ConfigError } from '../errors.ts';
-import { envelopeFacts } from '../doors/http/result-envelope.ts';
+import { envelopeFields } from '../doors/http/result-envelope.ts';
 import { type OutputFormat, outputForms, refuseLoss } from '../planner/formats/output-format.ts';
 import type { DirectoryOptions } from './local-store.ts';
 import { download, remoteOf, type RemoteOptions } from './remote-server.ts';
@@ -34,7 +34,7 @@ export async function exportRows(sql: string, format: OutputFormat, options: Exp
     const pieces = await service.gate.invoke(caller, invocation, async (open) => {
       const answer = await service.planner.query(open, { sql, purpose: invocation.purpose, queriesOnly: true });
       refuseLoss(answer, form);
-      return write(answer, envelopeFacts(answer));
+      return write(answer, envelopeFields(answer));
     });
     await writeOut(pieces, options.output);
   });

@@ -12,7 +12,7 @@ const byteOrderMark = [0xef, 0xbb, 0xbf];
 /** By row; null for a JSON array or `{"rows": […]}`, whose rows have no lines. `header`: a CSV begins with one. */
 export async function linesOf(file: string, rows: readonly number[], header: boolean): Promise<Map<number, number> | null> {
   const wanted = new Set(rows);
-  const found = new Map<number, number>();
+  const lineByRow = new Map<number, number>();
   let kind: 'csv' | 'ndjson' | null = null;
   let [row, line, began, blank, quoted] = [0, 1, 1, true, false];
   for await (const chunk of createReadStream(file)) {
@@ -25,7 +25,7 @@ export async function linesOf(file: string, rows: readonly number[], header: boo
       if (byte === newline) {
         line++;
         if (quoted) continue;
-        if (!blank && wanted.has(row)) found.set(row, began);
+        if (!blank && wanted.has(row)) lineByRow.set(row, began);
         if (!blank) row++;
         [began, blank] = [line, true];
       } else if (blank && !isSpace) {
@@ -38,6 +38,6 @@ export async function linesOf(file: string, rows: readonly number[], header: boo
       }
     }
   }
-  if (!blank && wanted.has(row)) found.set(row, began);
-  return found;
+  if (!blank && wanted.has(row)) lineByRow.set(row, began);
+  return lineByRow;
 }

@@ -57,7 +57,7 @@ async function eachFile(
     for (const { index, detail, code } of shown) process.stderr.write(`${file}: ${placeOf(index)}: ${detail} (${code})\n`);
     if (reply.rejected > errorsShown) process.stderr.write(`${file}: … ${count(reply.rejected - errorsShown)} more rejected\n`);
   }
-  return rejected === 0 ? exitCode.ok : exitCode.found;
+  return rejected === 0 ? exitCode.ok : exitCode.findings;
 }
 
 /** Where a row stands: its line, or for a reader of standard input and of JSON arrays the how-manieth it is. */

@@ -47,7 +47,7 @@ export async function jobsCommand(
   const path = `${base}/${encodeURIComponent(id)}`;
   if (options.cancel) return print((await request(remote, 'DELETE', path, ['state'])) as Job, options, exitCode.ok);
   const job = await followJob(remote, path, clock, target);
-  return print(job, options, job.state === 'done' ? exitCode.ok : exitCode.found);
+  return print(job, options, job.state === 'done' ? exitCode.ok : exitCode.findings);
 }
 
 function serverOf(options: JobsOptions): { readonly remote: Remote; readonly base: string } {

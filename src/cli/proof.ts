@@ -113,7 +113,7 @@ function fieldsOf(options: MakeOptions): Record<string, string> {
     from: options.from ?? heldSize(head),
   };
   const fields = Object.fromEntries(Object.entries(given).filter((pair): pair is [string, string] => pair[1] !== undefined));
-  if (!needsLookup(options) && [position, systemFrom, leaf, branch].filter((place) => place !== undefined).length !== 1) {
+  if (!needsLookup(options) && [position, systemFrom, leaf, branch].filter((locator) => locator !== undefined).length !== 1) {
     throw new ConfigError('name what to prove: --position, --system-from, --leaf, --branch, or --type with --row');
   }
   return fields;
@@ -138,9 +138,10 @@ function newestOf({ type, row }: MakeOptions): string {
 }
 
 function newest(rows: readonly Json[]): string {
-  const found = rows[0]?.['system_from'];
-  if (found === undefined) throw new ServiceError('REL_NOT_FOUND', 'there is no such row, or none that this credential may see');
-  return String(found as bigint | number);
+  const systemFromCell = rows[0]?.['system_from'];
+  if (systemFromCell === undefined)
+    throw new ServiceError('REL_NOT_FOUND', 'there is no such row, or none that this credential may see');
+  return String(systemFromCell as bigint | number);
 }
 
 async function ask(service: Service, sql: string, options: SourceOptions): Promise<readonly Json[]> {

@@ -58,7 +58,7 @@ async function replay(options: ReplayOptions, version: string, startWorker: Star
       }
     }
     process.stdout.write(`${leaves} entries, ${positions} positions, root ${hexOf(log.head().root)}\n`);
-    return differing === 0 ? exitCode.ok : exitCode.found;
+    return differing === 0 ? exitCode.ok : exitCode.findings;
   };
   return await withService(options, version, work, options.check ? hashes.note : undefined, { startWorker });
 }

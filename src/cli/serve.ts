@@ -7,7 +7,7 @@ import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { refusalRecordsPerSecond, wireBounds } from '../doors/shared/door-dependencies.ts';
 import { checkFree } from '../doors/shared/listening-ports.ts';
-import type { SystemDesk } from '../doors/http/system-contract.ts';
+import type { SystemContract } from '../doors/http/system-contract.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { packageRoot } from '../package-root.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -139,7 +139,7 @@ export async function openHttpDoor(
       profile: settings.SERVICE_PROFILE,
       nodeId: settings.SERVICE_LOG_ORIGIN,
       demo: settings.SERVICE_DEMO_MODE,
-      state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemDesk['state']>,
+      state: () => (service.state() === 'closed' ? 'draining' : service.state()) as ReturnType<SystemContract['state']>,
       failure: () => service.store.log.status().failure,
       doors,
       storage: () => {

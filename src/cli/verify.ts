@@ -57,7 +57,7 @@ export async function verifyCommand(options: VerifyCommandOptions, version: stri
       : reportText(directory, report, keys, run, options.sealed ?? false),
   );
   if (ok && options.projections) return replayCommand({ ...options, projection: [], check: true }, version);
-  return ok ? exitCode.ok : exitCode.found;
+  return ok ? exitCode.ok : exitCode.findings;
 }
 
 function missingBodies(keyring: Keyring, directory: string): MissingBodies {
@@ -90,8 +90,8 @@ interface Keys {
 async function readKeys(settings: Settings): Promise<Keys> {
   const directory = settings.SERVICE_DATA_DIR;
   const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;
-  const found = given || (await readOnlyDisk.size(localKeyFile(directory))) !== undefined;
-  if (!found || (await readOnlyDisk.size(keyFilePath(directory))) === undefined) return { keyring: null, problem: null };
+  const hasKeys = given || (await readOnlyDisk.size(localKeyFile(directory))) !== undefined;
+  if (!hasKeys || (await readOnlyDisk.size(keyFilePath(directory))) === undefined) return { keyring: null, problem: null };
   try {
     const master = await masterKeys(settings, readOnlyDisk, systemRandom, () => undefined);
     return { keyring: await openKeyring({ disk: readOnlyDisk, random: systemRandom, directory, ...master }), problem: null };

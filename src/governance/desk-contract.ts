@@ -54,7 +54,7 @@ export interface OwnTenant {
 export interface TenantDeskContract {
   /** By id, deleted ones included. */
   all(): readonly TenantView[];
-  standing(): readonly TenantView[];
+  liveTenants(): readonly TenantView[];
   /** Deleted ones included. */
   tenantRecord(id: string): TenantView;
   tenant(id: string): TenantView;

@@ -77,14 +77,14 @@ export interface GovernedState {
   readonly directory: Pick<Tokens, 'token' | 'tokens' | 'size'>;
   readonly branches: Pick<Branches, 'branch' | 'idOf' | 'list' | 'listFor'>;
   /** Types by the fork of their branch. */
-  readonly catalog: Pick<Catalog, 'on' | 'protection' | 'definitions'>;
+  readonly catalog: Pick<Catalog, 'catalogOn' | 'protection' | 'definitions'>;
   readonly timeline: Pick<Timeline, 'positionAfter' | 'positionAt' | 'timeOf'>;
   readonly exhibits: Pick<Exhibits, 'exhibit' | 'removals'>;
   readonly policies: Pick<Policies, 'current' | 'setAt'>;
   readonly retention: Pick<Retention, 'find'>;
   readonly tenants: Pick<
     Tenants,
-    'epoch' | 'tenant' | 'tenants' | 'standing' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
+    'epoch' | 'tenant' | 'tenants' | 'liveCount' | 'purging' | 'agreement' | 'agreements' | 'agreementsOf' | 'sharedWith'
   >;
 }
 
@@ -141,7 +141,7 @@ export interface Core {
   readonly tenantStorage: TenantStorage;
   readonly term: LicenceTerm;
   readonly quota: Quota;
-  readonly places: QuerySlots;
+  readonly slots: QuerySlots;
   readonly backlog: IngestBacklog;
   readonly contention: ConflictRetry;
   readonly tokens: TokenRegistry;

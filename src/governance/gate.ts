@@ -92,7 +92,7 @@ export class Gate implements GateContract {
         },
         (tenant) => tenants.tenant(tenant)?.record.quota,
       ),
-      places: new QuerySlots(
+      slots: new QuerySlots(
         {
           runningMax: settings.SERVICE_MAX_RUNNING_QUERIES,
           waitingMax: settings.SERVICE_QUERY_QUEUE_MAX,
@@ -207,7 +207,7 @@ export class Gate implements GateContract {
   /** Refuses new invocations and resolves when the running ones have ended, records included. */
   async drain(): Promise<void> {
     this.#draining = true;
-    this.#core.places.close();
+    this.#core.slots.close();
     if (this.#active > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 }

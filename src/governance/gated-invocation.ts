@@ -195,9 +195,9 @@ export class GatedInvocation implements Invocation {
     this.#admission.admit();
     this.#core.judge.authorise(this.#asked.judged, { action: 'remove', objectType: type });
     const { branch, path } = this.caller;
-    const kept = this.#core.parts.projections.keptOf(branch, type, path, key);
-    if (kept === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-    return kept;
+    const retentionRules = this.#core.parts.projections.keptOf(branch, type, path, key);
+    if (retentionRules === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+    return retentionRules;
   }
 
   heldRows(type: string, action: 'delete' | 'remove'): readonly HeldRow[] {
@@ -238,13 +238,13 @@ export class GatedInvocation implements Invocation {
   close(): Promise<unknown> | null {
     this.#admission.close();
     const writing = this.#writesMade?.whenEnded() ?? null;
-    const over = (): Promise<unknown> | null => {
+    const endRunning = (): Promise<unknown> | null => {
       this.#admission.leave();
       this.#isOver = true;
       for (const run of this.#waiting?.splice(0) ?? []) run();
       return this.#bodiesMade?.end(this.wrote) ?? null;
     };
-    return writing === null ? over() : writing.then(over);
+    return writing === null ? endRunning() : writing.then(endRunning);
   }
 
   /** Whether it appended anything, acknowledged or not. */

@@ -15,7 +15,7 @@ import { Committer } from './writing/committer.ts';
 export function rehearsalCore(core: Core, { id, text }: PolicyDraft): Core {
   const { policies, tenants } = core.parts.projections;
   const set = withPolicy(policies.current, id, text);
-  const judge = core.judge.under({ current: set, setAt: () => set });
+  const judge = core.judge.withPolicies({ current: set, setAt: () => set });
   return {
     ...core,
     committer: new WritesNothing(core),

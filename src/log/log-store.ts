@@ -92,7 +92,7 @@ export interface LogProofs {
   /** A head of an earlier size, which a stored one covers. */
   headAt(size: number): Promise<SignedHead>;
   /** Undefined when no entry that was written has this leaf, or covers this position. */
-  entry(place: EntryLocator): Promise<StoredEntry | undefined>;
+  entry(locator: EntryLocator): Promise<StoredEntry | undefined>;
   /** Entries that cover positions of an ascending list, each once, in order; neighbours in the log are read together. */
   entries(positions: readonly number[]): AsyncGenerator<StoredEntry>;
 }
@@ -128,7 +128,7 @@ export interface LogStore {
   status(): LogStatus;
   next(): NextPosition;
   /** Whether an append may still be given a place that was meant to come later than `next()`: it is kept for this turn then. */
-  claim(place: NextPosition): boolean;
+  claim(claimed: NextPosition): boolean;
   basis(): Basis;
   /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is full, failed or closed. */
   append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended;

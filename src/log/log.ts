@@ -171,7 +171,7 @@ export class LocalLog implements LogStore {
       linkNow: () => this.#linker.linkNow(),
       head: (leaves) => this.#heads.headOver(leaves),
       sign: (head) => this.#heads.sign(head),
-      read: (place) => readStoredEntries(this.#readable(), this.#writer.frames, place),
+      read: (locator) => readStoredEntries(this.#readable(), this.#writer.frames, locator),
     });
   }
 
@@ -194,8 +194,8 @@ export class LocalLog implements LogStore {
     return this.#placement.next();
   }
 
-  claim(place: NextPosition): boolean {
-    return this.#placement.claim(place);
+  claim(claimed: NextPosition): boolean {
+    return this.#placement.claim(claimed);
   }
 
   basis(): Basis {
@@ -204,7 +204,7 @@ export class LocalLog implements LogStore {
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Appended {
     if (this.#state.at !== 'open') throw this.#state.refusal();
-    return this.#place(drafts, options);
+    return this.#placeDrafts(drafts, options);
   }
 
   get acknowledged(): Promise<Durability> {
@@ -313,7 +313,7 @@ export class LocalLog implements LogStore {
 
   async #begin(): Promise<void> {
     const { origin, engineVersion, replay } = this.#options;
-    const { entries, acknowledged } = this.#place(
+    const { entries, acknowledged } = this.#placeDrafts(
       [{ context: ownContext, body: { kind: 'genesis', logId: this.#writer.manifest.logId, origin, engineVersion } }],
       { sync: true },
     );
@@ -323,22 +323,22 @@ export class LocalLog implements LogStore {
 
   #placeOwn(body: EntryBody): Appended {
     if (this.#state.isFull) throw this.#state.refusal();
-    const appended = this.#place([{ context: ownContext, body }], { sync: true });
+    const appended = this.#placeDrafts([{ context: ownContext, body }], { sync: true });
     if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);
     return appended;
   }
 
   /** Encodes everything before it changes anything: a draft that can't be encoded leaves no trace. */
-  #place(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
+  #placeDrafts(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
     assert(drafts.length > 0, 'an append holds an entry');
-    const place = at ?? this.next();
-    assert(this.#placement.isFree(place), 'decide and append belong in one turn: the log has moved on');
-    let { position, time } = place;
+    const firstPosition = at ?? this.next();
+    assert(this.#placement.isFree(firstPosition), 'decide and append belong in one turn: the log has moved on');
+    let { position, time } = firstPosition;
     const placed: PlacedEntry[] = [];
     try {
       let bytes = FRAME_HEADER_BYTES;
       for (const draft of drafts) {
-        const next = this.#sealer.place(draft, { leaf: this.#placement.leaves + placed.length, position, time });
+        const next = this.#sealer.placeDraft(draft, { leaf: this.#placement.leaves + placed.length, position, time });
         placed.push(next);
         position += next.entry.positions;
         time = lastInstantOf(next.entry) + 1n;
@@ -350,7 +350,7 @@ export class LocalLog implements LogStore {
       for (const { sealing } of placed) if (sealing) this.#bulk!.release(sealing);
       throw error;
     }
-    this.#placement.advance(placed.length, place, { position, time });
+    this.#placement.advance(placed.length, firstPosition, { position, time });
     for (const entry of placed) {
       if (entry.sealing) this.#bulk!.start(entry.sealing);
       this.#linker.add(entry);

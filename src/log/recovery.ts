@@ -263,8 +263,8 @@ class Recovery {
   async #replayFrames(feed: FrameFeed, number: number): Promise<string | null> {
     for (;;) {
       const fed = await feed.next();
-      if (fed.found === 'end') return null;
-      if (fed.found === 'bad') return fed.reason;
+      if (fed.result === 'end') return null;
+      if (fed.result === 'bad') return fed.reason;
       const { header, bytes, offset } = fed;
       try {
         this.#checkClaims(header);
@@ -382,8 +382,8 @@ class Recovery {
   }
 
   #corrupt(number: number, offset: number, reason: string, cause?: unknown): ServiceError {
-    const place = `${this.#options.logDirectory}/${logFileName(this.#known.manifest.files[number]!)} offset ${offset} (leaf ${this.#chain.leaves})`;
-    return new ServiceError('REL_STORAGE', `the log is damaged at ${place}: ${reason}`, { cause });
+    const frameLocation = `${this.#options.logDirectory}/${logFileName(this.#known.manifest.files[number]!)} offset ${offset} (leaf ${this.#chain.leaves})`;
+    return new ServiceError('REL_STORAGE', `the log is damaged at ${frameLocation}: ${reason}`, { cause });
   }
 
   async #yield(): Promise<void> {

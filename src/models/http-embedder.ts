@@ -33,13 +33,13 @@ export function embedderOf(settings: Settings): Embedder | null {
 }
 
 export function httpEmbedder({ url, model, key, revision = null }: HttpEmbedderOptions): Embedder {
-  const place = { url, key, what: `the embedding model ${model}`, patienceMs };
+  const endpoint = { url, key, what: `the embedding model ${model}`, patienceMs };
   const digest = createHash('sha256').update(canonicalJson({ model, revision })).digest('hex');
   return {
     name: model,
     digest,
-    embed: (text, signal) => askModel(place, { model, input: text }, signal, (answer) => vectorIn(itemsIn(answer)[0])),
-    embedAll: (texts, signal) => askModel(place, { model, input: texts }, signal, (answer) => vectorsIn(answer, texts.length)),
+    embed: (text, signal) => askModel(endpoint, { model, input: text }, signal, (answer) => vectorIn(itemsIn(answer)[0])),
+    embedAll: (texts, signal) => askModel(endpoint, { model, input: texts }, signal, (answer) => vectorsIn(answer, texts.length)),
   };
 }
 

@@ -8,11 +8,11 @@ const patienceMs = 10_000;
 export function rerankerOf(settings: Settings): Reranker | null {
   const { SERVICE_RERANK_URL: url, SERVICE_RERANK_MODEL: model, SERVICE_RERANK_KEY: key } = settings;
   if (url === null) return null;
-  const place = { url, key, what: `the reranker ${model}`, patienceMs };
+  const endpoint = { url, key, what: `the reranker ${model}`, patienceMs };
   return {
     name: model,
     rerank: (query, documents, signal) =>
-      askModel(place, { model, query, documents, top_n: documents.length }, signal, (answer) =>
+      askModel(endpoint, { model, query, documents, top_n: documents.length }, signal, (answer) =>
         scoresIn(answer, documents.length),
       ),
   };

@@ -16,7 +16,7 @@ const task =
 export function translatorOf(settings: Settings): Translator | null {
   const { SERVICE_LLM_URL: url, SERVICE_LLM_MODEL: model, SERVICE_LLM_KEY: key } = settings;
   if (url === null) return null;
-  const place = { url, key, what: `the model ${model}`, patienceMs };
+  const endpoint = { url, key, what: `the model ${model}`, patienceMs };
   return {
     name: model,
     translate: (question, types, signal) => {
@@ -24,7 +24,7 @@ export function translatorOf(settings: Settings): Translator | null {
         { role: 'system', content: `${task}\n\n${types.join('\n')}` },
         { role: 'user', content: question },
       ];
-      return askModel(place, { model, temperature: 0, messages }, signal, statementIn);
+      return askModel(endpoint, { model, temperature: 0, messages }, signal, statementIn);
     },
   };
 }

@@ -81,14 +81,14 @@ export interface ScanRequest {
 /** Where rows of a block lie. */
 export interface PlacedRows {
   /** Stands for a stretch of storage for as long as that lives. */
-  readonly place: object;
+  readonly segmentKey: object;
   /** Their numbers there; null: those that the block has. */
   readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
 }
 
 /** Rows of a place that are asked for, rising. null: they are still being found, a reader asks again after a turn. */
 export interface Candidates {
-  get(place: object): Int32Array | null | undefined;
+  get(segmentKey: object): Int32Array | null | undefined;
 }
 
 /** Selects the visible versions of a block: bits of open versions, or the least closing that a visible version has. */
@@ -297,7 +297,7 @@ export interface RecallReader {
 
 export interface HoldReader {
   /** Ids of the legal holds on the rows that versions at these positions belong to. */
-  on(type: string, positions: Iterable<number>): readonly string[];
+  holdsOn(type: string, positions: Iterable<number>): readonly string[];
 }
 
 /** A judgement whether two rows are one thing. */

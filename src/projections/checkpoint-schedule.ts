@@ -118,7 +118,7 @@ export class CheckpointSchedule {
     if (leaves === null) return null;
     const of: number = leaves;
     // Where it could not be saved any more as it was then, a later one is in its place.
-    const written = taken.then((place) => (place?.leaves === of ? place : null));
+    const written = taken.then((checkpoint) => (checkpoint?.leaves === of ? checkpoint : null));
     return { leaves, directory, written };
   }
 
@@ -186,11 +186,11 @@ export class CheckpointSchedule {
       onCaptured?.(saved.leaves);
       await log.durable(saved.leaves);
       if (filesToCome) await store.whenIdle();
-      const place = await writeCheckpoint(home, captured, saved);
-      this.#lastLeaves = place.leaves;
+      const checkpoint = await writeCheckpoint(home, captured, saved);
+      this.#lastLeaves = checkpoint.leaves;
       await store.collect(generation, captured.files);
       this.#said = false;
-      return place;
+      return checkpoint;
     } catch (error) {
       if (error instanceof SegmentChangedError) return await this.#take();
       if (!this.#said) say(`a checkpoint can't be written (${error instanceof Error ? error.message : String(error)})`);

@@ -119,7 +119,7 @@ export async function dropCheckpoint({ disk, directory }: DerivedReader): Promis
 
 /** The newest checkpoint, open; undefined where there is none. Throws a DerivedFileError for what is not one. */
 export class Checkpoint {
-  readonly place: CheckpointPosition;
+  readonly position: CheckpointPosition;
   /** All files that it consists of. */
   readonly files: ReadonlySet<string>;
   readonly #file: DerivedFile;
@@ -130,7 +130,7 @@ export class Checkpoint {
     this.#file = file;
     this.#contents = contents;
     this.#blobs = blobs;
-    this.place = { logId: file.logId, leaves: contents.leaves, leafHash: contents.leafHash };
+    this.position = { logId: file.logId, leaves: contents.leaves, leafHash: contents.leafHash };
     this.files = new Set([NAME, ...contents.files, ...contents.blobs]);
   }
 

@@ -146,7 +146,7 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   },
   'judge-identities': (command, state, context, next) => {
     const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-    const judgements = state.judgements.on(branchOf(state, context)).filter(({ position }) => position >= since);
+    const judgements = state.judgements.judgementsOn(branchOf(state, context)).filter(({ position }) => position >= since);
     return decideJudge(command, judgements, ...onBranch(state, context), context, next);
   },
   'put-rule': (command, state, context, next) => decidePutRule(command, rulesOn(state, context), context, next),
@@ -171,47 +171,49 @@ function decideAlerts(
     return decidePut(alerts, catalog, rows, context, next);
   const register = { kind: 'register-type', name, properties: alertProperties, primaryKey: null, graphTriggers: [] } as const;
   const { drafts } = decideRegister(register, catalog, rows, context, next);
-  const made = new DraftedTypes(catalog);
+  const draftedTypes = new DraftedTypes(catalog);
   let { position, time } = next;
   for (const { body } of drafts) {
-    if (body.kind === 'type') made.add(body.definition);
+    if (body.kind === 'type') draftedTypes.add(body.definition);
     position += positionsOf(body);
     time += BigInt(positionsOf(body));
   }
-  const put = decidePut(alerts, made, rows, context, { position, time });
+  const put = decidePut(alerts, draftedTypes, rows, context, { position, time });
   return { ...put, drafts: [...drafts, ...put.drafts] };
 }
 
 /** A type that comes with its first row, and one that comes with its first edge, take no name of a view. */
 function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: CurrentState, context: DecideContext): void {
   const type = catalog.type(command.type);
-  const made = (type?.graphTriggers ?? []).map(({ linkType }) => linkType).filter((name) => catalog.type(name) === undefined);
-  if (type === undefined && command.createType) made.push(command.type);
-  for (const name of made) refuseNameOfView(name, ...viewsOf(state, context));
+  const linkTypes = (type?.graphTriggers ?? [])
+    .map(({ linkType }) => linkType)
+    .filter((name) => catalog.type(name) === undefined);
+  if (type === undefined && command.createType) linkTypes.push(command.type);
+  for (const name of linkTypes) refuseNameOfView(name, ...viewsOf(state, context));
 }
 
 /** Types and rows of the branch and the tenant that the command is on. */
 function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, TenantRows] {
   if (state.own) return [...state.own];
   const of = rowsOf(state.catalog, branchOf(state, context), tenantOf(context.entry.path));
-  return [of.catalog, state.rows.on(of)];
+  return [of.catalog, state.rows.tenantRows(of)];
 }
 
 function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, readonly ViewRecord[]] {
   const branch = branchOf(state, context);
-  return [state.catalog.on(branch, tenantOf(context.entry.path)), viewsOf(state, context)[0]];
+  return [state.catalog.catalogOn(branch, tenantOf(context.entry.path)), viewsOf(state, context)[0]];
 }
 
 /** Views left by an earlier tenant of the same id do not belong to this one. */
 function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
   const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-  return [state.views.on(branchOf(state, context)).filter(({ position }) => position >= since), context];
+  return [state.views.viewsOn(branchOf(state, context)).filter(({ position }) => position >= since), context];
 }
 
 /** Rules left by an earlier tenant of the same id do not belong to this one. */
 function rulesOn(state: CurrentState, context: DecideContext): readonly RuleRecord[] {
   const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
-  return state.rules.on(branchOf(state, context)).filter(({ position }) => position >= since);
+  return state.rules.rulesOn(branchOf(state, context)).filter(({ position }) => position >= since);
 }
 
 /** Throws REL_NOT_FOUND when the command's branch is none that its tenant can name. */

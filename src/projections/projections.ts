@@ -133,7 +133,7 @@ export class Projections extends StoreWideProjections {
       paths.branchId === 0
         ? this.rows.table(tenant, type)?.columnTypes().get(column)?.type
         : // On a branch columns read as it declares them now, whatever they rest as.
-          this.catalog.on(paths.branchId, tenant).type(type)?.properties[column]?.type;
+          this.catalog.catalogOn(paths.branchId, tenant).type(type)?.properties[column]?.type;
     const rows = this.rows.reader(rowsOf(this.catalog, paths.branchId, tenant), position, then);
     return { ...paths, catalog: then, rows: new EarlierTypeRows(rows, then, storedType) };
   }
@@ -142,7 +142,7 @@ export class Projections extends StoreWideProjections {
   keptOf(branch: string, type: string, path: string | null, key: string): readonly RetentionRule[] | undefined {
     const fork = this.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return undefined;
-    const rows = this.rows.on(rowsOf(this.catalog, fork, tenantOf(path)));
+    const rows = this.rows.tenantRows(rowsOf(this.catalog, fork, tenantOf(path)));
     const versions = rows.versions(type);
     const code = rows.scopes.codeOf(path);
     const newest = versions && code >= 0 ? versions.newestOf(code, key) : -1;
@@ -150,7 +150,7 @@ export class Projections extends StoreWideProjections {
     const positions = versions.allVersions(newest).map((version) => versions.positionOf(version));
     return positions
       .flatMap((position) => this.retention.rulesAt(position))
-      .filter((kept) => kept.type === type && kept.fork === fork);
+      .filter((rule) => rule.type === type && rule.fork === fork);
   }
 
   /** Holds on rows of the type on the branch that lie at the path or below it, and that the check lets the caller see. */
@@ -161,8 +161,8 @@ export class Projections extends StoreWideProjections {
   ): readonly HeldRow[] {
     const fork = this.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return [];
-    const under = (of: string | null): boolean => of === path || (path !== null && of !== null && of.startsWith(`${path}/`));
-    return heldRows(type, fork, this, refused).filter((held) => under(held.path));
+    const isUnder = (of: string | null): boolean => of === path || (path !== null && of !== null && of.startsWith(`${path}/`));
+    return heldRows(type, fork, this, refused).filter((held) => isUnder(held.path));
   }
 
   /** See `Rows.keysWithin`: without it, the first to write to a large store that was only just opened would stop all others. */
@@ -178,7 +178,7 @@ export class Projections extends StoreWideProjections {
   ): (type: string, path: string | null, key: string) => boolean {
     const fork = this.branches.idOf(branch, tenant);
     if (fork === undefined) throw unknownBranch(branch);
-    return this.rows.on(rowsOf(this.catalog, fork, tenant)).writtenSince(position);
+    return this.rows.tenantRows(rowsOf(this.catalog, fork, tenant)).writtenSince(position);
   }
 
   /**

@@ -42,7 +42,7 @@ export function takeSnapshot(
   const branchId = branches.idOf(branch, tenant);
   if (branchId === undefined || (branchId > 0 && branchId >= basis.position)) throw unknownBranch(branch);
   const pathsOf = (owner: string | null): TenantPaths => {
-    const types = catalog.on(branchId, owner);
+    const types = catalog.catalogOn(branchId, owner);
     return {
       tenant: owner,
       catalog: types,
@@ -70,9 +70,9 @@ export function takeSnapshot(
     erasures: erasures.reader,
     textLanguage: rows.indexes.language,
     searchAt: (instant) => tenants.searchAt(tenant, instant),
-    views: views.on(branchId, basis.position),
-    judgements: (instant) => judgements.on(branchId, basis.position, instant),
-    rules: () => rules.on(branchId, basis.position),
+    views: views.viewsOn(branchId, basis.position),
+    judgements: (instant) => judgements.judgementsOn(branchId, basis.position, instant),
+    rules: () => rules.rulesOn(branchId, basis.position),
     isPrivate: false,
   };
 }

@@ -34,7 +34,7 @@ export class TransactionBranch {
     this.#state = state;
     this.#options = options;
     this.#tenant = tenant;
-    this.#catalog = new DraftedTypes(state.catalog.on(fork, tenant));
+    this.#catalog = new DraftedTypes(state.catalog.catalogOn(fork, tenant));
     this.#rows = state.rows.privately({ branch: fork, tenant }, position);
     this.#next = { position, time: instant + 1n };
   }
@@ -94,7 +94,7 @@ export class TransactionBranch {
       tenants,
       views,
     } = this.#state;
-    const own = [this.#catalog, this.#rows.on(this.#catalog)] as const;
+    const own = [this.#catalog, this.#rows.tenantRows(this.#catalog)] as const;
     return {
       branches,
       catalog,
@@ -130,7 +130,7 @@ export class TransactionBranch {
   }
 
   /** The snapshot of the basis, with what was written here. */
-  over(paths: AccessPaths): AccessPaths {
+  pathsOver(paths: AccessPaths): AccessPaths {
     const { position, time } = this.#next;
     const [catalog, tenant] = [this.#catalog, this.#tenant];
     const rows = this.#rows.reader(catalog, position);

@@ -16,7 +16,7 @@ export interface SavedStateRequest {
   /** Where the derived files lie. */
   readonly directory: string;
   /** The checkpoint that must be there. */
-  readonly place: CheckpointPosition;
+  readonly checkpointPosition: CheckpointPosition;
   /** By number. */
   readonly dataKeys: readonly (readonly [number, KeyObject])[];
   readonly tokensMax: number;
@@ -27,14 +27,14 @@ const COLUMN_BYTES = 64 << 20;
 
 /** Rejects with a DerivedFileError for files that are not what they must be, and when another checkpoint has taken the place. */
 export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Promise<Readonly<Record<string, string>>> {
-  const { directory, place, dataKeys, tokensMax } = request;
+  const { directory, checkpointPosition, dataKeys, tokensMax } = request;
   const keys = new Map(dataKeys);
   const open = (id: number): KeyObject => {
     const key = keys.get(id);
     if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not there`);
     return key;
   };
-  const reader: DerivedReader = { disk, keyring: { open }, directory, logId: place.logId };
+  const reader: DerivedReader = { disk, keyring: { open }, directory, logId: checkpointPosition.logId };
   const columns = new ColumnStore({
     budgetBytes: COLUMN_BYTES,
     hydrateMax: 1,
@@ -48,7 +48,7 @@ export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Pr
   };
   const saved = new Projections({ newKey, tokensMax, more: [new AuditProjection()], rows: { store: columns } });
   try {
-    await restoreSaved(reader, place, saved);
+    await restoreSaved(reader, checkpointPosition, saved);
     return saved.digests();
   } finally {
     await columns.close();
@@ -58,8 +58,8 @@ export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Pr
 async function restoreSaved(reader: DerivedReader, wanted: CheckpointPosition, saved: Projections): Promise<void> {
   const checkpoint = await Checkpoint.open(reader);
   try {
-    const found = checkpoint?.place;
-    if (found?.leaves !== wanted.leaves || found.leafHash !== wanted.leafHash)
+    const savedPosition = checkpoint?.position;
+    if (savedPosition?.leaves !== wanted.leaves || savedPosition.leafHash !== wanted.leafHash)
       throw new ServiceError('REL_UNAVAILABLE', 'the saved state was replaced before it was read');
     await checkpoint!.restore(saved.projector);
     const { behind } = saved.projector;

@@ -9,7 +9,7 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Clock, Ids, Random } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { BackupDesk, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-contract.ts';
+import type { BackupContract, BackupView, DamagedBackup, RestoreReport, UpkeepOptions } from '../doors/http/system-contract.ts';
 import { ServiceError } from '../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, digestedAt } from '../log/backup/backup-artefact.ts';
 import { type CopiedLog, copyLog, type CopyRequest, type OnCopied } from '../log/backup/backup-copy.ts';
@@ -78,7 +78,7 @@ const COPY_BESIDE_BYTES_MIN = 128 << 20;
 const ATTEMPTS = 3;
 
 /** Backups of a running store. */
-export class StoreBackups implements BackupDesk {
+export class StoreBackups implements BackupContract {
   readonly #parts: StoreBackupsDependencies;
   readonly #directory: string;
   #busy: string | null = null;
@@ -180,18 +180,18 @@ export class StoreBackups implements BackupDesk {
     const { disk, keyring, settings, digestBeside, signal: closing, say } = this.#parts;
     const { signal: superseded } = this.#superseded;
     try {
-      const place = await saved.written;
-      if (!place) throw new ServiceError('REL_STORAGE', 'the state that they are made from could not be saved');
+      const savedPosition = await saved.written;
+      if (!savedPosition) throw new ServiceError('REL_STORAGE', 'the state that they are made from could not be saved');
       const request: SavedStateRequest = {
         directory: saved.directory,
-        place,
+        checkpointPosition: savedPosition,
         dataKeys: keyring.dataKeyIds.map((id) => [id, keyring.open(id)]),
         tokensMax: settings.SERVICE_TOKEN_REGISTRY_MAX,
       };
       const projections = digestBeside
         ? await digestBeside(request, AbortSignal.any([closing, superseded]))
         : await digestsOfSaved(request, disk);
-      await recordDigests({ disk, target, keyring }, artefact, { projections, digest_tree_size: place.leaves });
+      await recordDigests({ disk, target, keyring }, artefact, { projections, digest_tree_size: savedPosition.leaves });
     } catch (error) {
       if (closing.aborted) return;
       const why = superseded.aborted
@@ -295,17 +295,17 @@ export async function listBackups(
   directory: string,
   publicKeys: readonly Uint8Array[],
 ): Promise<(BackupView | DamagedBackup)[]> {
-  const found: (BackupView | DamagedBackup)[] = [];
+  const backups: (BackupView | DamagedBackup)[] = [];
   for (const name of await disk.list(directory)) {
     const source = join(directory, name);
     if (!backupIdPattern.test(name) || (await disk.size(join(source, ARTEFACT_NAME))) === undefined) continue;
     try {
-      found.push(viewOf(await readBackup(disk, source, publicKeys)));
+      backups.push(viewOf(await readBackup(disk, source, publicKeys)));
     } catch (error) {
-      found.push({ backup: name, damaged: error instanceof Error ? error.message : String(error) });
+      backups.push({ backup: name, damaged: error instanceof Error ? error.message : String(error) });
     }
   }
-  return found;
+  return backups;
 }
 
 function viewOf(artefact: Artefact): BackupView {

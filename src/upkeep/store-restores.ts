@@ -81,13 +81,13 @@ async function runRestore(options: RestoreStoreOptions): Promise<RestoreReport> 
         return (entry) => {
           rebuilt.apply(entry);
           if (entry.leaf + 1 !== at) return;
-          return digestsOf(rebuilt, options).then((found) => void (digests = found));
+          return digestsOf(rebuilt, options).then((rebuiltDigests) => void (digests = rebuiltDigests));
         };
       },
     },
-    async (found) => {
+    async (verifiedLog) => {
       assert(projections, 'the log was read before it is judged');
-      const report = await reportOf(options, found, digests, projections, startMs);
+      const report = await reportOf(options, verifiedLog, digests, projections, startMs);
       const other = report.projections.filter(({ match }) => !match).map(({ name }) => name);
       if (other.length === 0 && report.root_match && report.erased_absent) return report;
       const what =
@@ -160,8 +160,8 @@ async function comparisonOf(
     if (!digests)
       throw new ServiceError('REL_UNPROCESSABLE', 'the backup has digests for a position that its log does not contain');
     const at = digestedAt(artefact)!;
-    const place = at === artefact.tree_size ? '' : `, as it was at ${at} of ${artefact.tree_size} entries`;
-    return { digests, expected: artefact.projections, with: `the store that was backed up${place}` };
+    const headNote = at === artefact.tree_size ? '' : `, as it was at ${at} of ${artefact.tree_size} entries`;
+    return { digests, expected: artefact.projections, with: `the store that was backed up${headNote}` };
   }
   return {
     digests: await digestsOf(projections, options),

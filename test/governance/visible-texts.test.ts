@@ -20,7 +20,7 @@ test.each<[string, Vector | undefined, number, number]>([
 ])('%s', (_, masked, count, bits) => {
   const block = { columns: [], selection: Int32Array.of(1, 3), first: 0, count: 2, scanned: 2, path: 0 };
   const stored = { base: 0, rows: 4, index: () => index };
-  const texts = new VisibleTexts(block, { place: {}, rows: null }, stored, { bits: null, maskedCells: () => masked });
+  const texts = new VisibleTexts(block, { segmentKey: {}, rows: null }, stored, { bits: null, maskedCells: () => masked });
   const search = texts.open(['text'], count)!.search(['text'], [query]);
   expect(search.matching()).toEqual(Int32Array.of(bits));
   const shown = bits.toString(2).replaceAll('0', '').length;

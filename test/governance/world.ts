@@ -179,7 +179,7 @@ export class FakeState implements GovernedState {
   }
 
   readonly catalog: GovernedState['catalog'] = {
-    on: () => this.#types(),
+    catalogOn: () => this.#types(),
     protection: (_branch, _tenant, name) => protectionOf(this.types.filter((type) => type.name === name)),
     definitions: (_branch, name) => this.types.filter((type) => type.name === name),
   };

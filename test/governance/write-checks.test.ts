@@ -156,7 +156,7 @@ describe('rows that are put', () => {
     );
     expect(verdicts(outcome)).toEqual([1, [[1, 'REL_ACL', words]]]);
     await install('permit(principal, action == Action::"write", resource) when { resource.late == 1 };');
-    const type = store.service.store.projections.catalog.on(0, 'acme').type('Fresh')!;
+    const type = store.service.store.projections.catalog.catalogOn(0, 'acme').type('Fresh')!;
     expect(type.properties['late']).toBeUndefined();
     // What stands has no such column, so nothing of it may be superseded; a new key may be written.
     const late = await put(

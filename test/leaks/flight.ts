@@ -1,5 +1,5 @@
 /** What the Flight door says: its methods, called as the server calls them. Tickets and handles are noise: what they open is heard. */
-import { Outboxes } from '../../src/doors/grpc/unsent-messages.ts';
+import { UnsentMessages } from '../../src/doors/grpc/unsent-messages.ts';
 import { RpcConnections } from '../../src/doors/grpc/connections.ts';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/grpc/flight-messages.ts';
@@ -64,7 +64,7 @@ export const flightConversations: readonly Conversation[] = [
       const { implementation } = flightService({
         ...partsOf(stage),
         isDraining: () => false,
-        outboxes: new Outboxes(),
+        outboxes: new UnsentMessages(),
         endings: new RpcConnections(partsOf(stage).clock).endings,
         sending: new RpcConnections(partsOf(stage).clock).sending,
         version: '0',
@@ -106,7 +106,7 @@ export const flightConversations: readonly Conversation[] = [
       }
       for (const [type, descriptor, columns] of puts) {
         const [first, ...rest] = [...flightDataFrom([tableToIPC(tableFromArrays(columns), 'stream')])].map((each) =>
-          each.joined(),
+          each.toBuffer(),
         );
         const sent = [message(bytesField(1, descriptor), first!), ...rest];
         hear(`DoPut ${type}`, await answers('DoPut', new Sending(sent, metadata)));

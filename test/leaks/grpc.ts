@@ -1,5 +1,5 @@
 /** What the gRPC door says: its methods, called as the server calls them, about rows, types and branches of others. */
-import { Outboxes } from '../../src/doors/grpc/unsent-messages.ts';
+import { UnsentMessages } from '../../src/doors/grpc/unsent-messages.ts';
 import { RpcConnections } from '../../src/doors/grpc/connections.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
@@ -111,7 +111,7 @@ export const grpcConversations: readonly Conversation[] = [
       const parts = {
         ...partsOf(stage),
         isDraining: () => false,
-        outboxes: new Outboxes(),
+        outboxes: new UnsentMessages(),
         endings: new RpcConnections(partsOf(stage).clock).endings,
         sending: new RpcConnections(partsOf(stage).clock).sending,
         watch: stage.lab.service.standing.watch,

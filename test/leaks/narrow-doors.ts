@@ -7,7 +7,7 @@ import { CommandContext } from '../../src/doors/document/command.ts';
 import { writeDocument } from '../../src/doors/document/bson.ts';
 import { errorDocument } from '../../src/doors/document/errors.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
-import { Asker } from '../../src/doors/shared/connection-caller.ts';
+import { ConnectionCaller } from '../../src/doors/shared/connection-caller.ts';
 import type { Connection } from '../../src/doors/shared/socket-connection.ts';
 import { type DoorDependencies, wireBounds } from '../../src/doors/shared/door-dependencies.ts';
 import { BoltSession } from '../../src/doors/graph/bolt-session.ts';
@@ -183,7 +183,7 @@ async function talkDocuments(stage: Stage, { token, organization, purpose }: Com
       const context = new CommandContext(
         name,
         new Map([...statement, ...stated]),
-        new Asker(parts, caller, gone.signal),
+        new ConnectionCaller(parts, caller, gone.signal),
         cursors,
       );
       return writeDocument(await documentCommands[name]!.run(context));

@@ -93,14 +93,14 @@ test('policies, tenants and agreements of v2-governance are what they were made 
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
   const { catalog, policies, tenants } = projections;
-  expect(['Plain', 'Secret', 'Scoped', 'Both', 'Names'].map((name) => catalog.on(0, null).type(name)!.guard)).toEqual([
+  expect(['Plain', 'Secret', 'Scoped', 'Both', 'Names'].map((name) => catalog.catalogOn(0, null).type(name)!.guard)).toEqual([
     undefined,
     { protected: true, accessScope: false },
     { protected: false, accessScope: true },
     { protected: true, accessScope: true },
     undefined,
   ]);
-  expect(catalog.on(0, null).type('Names')!.properties['of']).toMatchObject({ references: 'Both' });
+  expect(catalog.catalogOn(0, null).type('Names')!.properties['of']).toMatchObject({ references: 'Both' });
   expect(policies.current).toMatchObject({ epoch: 3, policies: [{ id: '__proto__' }] });
   expect(tenants.tenants()).toMatchObject([{ record: { id: 'acme', state: 'deleted' }, manner: 'purge', purged: true }]);
   expect(tenants.agreement('g-1')!.events.map(({ change }) => change)).toEqual([
@@ -120,13 +120,13 @@ test('types and judgements of v5-identity are what they were made of', async () 
   const { log, replayed } = await openLog(worldOn(await diskOf('v5-identity')));
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
-  expect(projections.catalog.on(0, null).type('Wire')).toMatchObject({
+  expect(projections.catalog.catalogOn(0, null).type('Wire')).toMatchObject({
     role: 'transfer',
     roleColumns: { from: 'payer', to: 'payee' },
     identifier: ['ref'],
     identifierKinds: { line: 'phone', payer: 'iban' },
   });
-  expect(projections.judgements.on(0).map(({ a, b, judgement, reason }) => [a.key, b.key, judgement, reason])).toEqual([
+  expect(projections.judgements.judgementsOn(0).map(({ a, b, judgement, reason }) => [a.key, b.key, judgement, reason])).toEqual([
     ['a', 'b', 'positive', 'one passport: "Ünï"'],
     ['b', 'c', 'positive', null],
     ['c', 'b', 'negative', 'two birth dates'],
@@ -160,7 +160,7 @@ test('names of v4-names belong to their tenants, and a view has ended', async ()
   const { log, replayed } = await openLog(worldOn(await diskOf('v4-names')));
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
-  const people = (tenant: string | null) => projections.catalog.on(0, tenant).type('Person')!;
+  const people = (tenant: string | null) => projections.catalog.catalogOn(0, tenant).type('Person')!;
   expect([people(null), people('globex'), people('acme')].map(({ properties }) => Object.keys(properties).slice(4))).toEqual([
     [],
     ['more'],
@@ -187,16 +187,16 @@ test('types of v5-fields say what they are to functions, records what they asked
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
   const { catalog, openEntries } = projections;
-  expect(catalog.on(0, null).type('Payment')).toMatchObject({ edge: { from: 'sender', to: 'receiver' } });
-  expect(catalog.on(0, 'globex').type('Person')).toMatchObject({ role: 'person', language: 'de' });
-  expect(catalog.on(0, 'acme').type('Payment')).toMatchObject({
+  expect(catalog.catalogOn(0, null).type('Payment')).toMatchObject({ edge: { from: 'sender', to: 'receiver' } });
+  expect(catalog.catalogOn(0, 'globex').type('Person')).toMatchObject({ role: 'person', language: 'de' });
+  expect(catalog.catalogOn(0, 'acme').type('Payment')).toMatchObject({
     edge: { from: 'receiver', to: 'sender' },
     role: 'payment',
     identifier: ['iban', 'ünï \u{1F600}'],
     language: 'fr',
     properties: { receiver: { references: 'Person' } },
   });
-  expect(catalog.on(0, 'acme').type('Person')).toMatchObject({ identifier: ['iban'], guard: { protected: true } });
+  expect(catalog.catalogOn(0, 'acme').type('Person')).toMatchObject({ identifier: ['iban'], guard: { protected: true } });
   const records = replayed.flatMap(({ body }) => (body.kind === 'access' ? body.records : []));
   expect(records.map(({ statements = [], recalled }) => [statements.length, recalled?.ids.length ?? 0])).toEqual([
     [2, 0],
@@ -271,7 +271,7 @@ test('rules and jobs of v5-automation are read as they were written', async () =
   const { replayed } = await openLog(worldOn(await diskOf('v5-automation')));
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   for (const entry of replayed) projections.apply(entry);
-  expect(projections.rules.on(0)).toMatchObject([
+  expect(projections.rules.rulesOn(0)).toMatchObject([
     { id: 'r1', version: 2, owner: 'acme/eu', author: { credential: 'token', token: 't1' }, definition: { enabled: false } },
   ]);
   expect(projections.rules.versions(0, 'r2')).toMatchObject([{ definition: { keep: 'source:crm' } }]);
@@ -292,13 +292,13 @@ test('definitions of v5-sealed are read by their keys, and nothing of those whos
   const projections = new Projections({ newKey: () => 'unused', tokensMax: 1, textKeys: keyring.subjects });
   for (const entry of replayed) projections.apply(entry);
   const { rules, jobs, views } = projections;
-  expect(rules.on(0).map(({ id, version, definition }) => [id, version, definition.name])).toEqual([['r3', 2, 'third']]);
+  expect(rules.rulesOn(0).map(({ id, version, definition }) => [id, version, definition.name])).toEqual([['r3', 2, 'third']]);
   const versions = ['r1', 'r2', 'r3'].map((id) => rules.versions(0, id).map(({ definition }) => definition.name));
   expect(versions).toEqual([['seen: "Ünï"'], ['of two'], ['third']]);
   expect([...jobs.all()]).toMatchObject([{ id: 'j1', totalAlerts: 3, definition: { name: 'nightly' }, owner: { token: 't1' } }]);
   expect([...jobs.works()].map(({ run }) => [run.id, run.work.statement?.sql])).toEqual([['w1', "CALL f('ada')"]]);
-  expect(views.on(0).map(({ name, sql }) => [name, sql])).toEqual([['Kept', "SELECT id FROM Login WHERE who = 'ada'"]]);
-  expect(views.on(0, 18).map(({ name }) => name)).toEqual(['Kept', 'Ended']);
+  expect(views.viewsOn(0).map(({ name, sql }) => [name, sql])).toEqual([['Kept', "SELECT id FROM Login WHERE who = 'ada'"]]);
+  expect(views.viewsOn(0, 18).map(({ name }) => name)).toEqual(['Kept', 'Ended']);
   const without = new Projections({ newKey: () => 'unused', tokensMax: 1 });
   expect(() => replayed.forEach((entry) => without.apply(entry))).toThrow('where their keys are');
   await log.close();

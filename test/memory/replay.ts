@@ -5,7 +5,7 @@
  */
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config.ts';
-import { callVerb, type VerbCall } from '../../src/doors/verbs/call-verb.ts';
+import { callVerb, type VerbRequest } from '../../src/doors/verbs/call-verb.ts';
 import type { VerbDependencies } from '../../src/doors/verbs/verb-call.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import { readDocument } from '../../src/doors/rich-text/chunks.ts';
@@ -81,7 +81,7 @@ class World {
       readDocuments: readDocument,
     };
     const verb = verbs.find((each) => each.name === name)!;
-    const asked: VerbCall = { verb, input, caller, purpose: 'test', correlationId: `c${++this.#calls}` };
+    const asked: VerbRequest = { verb, input, caller, purpose: 'test', correlationId: `c${++this.#calls}` };
     return (await callVerb(service.gate, parts, asked)).output as Record<string, unknown>;
   }
 }

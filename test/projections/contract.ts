@@ -78,7 +78,7 @@ export function projectionContract(subject: Subject): void {
           for (const entry of entries.slice(0, cut)) before.apply(entry);
           await saved.save(before);
           const after = fresh();
-          expect((await saved.restore(after)).place).toMatchObject({ leaves: cut });
+          expect((await saved.restore(after)).position).toMatchObject({ leaves: cut });
           expect(after.watermark).toBe(cut);
           expect(after.digests()).toEqual(before.digests());
           // Everything again: what the checkpoint covers must be passed over, the rest applied.

@@ -19,7 +19,7 @@ function refused(code: ErrorCode): unknown {
 
 const evolve = (store: Store, more: Partial<EvolveType>): unknown =>
   store.run({ kind: 'evolve-type', name: 'Secret', properties: {}, ...more });
-const definition = (store: Store): unknown => store.projections.catalog.on(0, null).type('Secret');
+const definition = (store: Store): unknown => store.projections.catalog.catalogOn(0, null).type('Secret');
 
 function registered(more: Partial<RegisterType> = {}): Store {
   const store = new Store();
@@ -72,7 +72,7 @@ describe('the guard of a type', () => {
     evolve(store, { properties: { a: property('integer') } });
     store.run({ kind: 'migrate-types', steps: [{ kind: 'evolve-type', name: 'Secret', properties: { b: property('string') } }] });
     store.put('Secret', { id: 'string', c: 'number' }, [{ id: 'x', c: 1 }]);
-    expect(Object.keys(store.projections.catalog.on(0, null).type('Secret')!.properties)).toEqual(['a', 'b', 'c']);
+    expect(Object.keys(store.projections.catalog.catalogOn(0, null).type('Secret')!.properties)).toEqual(['a', 'b', 'c']);
     expect(definition(store)).toMatchObject({ guard: { protected: true, accessScope: false } });
   });
 });

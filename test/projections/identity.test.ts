@@ -95,7 +95,7 @@ describe('a judgement goes with its rows', () => {
     const intent = { id: 'e1', commitment: '0'.repeat(64), reason: 'ann', keys: [], statement: '{}' } as const;
     store.run({ kind: 'intend-erasure', ...intent, versions, mentions }, 'acme');
     for (const branch of [0, ...[...store.projections.branches.list()].map(({ fork: id }) => id)])
-      expect(judgements.on(branch).map(({ a }) => a.key)).toEqual(['a']);
+      expect(judgements.judgementsOn(branch).map(({ a }) => a.key)).toEqual(['a']);
   });
 });
 
@@ -110,5 +110,5 @@ test('contents that were dropped, and those of another version, say nothing; a s
   const after = freshProjections();
   await saved.restore(after.projector);
   expect(after.digests()['judgements']).toBe(store.projections.digests()['judgements']);
-  expect(after.judgements.on(0)).toEqual(store.projections.judgements.on(0));
+  expect(after.judgements.judgementsOn(0)).toEqual(store.projections.judgements.judgementsOn(0));
 });

@@ -192,7 +192,7 @@ function ruleOf(rule: number, version: number): DetectionDefinition {
 async function groupRule(service: Service): Promise<string> {
   const condition = 'SELECT who, COUNT(*) AS logins FROM Login GROUP BY who HAVING COUNT(*) > 1';
   const definition: DetectionDefinition = { ...ruleOf(0, 1), name: 'group', condition, object_type: null };
-  const known = [...service.store.projections.rules.on(0)].find((each) => each.definition.name === 'group');
+  const known = [...service.store.projections.rules.rulesOn(0)].find((each) => each.definition.name === 'group');
   if (known !== undefined) return known.id;
   const id = service.ids.next();
   await submit(service, { kind: 'put-rule', id, definition, author });
@@ -230,7 +230,7 @@ async function differenceOf(service: Service, marks: JobsSimulation['marks']): P
   const logins = await ask(service, 'SELECT _pk, who, n, system_from FROM Login');
   const raised = new Map<string, bigint>();
   for (const { rule_id: rule, rule_version: version, matched_pk: key, matched_system_from: from, count } of alerts) {
-    const name = rules.on(0).find(({ id }) => id === rule)?.definition.name;
+    const name = rules.rulesOn(0).find(({ id }) => id === rule)?.definition.name;
     if (name === 'group') continue;
     const isCounted = name === 'rule 2' || name === 'rule 3';
     const who = isCounted ? logins.find(({ _pk, system_from: at }) => _pk === key && at === from)?.['who'] : `${key} ${from}`;
@@ -241,7 +241,7 @@ async function differenceOf(service: Service, marks: JobsSimulation['marks']): P
     if (count > 1n) marks.counted++;
   }
   const expected = new Map<string, bigint>();
-  for (const { id, definition } of rules.on(0)) {
+  for (const { id, definition } of rules.rulesOn(0)) {
     if (definition.name === 'group') continue;
     const at = Number(definition.name.at(-1));
     const versions = rules.versions(0, id);

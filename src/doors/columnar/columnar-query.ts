@@ -8,7 +8,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
 import type { ClientSession } from '../../planner/system-catalogue/client-session.ts';
-import type { TimeGiven } from '../shared/time-limit.ts';
+import type { TimeLimit } from '../shared/time-limit.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
 import type { ColumnarSettings } from './settings.ts';
@@ -55,10 +55,10 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
 }
 
 /** The time that `max_execution_time` gives a question. */
-export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeGiven {
+export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeLimit {
   const seconds = settings.seconds('max_execution_time');
   const milliseconds = seconds === 0 ? null : seconds * 1_000;
-  return { clock, gone, milliseconds, told: `Timeout exceeded: maximum: ${seconds} seconds` };
+  return { clock, gone, milliseconds, errorText: `Timeout exceeded: maximum: ${seconds} seconds` };
 }
 
 /** The session that relations of the catalogue describe. */

@@ -1,7 +1,7 @@
 /** The columnar door over HTTP: ClickHouse's interface. Source: specification, "Compatibility doors" and "Door details". */
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../shared/http-listener.ts';
-import { type ColumnarHttpOptions, doorName, HttpQuestion, statementBytesMax } from './http-request.ts';
+import { type ColumnarHttpOptions, doorName, ColumnarHttpRequest, statementBytesMax } from './http-request.ts';
 import { HttpSessions } from './http-sessions.ts';
 import { RunningQueries } from './running-queries.ts';
 
@@ -18,6 +18,6 @@ export function createColumnarHttpDoor(options: ColumnarHttpOptions): Door {
   return createHttpListener(listener, (room) => {
     const bodyLimitBytes = settings.SERVICE_BODY_LIMIT_MB << 20;
     const parts = { ...options, ...room, sessions: new HttpSessions(clock), running: new RunningQueries(), bodyLimitBytes };
-    return { answer: (raw, response, waits) => new HttpQuestion(parts, raw, response, waits).run() };
+    return { answer: (raw, response, waits) => new ColumnarHttpRequest(parts, raw, response, waits).run() };
   });
 }

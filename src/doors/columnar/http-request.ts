@@ -19,8 +19,8 @@ import { AnswerBody } from '../shared/http-answer-body.ts';
 import { HttpCall } from '../shared/http-call.ts';
 import { encodingOf, decodeInTurns } from '../shared/content-encoding.ts';
 import type { HttpRoom } from '../shared/http-listener.ts';
-import { inTime } from '../shared/time-limit.ts';
-import { lease } from '../shared/stream-lease.ts';
+import { withTimeLimit } from '../shared/time-limit.ts';
+import { leasedPieces } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
 import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
@@ -67,7 +67,7 @@ const ofRequest = new Set([
   'client_protocol_version',
 ]);
 
-export class HttpQuestion {
+export class ColumnarHttpRequest {
   readonly #parts: ColumnarHttpSetup;
   readonly #call: HttpCall;
   readonly #waits: boolean;
@@ -220,7 +220,7 @@ export class HttpQuestion {
         return { statement, body: empty() };
       }
       const statement = begins === true ? statementOf(text, facts, isWhole) : null;
-      if (statement !== null) return { statement, body: head.behind(text, before.length, dataAt(statement, text)) };
+      if (statement !== null) return { statement, body: head.rowsBehindHead(text, before.length, dataAt(statement, text)) };
       if (begins === true && head.bytes > insertHeadMax)
         throw refusedAs('syntax', new ServiceError('REL_PARSE', `an INSERT names its rows within ${insertHeadMax} bytes`));
       checkStatement(head.bytes);
@@ -239,7 +239,7 @@ export class HttpQuestion {
     const begunMs = clock.monotonicMs();
     const asked = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
     const gone = AbortSignal.any([this.#call.signal, killed]);
-    const answer = await inTime(timeGiven(this.#settings, clock, gone), (signal) =>
+    const answer = await withTimeLimit(timeGiven(this.#settings, clock, gone), (signal) =>
       this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...asked, signal }), { gone: signal }),
     );
     const pieces = write(answer, options);
@@ -309,7 +309,7 @@ export class HttpQuestion {
     const ingest = new Ingest(invocation, { type, atomic: false, sync, createType: true, waits: true, provenance });
     const definition = ingest.definition();
     const columns = inputColumns(named, definition, form.needsColumns);
-    const source = readRows(form, lease(this.#parts, invocation.caller, body), columns);
+    const source = readRows(form, leasedPieces(this.#parts, invocation.caller, body), columns);
     const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
     const reply = await ingest.run(untilRefused(batches, (row) => wrongRow(row, ingest.accepted)));
     const [first] = reply.errors;
@@ -424,7 +424,7 @@ class Head {
   }
 
   /** Rows in `text`, of which so many letters are not from the body, behind `at`, and all that follows. */
-  async *behind(text: string, letters: number, at: number): AsyncGenerator<Uint8Array, void> {
+  async *rowsBehindHead(text: string, letters: number, at: number): AsyncGenerator<Uint8Array, void> {
     const ofUrl = text.slice(at, Math.max(at, letters));
     if (ofUrl.trim() !== '') yield Buffer.from(ofUrl);
     const ofStatement = Buffer.from(text.slice(letters, Math.max(at, letters)));

@@ -6,7 +6,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-batch.ts';
 import { refusedAs } from './errors.ts';
 import { instantOf, unescapeText } from './parameters.ts';
-import { isBlank, type Token, tokensOf } from './lexer.ts';
+import { isBlank, type Lexeme, lexemesIn } from './lexer.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
 
@@ -74,8 +74,8 @@ export async function* readRows({ converter, rows }: InputForm, source: Bytes, c
   const convert = converter(columns);
   if (convert === null) return yield* source;
   for await (const text of rows === 'tuples' ? wholeTuples(source) : wholeLines(source, rows === 'lines' ? null : 0x22)) {
-    const converted = convert(text);
-    if (converted !== '') yield Buffer.from(converted);
+    const lines = convert(text);
+    if (lines !== '') yield Buffer.from(lines);
   }
 }
 
@@ -198,7 +198,7 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
   let depth = 0;
   let key: string | null = null;
   let last = '';
-  const converted = (token: string): string => {
+  const jsonCell = (token: string): string => {
     const before = last;
     last = token;
     if (token === '{' || token === '[') depth++;
@@ -212,7 +212,7 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
   let rows = '';
   let from = 0;
   for (const [token, at] of jsonTokens(text)) {
-    const cell = converted(token);
+    const cell = jsonCell(token);
     if (cell === token) continue;
     rows += text.slice(from, at) + cell;
     from = at + token.length;
@@ -469,8 +469,8 @@ class TupleScan {
 function tupleRows(text: string, columns: readonly InputColumn[]): string {
   const rows: string[] = [];
   let cells: string[] | null = null;
-  let words: Token[] = [];
-  for (const token of tokensOf(text)) {
+  let words: Lexeme[] = [];
+  for (const token of lexemesIn(text)) {
     const isMark = token.kind === 'mark';
     if (token.depth === 0) {
       if (isMark && token.text === '(') cells = [];
@@ -489,7 +489,7 @@ function tupleRows(text: string, columns: readonly InputColumn[]): string {
 }
 
 /** A literal as JSON. */
-function literalOf(words: readonly Token[]): string {
+function literalOf(words: readonly Lexeme[]): string {
   const [first, second] = words;
   const sign = first?.kind === 'mark' && (first.text === '-' || first.text === '+') ? first.text.replace('+', '') : null;
   if (sign !== null && words.length === 2 && second!.kind === 'number') return numberOf(sign + second!.text);

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { utf8 } from '../shared/utf8.ts';
 
-export interface Token {
+export interface Lexeme {
   /** `name`: in quotes; `parameter`: `{name:Type}`; `mark`: anything else, one character, or two that belong together. */
   readonly kind: 'word' | 'name' | 'text' | 'number' | 'parameter' | 'mark';
   /** A word or a number as it is written, a name or a text without its quotes, a parameter without its braces. */
@@ -27,7 +27,7 @@ const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
 /**
  * Lexes token by token, so that the caller can stop early: data may follow the statement. REL_PARSE for a token that never ends.
  */
-export function* tokensOf(text: string): Generator<Token, void> {
+export function* lexemesIn(text: string): Generator<Lexeme, void> {
   let depth = 0;
   for (let at = 0; at < text.length; ) {
     if (isBlank(text, at)) {
@@ -63,9 +63,9 @@ export function isBlank(text: string, at: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code > 0x7f && /\s/.test(text[at]!));
 }
 
-function tokenAt(text: string, at: number, depth: number): Token {
+function tokenAt(text: string, at: number, depth: number): Lexeme {
   const letter = text[at]!;
-  const token = (kind: Token['kind'], value: string, end: number): Token => ({ kind, text: value, at, end, depth });
+  const token = (kind: Lexeme['kind'], value: string, end: number): Lexeme => ({ kind, text: value, at, end, depth });
   if (letter === "'") return token('text', ...readQuoted(text, at, 'a text'));
   if (letter === '`' || letter === '"') return token('name', ...readQuoted(text, at, 'a name'));
   if (wordStart.test(letter)) {

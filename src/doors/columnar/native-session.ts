@@ -8,12 +8,12 @@ import type { Caller } from '../../governance/caller.ts';
 import { smallAnswer } from '../../planner/execution/small-answer.ts';
 import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { Asker } from '../shared/connection-caller.ts';
+import { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
-import { inTime } from '../shared/time-limit.ts';
+import { withTimeLimit } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms } from '../shared/session-terms.ts';
 import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
@@ -181,7 +181,7 @@ export class NativeSession implements Session<NativeMessage> {
 
   /** Never throws: every error is sent to the client, or ends the connection. */
   async #run(query: Query, signal: AbortSignal): Promise<void> {
-    const asker = new Asker(this.#parts, this.#login!.caller, signal);
+    const asker = new ConnectionCaller(this.#parts, this.#login!.caller, signal);
     const out = new Outgoing(this.#connection);
     try {
       await this.#obey(asker, query, out);
@@ -194,7 +194,7 @@ export class NativeSession implements Session<NativeMessage> {
     out.flush();
   }
 
-  async #obey(asker: Asker, query: Query, out: Outgoing): Promise<void> {
+  async #obey(asker: ConnectionCaller, query: Query, out: Outgoing): Promise<void> {
     const login = this.#login!;
     const { running, ids, yieldTurn } = this.#parts;
     const settings = new ColumnarSettings(login.settings);
@@ -237,11 +237,11 @@ export class NativeSession implements Session<NativeMessage> {
     Object.assign(login, { caller, database });
   }
 
-  #answer(asker: Asker, question: Question, settings: ColumnarSettings, ended: AbortSignal): Promise<Answer> {
+  #answer(asker: ConnectionCaller, question: Question, settings: ColumnarSettings, ended: AbortSignal): Promise<Answer> {
     const { planner, clock } = this.#parts;
     const { database, client } = this.#login!;
     const gone = AbortSignal.any([asker.gone, ended]);
-    return inTime(timeGiven(settings, clock, gone), (signal) =>
+    return withTimeLimit(timeGiven(settings, clock, gone), (signal) =>
       asker.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
         const answer = await answerTo(planner, invocation, { question, settings, database, client, signal });
         keep(answer);
@@ -283,7 +283,7 @@ export class NativeSession implements Session<NativeMessage> {
 
   /** Which of these tables are there for the caller. */
   async #tables(tables: readonly TableName[]): Promise<void> {
-    const asker = new Asker(this.#parts, this.#login!.caller, this.#connection.gone);
+    const asker = new ConnectionCaller(this.#parts, this.#login!.caller, this.#connection.gone);
     try {
       const there = await asker.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
         const { catalog } = invocation.snapshot();

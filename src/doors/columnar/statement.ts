@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
 import { serverVersion } from './column-types.ts';
-import { type Token, tokensOf, Unended } from './lexer.ts';
+import { type Lexeme, lexemesIn, Unended } from './lexer.ts';
 import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/syntax/statement.ts';
@@ -70,7 +70,7 @@ export function statementSteps(text: string, facts: StatementContext, isWhole = 
 /** Whether the text begins with INSERT; null: more bytes are needed. Any other statement has to be read as a whole. */
 export function beginsInsert(text: string): boolean | null {
   try {
-    const [first] = tokensOf(text);
+    const [first] = lexemesIn(text);
     // A word at the very end may go on, and so may a sign that a comment begins with.
     if (first === undefined || first.end === text.length) return null;
     return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
@@ -84,17 +84,17 @@ class StatementReader {
   readonly #text: string;
   readonly #facts: StatementContext;
   readonly #isWhole: boolean;
-  readonly #tokens: Iterator<Token, void>;
+  readonly #tokens: Iterator<Lexeme, void>;
   readonly #settings = new Map<string, string>();
   readonly #parameters: (Literal | TypedValue)[] = [];
   readonly #numbers = new Map<string, number>();
-  #next: Token | null = null;
+  #next: Lexeme | null = null;
 
   constructor(text: string, facts: StatementContext, isWhole: boolean) {
     this.#text = text;
     this.#facts = facts;
     this.#isWhole = isWhole;
-    this.#tokens = tokensOf(text);
+    this.#tokens = lexemesIn(text);
     this.#advance();
   }
 
@@ -139,7 +139,7 @@ class StatementReader {
     let sql = '';
     let words = 0;
     let end = this.#next?.at ?? 0;
-    let before: Token | null = null;
+    let before: Lexeme | null = null;
     for (let token = this.#next; token !== null && !this.#isClause(token); token = this.#next) {
       if (++words % wordsInTurn === 0) yield;
       if (token.kind === 'mark' && token.text === ';') {
@@ -160,7 +160,7 @@ class StatementReader {
   }
 
   /** A token as the planner's SQL writes it; null: it says nothing there. */
-  #translate(token: Token, before: Token | null): string | null {
+  #translate(token: Lexeme, before: Lexeme | null): string | null {
     switch (token.kind) {
       case 'text':
         return textOf(token.text);
@@ -180,17 +180,17 @@ class StatementReader {
     }
   }
 
-  #skipped: Token | null = null;
+  #skipped: Lexeme | null = null;
 
   /** `default.T` is T: only the current database can be read. */
-  #isOwnDatabase(token: Token): boolean {
+  #isOwnDatabase(token: Lexeme): boolean {
     if (token.text !== this.#facts.database || this.#next?.text !== '.') return false;
     this.#skipped = token;
     return true;
   }
 
   /** Functions that the planner lacks, or spells otherwise. */
-  #call(token: Token): string {
+  #call(token: Lexeme): string {
     const name = token.text.toLowerCase();
     const isBare = (): boolean => this.#text.slice(this.#next!.end).trimStart().startsWith(')');
     const value = {
@@ -245,7 +245,7 @@ class StatementReader {
       this.#advance();
       this.#pairs();
     }
-    const clause: Token | null = this.#next;
+    const clause: Lexeme | null = this.#next;
     if (clause === null) throw this.#syntax('the rest of INSERT');
     if (this.#isWord('VALUES')) {
       return { kind: 'insert', type, columns, format: 'Values', settings: this.#settings, dataAt: clause.end };
@@ -254,13 +254,13 @@ class StatementReader {
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT … SELECT is not here: send the rows');
     if (!this.#isWord('FORMAT')) throw this.#syntax('VALUES or FORMAT');
     this.#advance();
-    const format = this.#next as Token | null;
+    const format = this.#next as Lexeme | null;
     if (format?.kind !== 'word') throw this.#syntax('a format');
     return { kind: 'insert', type, columns, format: format.text, settings: this.#settings, dataAt: this.#lineAfter(format) };
   }
 
   /** Rows begin on the next line, or on this one behind its blanks: an empty line after that is a row. */
-  #lineAfter({ end }: Token): number {
+  #lineAfter({ end }: Lexeme): number {
     let at = end;
     while (at < this.#text.length && ' \t\r\f'.includes(this.#text[at]!)) at++;
     if (at === this.#text.length && !this.#isWhole) throw new Unended('REL_PARSE', 'the rows of INSERT are missing');
@@ -377,7 +377,7 @@ class StatementReader {
     return { ...statement, format, settings: this.#settings };
   }
 
-  #isClause(token: Token): boolean {
+  #isClause(token: Lexeme): boolean {
     if (token.kind !== 'word' || token.depth > 0) return false;
     const word = token.text.toUpperCase();
     if (word !== 'FORMAT' && word !== 'SETTINGS') return false;
@@ -389,19 +389,19 @@ class StatementReader {
   #pairs(): void {
     for (;;) {
       const name = this.#name('a setting');
-      if ((this.#next as Token | null)?.text !== '=') throw this.#syntax('=');
+      if ((this.#next as Lexeme | null)?.text !== '=') throw this.#syntax('=');
       this.#advance();
-      const value = this.#next as Token | null;
+      const value = this.#next as Lexeme | null;
       let sign = '';
       if (value?.text === '-') {
         sign = '-';
         this.#advance();
       }
-      const given = this.#next as Token | null;
+      const given = this.#next as Lexeme | null;
       if (given === null || given.kind === 'mark') throw this.#syntax('a value');
       this.#settings.set(name, sign + given.text);
       this.#advance();
-      if ((this.#next as Token | null)?.text !== ',') return;
+      if ((this.#next as Lexeme | null)?.text !== ',') return;
       this.#advance();
     }
   }

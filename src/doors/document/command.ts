@@ -5,9 +5,9 @@ import { isList, isObject, type Stored, type StoredObject } from '../../planner/
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Command } from '../../projections/command.ts';
-import type { AskerRequest, Asker } from '../shared/connection-caller.ts';
+import type { CommandRequest, ConnectionCaller } from '../shared/connection-caller.ts';
 import type { CommandCost } from '../shared/codec.ts';
-import { onItsCondition } from '../shared/stale-conflicts.ts';
+import { markConflictsStale } from '../shared/stale-conflicts.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
@@ -44,12 +44,12 @@ export const ignored: ReadonlySet<string> = new Set(
 export class CommandContext {
   readonly name: string;
   readonly command: StoredObject;
-  readonly asker: Asker;
+  readonly asker: ConnectionCaller;
   readonly cursors: OpenCursors;
   readonly terms: Terms;
   readonly time: DefaultTime;
 
-  constructor(name: string, command: StoredObject, asker: Asker, cursors: OpenCursors) {
+  constructor(name: string, command: StoredObject, asker: ConnectionCaller, cursors: OpenCursors) {
     this.name = name;
     this.command = command;
     this.asker = asker;
@@ -110,7 +110,7 @@ export class CommandContext {
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
   async read<T>(
     run: (reading: Reading) => Promise<T>,
-    asked: Partial<AskerRequest> = {},
+    asked: Partial<CommandRequest> = {},
   ): Promise<{ result: T; answers: readonly Answer[] }> {
     const answers: Answer[] = [];
     const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
@@ -144,7 +144,7 @@ export class CommandContext {
     return invocation.retryConflicts(`${entryType} ${about}`, async () => {
       const { commands, result } = await make();
       const sync = this.terms.durability === 'sync';
-      await onItsCondition(async () => {
+      await markConflictsStale(async () => {
         for (const command of commands) refuseFirst(await invocation.submit(command, { sync }));
       });
       return result;

@@ -206,7 +206,7 @@ function* project(object: StoredObject, tree: Tree, keeps: boolean, pace: Pace):
   spend(object.size * valueCost);
   for (const [name, value] of object) {
     const branch = tree.inner.get(name);
-    const inner = branch === undefined || branch.leaf ? undefined : yield* within(value, branch, keeps, pace);
+    const inner = branch === undefined || branch.leaf ? undefined : yield* projectedElements(value, branch, keeps, pace);
     if (inner !== undefined) made.set(name, inner);
     else if (branch === undefined ? !keeps : branch.leaf && keeps) made.set(name, value);
     if (pace.spend()) yield;
@@ -223,7 +223,7 @@ function prune(object: StoredObject, { inner }: Tree, keeps: boolean): StoredObj
 }
 
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
-function* within(value: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
+function* projectedElements(value: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
   if (isObject(value)) {
     if (pace.spend(value.size + 1)) yield;
     return yield* project(value, tree, keeps, pace);
@@ -233,7 +233,7 @@ function* within(value: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<S
   const made: Stored[] = [];
   for (const each of value) {
     if (pace.spend()) yield;
-    const inner = yield* within(each, tree, keeps, pace);
+    const inner = yield* projectedElements(each, tree, keeps, pace);
     if (inner !== undefined) made.push(inner);
   }
   return made;

@@ -14,7 +14,7 @@ import {
   type Stored,
   type StoredObject,
 } from '../../planner/expressions/documents/document-values.ts';
-import { Asker } from '../shared/connection-caller.ts';
+import { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
@@ -53,7 +53,7 @@ export class DocumentSession implements Session<Message> {
   readonly #parts: DocumentDependencies;
   readonly #connection: Connection;
   readonly #id: number;
-  #asker: Asker | null = null;
+  #asker: ConnectionCaller | null = null;
   #proving: Proving | null = null;
   #atRest = true;
   #sent = 0;
@@ -76,7 +76,7 @@ export class DocumentSession implements Session<Message> {
     let name = '';
     let reply: WritableObject;
     try {
-      this.#asker?.begins();
+      this.#asker?.beginCommand();
       const command = await this.#inTurns(commandSteps(message));
       const [asked = ''] = command.keys();
       name = canonicalName(asked);
@@ -244,7 +244,7 @@ export class DocumentSession implements Session<Message> {
 
   #login(caller: Caller): void {
     this.#proving = null;
-    this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
+    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 

@@ -10,12 +10,12 @@ import type { Transaction } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { graphVersion } from '../../planner/system-catalogue/graph-relations.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
-import { type AskerRequest, Asker, type Asking } from '../shared/connection-caller.ts';
+import { type CommandRequest, ConnectionCaller, type CommandInvocation } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
-import { inTime } from '../shared/time-limit.ts';
+import { withTimeLimit } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 import type { BoltFrame, Version } from './bolt-codec.ts';
@@ -49,7 +49,7 @@ export class BoltSession implements Session<BoltFrame> {
   #greeted = false;
   #utc = false;
   /** Null until somebody has logged on. Asks until the client goes, or the next RESET. */
-  #asker: Asker | null = null;
+  #asker: ConnectionCaller | null = null;
   #open: OpenTransaction | null = null;
   #last: Transaction | null = null;
   readonly #answers = new OpenAnswers();
@@ -123,7 +123,7 @@ export class BoltSession implements Session<BoltFrame> {
     if (isReset(body)) return this.#reset();
     if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.putIgnored();
     const asker = this.#asker;
-    asker?.begins();
+    asker?.beginCommand();
     try {
       const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
       if (!(message instanceof Structure)) throw malformedError();
@@ -133,7 +133,7 @@ export class BoltSession implements Session<BoltFrame> {
     }
   }
 
-  async #fail(asker: Asker | null, error: unknown): Promise<void> {
+  async #fail(asker: ConnectionCaller | null, error: unknown): Promise<void> {
     this.#forget();
     this.#failed = true;
     if (asker !== null) return this.#replies.putFailure(await asker.refusalOf(error));
@@ -147,7 +147,7 @@ export class BoltSession implements Session<BoltFrame> {
     return this.#version!.major === 5 && this.#version!.minor >= 1;
   }
 
-  #obey(asker: Asker | null, { tag, fields }: Structure): Promise<void> | void {
+  #obey(asker: ConnectionCaller | null, { tag, fields }: Structure): Promise<void> | void {
     if (tag === requests.goodbye) return this.#end();
     if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
     if (tag === requests.logon && this.#logsOn && this.#greeted && this.#asker === null) return this.#logon(mapAt(fields, 0));
@@ -223,11 +223,11 @@ export class BoltSession implements Session<BoltFrame> {
     this.#connection.markAuthenticated();
   }
 
-  #askerOf(caller: Caller): Asker {
-    return new Asker(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
+  #askerOf(caller: Caller): ConnectionCaller {
+    return new ConnectionCaller(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
   }
 
-  async #run(asker: Asker, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
+  async #run(asker: ConnectionCaller, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
     const open = this.#open;
     if (open === null) this.#checkIdle();
     this.#answers.checkRoom();
@@ -246,7 +246,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   async #execute(
-    { invocation, keep }: Asking,
+    { invocation, keep }: CommandInvocation,
     { text, given, terms, readOnly, signal }: Statement & { readonly signal: AbortSignal },
   ): Promise<Executed> {
     const { planner } = this.#parts;
@@ -270,21 +270,21 @@ export class BoltSession implements Session<BoltFrame> {
 
   /** Within the time that the client gives it. */
   async #ask<T>(
-    asker: Asker,
-    asked: AskerRequest,
+    asker: ConnectionCaller,
+    asked: CommandRequest,
     extra: PackedMap,
-    run: (asking: Asking, signal: AbortSignal) => Promise<T>,
+    run: (asking: CommandInvocation, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const limit = extra.get('tx_timeout');
     const isGiven = typeof limit === 'bigint' && limit > 0n;
     const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
     const errorText = 'the query ran longer than the timeout that the client set';
-    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told: errorText }, (signal) =>
+    return withTimeLimit({ clock: this.#parts.clock, gone: asker.gone, milliseconds, errorText: errorText }, (signal) =>
       asker.ask(asked, (asking) => run(asking, signal)),
     );
   }
 
-  async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
+  async #pull(asker: ConnectionCaller, stated: PackedMap, sends: boolean): Promise<void> {
     const [id, open] = this.#answers.findNamed(stated);
     const wanted = stated.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
@@ -305,7 +305,7 @@ export class BoltSession implements Session<BoltFrame> {
     ]);
   }
 
-  async #send(asker: Asker, open: OpenAnswer, most: number): Promise<void> {
+  async #send(asker: ConnectionCaller, open: OpenAnswer, most: number): Promise<void> {
     const { clock, yieldTurn } = this.#parts;
     const { answer } = open.executed;
     const { columns, batches } = answer;
@@ -338,7 +338,7 @@ export class BoltSession implements Session<BoltFrame> {
     skipRows(open, 0);
   }
 
-  async #begin(asker: Asker, extra: PackedMap): Promise<void> {
+  async #begin(asker: ConnectionCaller, extra: PackedMap): Promise<void> {
     this.#checkIdle();
     const terms = termsOf(extra);
     const { authenticator, gate } = this.#parts;
@@ -349,7 +349,7 @@ export class BoltSession implements Session<BoltFrame> {
     this.#success();
   }
 
-  async #commit(asker: Asker): Promise<void> {
+  async #commit(asker: ConnectionCaller): Promise<void> {
     const { transaction, terms } = this.#inTransaction();
     if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
     const asked = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;

@@ -8,9 +8,9 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
 import { check } from '../schemas/schema-check.ts';
-import { lease } from '../shared/stream-lease.ts';
+import { leasedPieces } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest } from '../ingest/ingest-stream.ts';
-import { arrivals } from './client-stream.ts';
+import { receiveMessages } from './client-stream.ts';
 import { registrations, describeType, typeBody } from '../schemas/type-body.ts';
 import type { RpcCall, RpcDependencies } from './call.ts';
 import { Handlers } from './handlers.ts';
@@ -128,7 +128,7 @@ function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generat
 
 async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
   const sent = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
-  const parts = arrivals(call.parts, sent, ({ rows }) => rows?.length ?? 0);
+  const parts = receiveMessages(call.parts, sent, ({ rows }) => rows?.length ?? 0);
   const first = await parts.next();
   const head = first.done === true ? undefined : first.value.head;
   if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');
@@ -143,7 +143,7 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
     const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
     const { yieldTurn } = call.parts;
     const options = { definition, yieldTurn, ...sizes, ...(patch && { tracksSent: true }) };
-    return rows.run(readIngest(lease(call.parts, call.caller, bytesOf(parts)), options));
+    return rows.run(readIngest(leasedPieces(call.parts, call.caller, bytesOf(parts)), options));
   });
   const { system_from: from, system_from_last: last } = reply;
   return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };

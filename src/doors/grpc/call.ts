@@ -7,7 +7,7 @@ import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { assert, ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
-import { Asker, type AskerRequest, type Asking } from '../shared/connection-caller.ts';
+import { ConnectionCaller, type CommandRequest, type CommandInvocation } from '../shared/connection-caller.ts';
 import { basicCredential } from '../shared/credentials.ts';
 import { recordRefusal } from '../shared/door-dependencies.ts';
 import { shuttingDown } from '../shared/drain.ts';
@@ -36,7 +36,7 @@ export class RpcCall {
   readonly #door: string;
   readonly #call: AnyCall;
   readonly #gone = new AbortController();
-  #asker: Asker | null = null;
+  #asker: ConnectionCaller | null = null;
   #terms: Terms = noTerms;
   #isOver = false;
 
@@ -80,7 +80,7 @@ export class RpcCall {
   enter(): void {
     if (this.parts.isDraining()) throw shuttingDown();
     const { metadata } = this.#call;
-    this.#asker = new Asker(this.parts, admittedCaller(metadata), this.signal, this.id);
+    this.#asker = new ConnectionCaller(this.parts, admittedCaller(metadata), this.signal, this.id);
     for (const name of Object.keys(metadata.getMap())) {
       if (!name.startsWith(termPrefix)) continue;
       const term = name.slice(termPrefix.length).replaceAll('-', '_');
@@ -98,7 +98,7 @@ export class RpcCall {
     return this.#terms.as_of === null && this.#terms.as_of_system === null ? 'all' : timeOfTerms(this.#terms);
   }
 
-  ask<T>(asked: Omit<AskerRequest, 'terms'>, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+  ask<T>(asked: Omit<CommandRequest, 'terms'>, run: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
     return this.#asker!.ask({ ...asked, terms: this.#terms }, run);
   }
 
@@ -121,7 +121,7 @@ export class RpcCall {
    */
   sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
     const stream = this.#call as unknown as ServerWritableStream<unknown, unknown>;
-    return new MessageSender(this.parts, { stream, caller: this.caller, signal: this.signal, answer }).sendAll(messages);
+    return new MessageSender(this.parts, this, { stream, answer }).sendAll(messages);
   }
 }
 

@@ -13,7 +13,7 @@ interface ArrivalDependencies {
 }
 
 /** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: the bytes that a message counts. */
-export async function* arrivals<M>(
+export async function* receiveMessages<M>(
   { clock, endings }: ArrivalDependencies,
   messages: AsyncIterator<M>,
   bytesOf: (message: M) => number,

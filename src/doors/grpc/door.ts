@@ -5,7 +5,7 @@ import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import { Drain } from '../shared/drain.ts';
 import { listenOn } from '../shared/listening-ports.ts';
 import type { RpcDependencies } from './call.ts';
-import { Outboxes } from './unsent-messages.ts';
+import { UnsentMessages } from './unsent-messages.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';
 import type { RpcConnections } from './connections.ts';
 import type { WatchDependencies } from './watch.ts';
@@ -111,7 +111,10 @@ function rpcDoor(
       ]);
       const connections = new Connections(clock);
       const { endings, sending } = connections;
-      const loaded = await load({ isDraining: () => draining.hasBegun, outboxes: new Outboxes(), endings, sending }, connections);
+      const loaded = await load(
+        { isDraining: () => draining.hasBegun, outboxes: new UnsentMessages(), endings, sending },
+        connections,
+      );
       server = new Server({ ...loaded, connections, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
       await listenOn({ setting, host, port }, async () => {

@@ -170,7 +170,7 @@ export class MessagePieces {
     }
   }
 
-  joined(): Buffer {
+  toBuffer(): Buffer {
     return message(...this.#pieces);
   }
 }

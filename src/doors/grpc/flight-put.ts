@@ -11,10 +11,10 @@ import { arrowColumns, readArrowMessages } from '../../planner/formats/arrow-rea
 import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import type { Parameters } from '../../planner/planner-contract.ts';
 import { TypedValue } from '../../planner/syntax/statement.ts';
-import { lease } from '../shared/stream-lease.ts';
+import { leasedPieces } from '../shared/stream-lease.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
 import { registrations } from '../schemas/type-body.ts';
-import { arrivals } from './client-stream.ts';
+import { receiveMessages } from './client-stream.ts';
 import type { RpcCall } from './call.ts';
 import { commandOf, type FlightData, flightDataOf } from './flight-messages.ts';
 import { bytesField, varintField } from './protobuf.ts';
@@ -43,7 +43,7 @@ export async function putRows(
 ): Promise<{ readonly handle: Uint8Array; readonly values: readonly BoundValue[] } | null> {
   // A stream that was read to its end must stay open for the reply.
   const sent = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
-  const incoming = arrivals(call.parts, sent, ({ length }) => length);
+  const incoming = receiveMessages(call.parts, sent, ({ length }) => length);
   const step = await incoming.next();
   const first = step.done === true ? null : flightDataOf(step.value);
   if (first === null || first.descriptor === null || first.header === null)
@@ -91,7 +91,7 @@ async function write(
       throw new ServiceError('REL_CONFLICT', `the type ${JSON.stringify(type)} is there already`);
     if (definition === null) await register(call, type, schema);
     const options = { definition, ...batchSizes.stream, yieldTurn: parts.yieldTurn };
-    const batches = readArrowMessages(lease(parts, caller, source), options);
+    const batches = readArrowMessages(leasedPieces(parts, caller, source), options);
     const reply = await ingest.run(untilRefused(batches, (row) => rowRefusal(row, ingest.accepted)));
     const [refused] = reply.errors;
     if (refused !== undefined) throw rowRefusal(refused, reply.accepted);

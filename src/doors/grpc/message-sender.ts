@@ -8,7 +8,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../shared/stream-lease.ts';
 import type { RequestTurns } from '../shared/request-turns.ts';
-import type { Outboxes } from './unsent-messages.ts';
+import type { UnsentMessages } from './unsent-messages.ts';
 import type { SentMessage } from './values.ts';
 
 /** One for all: an error made for each of a thousand calls that end at once would take longer than their ends. */
@@ -24,22 +24,26 @@ const togetherMax = 4;
 const togetherMs = 1;
 
 export interface SenderDependencies extends DoorDependencies {
-  readonly outboxes: Outboxes;
+  readonly outboxes: UnsentMessages;
   readonly sending: RequestTurns;
 }
 
-export interface SentCall {
-  readonly stream: ServerWritableStream<unknown, unknown>;
+/** The call that is answered: its caller, and a signal that aborts when the client is gone. */
+export interface AnsweredCall {
   readonly caller: Caller;
-  /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
+}
+
+export interface SentAnswer {
+  readonly stream: ServerWritableStream<unknown, unknown>;
   /** The answer that the messages are made of. */
   readonly answer: Overtaken;
 }
 
 export class MessageSender {
   readonly #parts: SenderDependencies;
-  readonly #call: SentCall;
+  readonly #call: AnsweredCall;
+  readonly #sent: SentAnswer;
   readonly #peer: string;
   #refused: { readonly error: unknown } | null = null;
   /** Ends the watch over the answer; null before the first pause. */
@@ -51,10 +55,11 @@ export class MessageSender {
   #unsentBytes = 0;
   #isOver = false;
 
-  constructor(parts: SenderDependencies, call: SentCall) {
+  constructor(parts: SenderDependencies, call: AnsweredCall, sent: SentAnswer) {
     this.#parts = parts;
     this.#call = call;
-    this.#peer = call.stream.getPeer();
+    this.#sent = sent;
+    this.#peer = sent.stream.getPeer();
   }
 
   /** Throws the error with which a new call would be refused, or that rows were erased meanwhile. */
@@ -98,7 +103,7 @@ export class MessageSender {
   /** True once there are no more messages. The parts of a small answer leave in one turn. */
   #sendSome(source: Iterator<SentMessage>): boolean {
     const { clock, outboxes } = this.#parts;
-    checkErased(this.#call.answer);
+    checkErased(this.#sent.answer);
     const sinceMs = clock.monotonicMs();
     let left = lastUnsentMax;
     for (let i = 0; i < togetherMax && left > 0 && clock.monotonicMs() - sinceMs < togetherMs; i++) {
@@ -108,7 +113,7 @@ export class MessageSender {
       left -= bytes;
       this.#unsentBytes += bytes;
       outboxes.add(this.#peer, bytes);
-      this.#call.stream.write(message, () => this.#onTaken(bytes));
+      this.#sent.stream.write(message, () => this.#onTaken(bytes));
     }
     return false;
   }
@@ -135,11 +140,11 @@ export class MessageSender {
   /** From the first pause on: what leaves at once is over before anything can change. */
   #watchAnswer(): void {
     if (this.#watch !== null) return;
-    const { caller, signal, answer } = this.#call;
+    const { answer } = this.#sent;
     this.#watch = new AbortController();
-    signal.addEventListener('abort', () => this.#wake(), { signal: this.#watch.signal });
+    this.#call.signal.addEventListener('abort', () => this.#wake(), { signal: this.#watch.signal });
     const check = (): void => {
-      checkCaller(this.#parts, caller);
+      checkCaller(this.#parts, this.#call.caller);
       checkErased(answer);
       if (this.#parts.clock.monotonicMs() - this.#waitingSinceMs >= stalledMs)
         throw new ServiceError('REL_TIMEOUT', 'the answer was not taken in time');

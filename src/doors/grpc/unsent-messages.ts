@@ -5,14 +5,14 @@
 
 const unsentMax = 1 << 20;
 
-interface Outbox {
+interface UnsentOfPeer {
   bytes: number;
   readonly waiting: (() => void)[];
 }
 
-export class Outboxes {
+export class UnsentMessages {
   /** By the call's name of its peer. */
-  readonly #all = new Map<string, Outbox>();
+  readonly #all = new Map<string, UnsentOfPeer>();
 
   /** Resolves once there is room; null: there is. */
   room(peer: string): Promise<void> | null {

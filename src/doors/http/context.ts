@@ -30,11 +30,11 @@ import type { Drain } from '../shared/drain.ts';
 import type { HttpConnections } from '../shared/http-connections.ts';
 import type { IngestTasks } from '../ingest/ingest-tasks.ts';
 import type { WorkflowDependencies } from '../workflows/run-workflow.ts';
-import type { Bodies } from '../shared/http-request-bodies.ts';
-import type { ConsoleDesk } from './console/console.ts';
+import type { RequestBodies } from '../shared/http-request-bodies.ts';
+import type { WebConsole } from './console/console.ts';
 import type { ConsoleFiles } from './console/pages.ts';
 import type { HttpMetrics } from './metrics.ts';
-import type { SystemDesk } from './system-contract.ts';
+import type { SystemContract } from './system-contract.ts';
 
 export type HttpSettings = Pick<
   Settings,
@@ -69,7 +69,7 @@ export interface HttpRooms {
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renew' | 'adminCaller' | 'absentCaller'>;
-  readonly system: SystemDesk;
+  readonly system: SystemContract;
 }
 
 /** Models, and readers of rich text, that routes and tools ask. */
@@ -109,7 +109,7 @@ export interface HttpDoorOptions extends HttpRooms, HttpModels, HttpRateLimits {
 /** Options plus the door's own services. */
 export interface HttpContext extends HttpDoorOptions {
   readonly metrics: HttpMetrics;
-  readonly bodies: Bodies;
+  readonly bodies: RequestBodies;
   /** Bodies that were answered with 202. */
   readonly tasks: IngestTasks;
   readonly startedMs: number;
@@ -117,7 +117,7 @@ export interface HttpContext extends HttpDoorOptions {
   readonly refusalRecordLimit: RateLimiter;
   readonly bodyLimitBytes: number;
   readonly draining: Drain;
-  readonly console: ConsoleDesk;
+  readonly console: WebConsole;
   /** Connections that brought no good credential yet. */
   readonly connections: HttpConnections;
 }

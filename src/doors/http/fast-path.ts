@@ -16,7 +16,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from '../shared/http-answer-body.ts';
 import type { HttpContext, GateRequest } from './context.ts';
 import { callerOf } from './invoke.ts';
-import { type Overtaken, stalledMs, watchWhole } from '../shared/stream-lease.ts';
+import { type Overtaken, stalledMs, watchUnsent } from '../shared/stream-lease.ts';
 import type { PendingWork } from '../shared/request-turns.ts';
 import { FastPathClient } from './fast-path-client.ts';
 import type { PlainHead } from './fast-path-head.ts';
@@ -24,7 +24,7 @@ import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './error-reply.ts';
 import type { ReplyBytes } from './fast-path-reply.ts';
 
-export interface PlainRoute {
+export interface FastPathRoute {
   /** The route's path in the framework. */
   readonly url: string;
   readonly action: Action;
@@ -32,11 +32,11 @@ export interface PlainRoute {
   readonly takes: (target: string) => boolean;
   /** Parses a body; undefined where it is not plain. */
   readonly bodyOf: (bytes: Buffer) => unknown;
-  readonly answer: (request: GateRequest) => Promise<PlainAnswer>;
+  readonly answer: (request: GateRequest) => Promise<FastPathAnswer>;
 }
 
 /** A reply of status 200: a text of which each character is a byte, bytes, or pieces that leave at the client's pace. */
-export type PlainAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
+export type FastPathAnswer = { readonly contentType: string } & ({ readonly latin1: string } | Whole | Pieces);
 
 interface Whole extends Overtaken {
   readonly whole: ReplyBytes;
@@ -56,17 +56,17 @@ const keepAliveMs = 75_000;
 const arrivalMs = 2_000;
 const sweepMs = 1_000;
 
-export class PlainLane {
+export class FastPath {
   readonly context: HttpContext;
-  readonly routes: readonly PlainRoute[];
+  readonly routes: readonly FastPathRoute[];
   readonly #server: Server;
   readonly #framework: (socket: Socket) => void;
-  readonly #connections = new Set<PlainConnection>();
+  readonly #connections = new Set<FastPathConnection>();
   readonly #closing = new AbortController();
   #date = '';
   #dateUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: HttpContext, server: Server, routes: readonly PlainRoute[]) {
+  constructor(context: HttpContext, server: Server, routes: readonly FastPathRoute[]) {
     this.context = context;
     this.routes = routes;
     this.#server = server;
@@ -76,7 +76,7 @@ export class PlainLane {
     server.removeAllListeners('connection');
     server.on('connection', (socket: Socket) => {
       if (this.draining) this.toFramework(socket, null);
-      else this.#connections.add(new PlainConnection(this, socket));
+      else this.#connections.add(new FastPathConnection(this, socket));
     });
   }
 
@@ -105,7 +105,7 @@ export class PlainLane {
     for (const connection of this.#connections) connection.socket.destroy();
   }
 
-  leave(connection: PlainConnection): void {
+  leave(connection: FastPathConnection): void {
     this.#connections.delete(connection);
   }
 
@@ -134,7 +134,7 @@ export class PlainLane {
 class PlainRequest implements GateRequest {
   readonly id: string;
   readonly method = 'POST';
-  readonly routeOptions: Pick<PlainRoute, 'url' | 'bucket'>;
+  readonly routeOptions: Pick<FastPathRoute, 'url' | 'bucket'>;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
   readonly raw: { readonly url: string; readonly socket: Socket };
@@ -151,9 +151,9 @@ class PlainRequest implements GateRequest {
   }
 }
 
-class PlainConnection implements PendingWork {
+class FastPathConnection implements PendingWork {
   readonly socket: Socket;
-  readonly #lane: PlainLane;
+  readonly #fastPath: FastPath;
   readonly #client: FastPathClient;
   #read: Buffer | null = null;
   /** A request is worked on, or its answer waits for the client. */
@@ -163,11 +163,11 @@ class PlainConnection implements PendingWork {
   #left = false;
   /** Since when the client has the word. */
   #waitingSinceMs: number;
-  constructor(lane: PlainLane, socket: Socket) {
-    this.#lane = lane;
+  constructor(fastPath: FastPath, socket: Socket) {
+    this.#fastPath = fastPath;
     this.socket = socket;
     this.#client = new FastPathClient(socket);
-    this.#waitingSinceMs = lane.context.clock.monotonicMs();
+    this.#waitingSinceMs = fastPath.context.clock.monotonicMs();
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError).on('close', this.#onClose);
   }
 
@@ -203,12 +203,12 @@ class PlainConnection implements PendingWork {
 
   readonly #onClose = (): void => {
     this.#left = true;
-    this.#lane.leave(this);
+    this.#fastPath.leave(this);
   };
 
   #wait(): void {
     this.#isInLine = true;
-    this.#lane.context.connections.known.next(this);
+    this.#fastPath.context.connections.known.next(this);
   }
 
   /** Requests that are here already, until one is being worked on. */
@@ -235,21 +235,22 @@ class PlainConnection implements PendingWork {
     if (headEnd < 0) return read.length < headBytesMax && isPost(read) ? 'incomplete' : 'not plain';
     const head = this.#client.readHead(read.toString('latin1', 0, headEnd));
     const size = headEnd + emptyLine.length + (head?.contentLength ?? 0);
-    const route = head === null || size > requestBytesMax ? undefined : this.#lane.routes.find(({ takes }) => takes(head.target));
+    const route =
+      head === null || size > requestBytesMax ? undefined : this.#fastPath.routes.find(({ takes }) => takes(head.target));
     if (head === null || route === undefined) return 'not plain';
     if (read.length < size) return 'incomplete';
     const body = route.bodyOf(read.subarray(headEnd + emptyLine.length, size));
-    const caller = body === undefined ? null : this.#client.admit(head, route.bucket, this.socket, this.#lane.context);
+    const caller = body === undefined ? null : this.#client.admit(head, route.bucket, this.socket, this.#fastPath.context);
     if (caller === null) return 'not plain';
     this.#read = read.length === size ? null : read.subarray(size);
-    const request = new PlainRequest(this.#lane.context.ids.next(), route, head, body, this.socket, caller);
+    const request = new PlainRequest(this.#fastPath.context.ids.next(), route, head, body, this.socket, caller);
     this.#busy = true;
     void this.#answer(route, request);
     return 'taken';
   }
 
-  async #answer(route: PlainRoute, request: PlainRequest): Promise<void> {
-    const { context } = this.#lane;
+  async #answer(route: FastPathRoute, request: PlainRequest): Promise<void> {
+    const { context } = this.#fastPath;
     const startedMs = context.clock.monotonicMs();
     let status = 200;
     try {
@@ -267,7 +268,7 @@ class PlainConnection implements PendingWork {
     const nowMs = context.clock.monotonicMs();
     context.metrics.countRequest(route.url, 'POST', status, (nowMs - startedMs) / 1000);
     this.#waitingSinceMs = nowMs;
-    if (this.#lane.draining) this.socket.destroySoon();
+    if (this.#fastPath.draining) this.socket.destroySoon();
     else if (this.socket.writableLength > unsentBytesMax) {
       this.#full = true;
       this.socket.once('drain', this.#goOn);
@@ -277,11 +278,11 @@ class PlainConnection implements PendingWork {
   /** Continues with the requests that came meanwhile. */
   readonly #goOn = (): void => {
     this.#full = this.#busy = false;
-    this.#waitingSinceMs = this.#lane.context.clock.monotonicMs();
+    this.#waitingSinceMs = this.#fastPath.context.clock.monotonicMs();
     if (this.#read !== null && !this.#isInLine) this.#wait();
   };
 
-  #writeWhole(route: PlainRoute, { id }: PlainRequest, answer: PlainAnswer & Whole): void {
+  #writeWhole(route: FastPathRoute, { id }: PlainRequest, answer: FastPathAnswer & Whole): void {
     const { contentType, whole } = answer;
     if (this.socket.destroyed || this.socket.writableEnded) return whole.release();
     whole.send(this.socket, this.#replyHead(200, contentType, '', whole.bodyLength));
@@ -291,8 +292,8 @@ class PlainConnection implements PendingWork {
     // Node counts pending bytes as written.
     const end = socket.bytesWritten;
     const unsent = (): number => (socket.destroyed ? 0 : Math.max(0, end - (socket.bytesWritten - socket.writableLength)));
-    const { context } = this.#lane;
-    watchWhole(context, answer, unsent, (error) => {
+    const { context } = this.#fastPath;
+    watchUnsent(context, answer, unsent, (error) => {
       context.log({ event: 'answer cut off', correlationId: id, route: route.url, error });
       socket.destroy();
     });
@@ -305,36 +306,36 @@ class PlainConnection implements PendingWork {
   }
 
   #replyHead(status: number, contentType: string, headers: string, length: number): string {
-    const connection = this.#lane.draining ? 'connection: close\r\n' : keptAlive;
+    const connection = this.#fastPath.draining ? 'connection: close\r\n' : keptAlive;
     return (
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${contentType}\r\n${headers}` +
-      `content-length: ${length}\r\ndate: ${this.#lane.date()}\r\n${connection}\r\n`
+      `content-length: ${length}\r\ndate: ${this.#fastPath.date()}\r\n${connection}\r\n`
     );
   }
 
   /** Through Node's own response: chunks, and what becomes of them when the client goes away. */
-  async #stream(route: PlainRoute, request: PlainRequest, answer: PlainAnswer & Pieces): Promise<void> {
+  async #stream(route: FastPathRoute, request: PlainRequest, answer: FastPathAnswer & Pieces): Promise<void> {
     const { contentType, pieces, overtaken } = answer;
     const message = new IncomingMessage(this.socket);
     message.method = 'POST';
     message.httpVersionMajor = message.httpVersionMinor = 1;
     const response = new ServerResponse(message);
-    response.shouldKeepAlive = !this.#lane.draining;
+    response.shouldKeepAlive = !this.#fastPath.draining;
     response.assignSocket(this.socket);
     const over = new Promise<void>((resolve) => response.once('finish', resolve).once('close', resolve));
     response.writeHead(200, { 'content-type': contentType });
     const asked = { id: request.id, route: route.url, caller: callerOf(request), overtaken };
-    await new AnswerBody(this.#lane.context, asked, response).sendAll(pieces);
+    await new AnswerBody(this.#fastPath.context, asked, response).sendAll(pieces);
     await over;
     response.detachSocket(this.socket);
   }
 
   #leave(): void {
     this.#left = true;
-    this.#lane.leave(this);
+    this.#fastPath.leave(this);
     const { socket } = this;
     socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError).off('close', this.#onClose);
-    this.#lane.toFramework(socket, this.#read);
+    this.#fastPath.toFramework(socket, this.#read);
     this.#read = null;
   }
 }

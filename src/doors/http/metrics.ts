@@ -1,7 +1,7 @@
 /** Counters and histograms of the HTTP door, and gauges of the store. Names are the specification's `service_…`. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { GateContract, Transaction } from '../../governance/gate-contract.ts';
-import type { SystemDesk } from './system-contract.ts';
+import type { SystemContract } from './system-contract.ts';
 
 export class HttpMetrics {
   readonly registry = new Registry();
@@ -12,7 +12,7 @@ export class HttpMetrics {
   readonly #requestChildren = new Map<string, Counter.Internal>();
   readonly #latencyChildren = new Map<string, Histogram.Internal<'route'>>();
 
-  constructor(system: SystemDesk, gate: Pick<GateContract, 'transactions'>) {
+  constructor(system: SystemContract, gate: Pick<GateContract, 'transactions'>) {
     const registers = [this.registry];
     this.#requests = new Counter({
       name: 'service_http_requests_total',

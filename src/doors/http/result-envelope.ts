@@ -3,7 +3,7 @@ import type { Answer, Facets, OperatorFigures } from '../../planner/planner-cont
 import { exactJson } from '../shared/write-exact-json.ts';
 
 /** Metadata of an answer for formats that can carry it: its basis and size, and the envelope that /query gives. */
-export function envelopeFacts(answer: Answer): ReadonlyMap<string, string> {
+export function envelopeFields(answer: Answer): ReadonlyMap<string, string> {
   return new Map([
     ['annals.as_of_system', String(answer.asOfSystem)],
     ['annals.row_count', String(answer.rowCount)],

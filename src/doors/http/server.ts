@@ -16,10 +16,10 @@ import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/adm
 import { boundlessIn } from '../schemas/schema-check.ts';
 import type { Door } from '../door.ts';
 import { IngestTasks } from '../ingest/ingest-tasks.ts';
-import { Bodies, isShort } from '../shared/http-request-bodies.ts';
+import { RequestBodies, isShort } from '../shared/http-request-bodies.ts';
 import { timeouts } from '../shared/http-listener.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
-import { ConsoleDesk } from './console/console.ts';
+import { WebConsole } from './console/console.ts';
 import { consoleMount } from './console/session-cookie.ts';
 import type { Grant } from './console/browser-sessions.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
@@ -32,7 +32,7 @@ import { listenersOf, listenOn } from '../shared/listening-ports.ts';
 import { HttpConnections } from '../shared/http-connections.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
-import { PlainLane } from './fast-path.ts';
+import { FastPath } from './fast-path.ts';
 import { problemOf, problemType, validator } from './problem.ts';
 import { refusalOf } from './error-reply.ts';
 import { registerRoutes } from './register-routes.ts';
@@ -60,13 +60,13 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   const context: HttpContext = {
     ...options,
     metrics: new HttpMetrics(options.system, options.gate),
-    bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
+    bodies: new RequestBodies(options.clock, bodyLimitBytes, options.yieldTurn),
     tasks: new IngestTasks(options.gate, options.jobs),
     startedMs: options.clock.monotonicMs(),
     refusalRecordLimit: new RateLimiter(refusalRecordsPerSecond),
     bodyLimitBytes,
     connections: new HttpConnections(options.clock),
-    console: new ConsoleDesk(options.clock, options.random, options.consoleFiles ?? (() => null)),
+    console: new WebConsole(options.clock, options.random, options.consoleFiles ?? (() => null)),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   options.erasures?.reach(context.tasks);
@@ -76,7 +76,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   await describeRoutes(data, context);
   registerRoutes(data, context, dataRoutes);
   if (settings.SERVICE_WORKBENCH_ENABLE) registerRoutes(data, context, workbenchRoutes);
-  const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
+  const plain = tls ? null : new FastPath(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
 
   const admin = createListener(context, null);
   registerRoutes(admin, context, adminRoutes);
@@ -127,7 +127,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
 }
 
 /** Running requests continue; new ones are refused, except those for the server's health. */
-function drain(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): void {
+function drain(context: HttpContext, listeners: readonly App[], plain: FastPath | null): void {
   if (context.draining.hasBegun) return;
   context.draining.begin();
   // Streams have no end of their own.
@@ -137,7 +137,7 @@ function drain(context: HttpContext, listeners: readonly App[], plain: PlainLane
 }
 
 /** Running requests are answered; those that exceed the drain time are cut off. */
-async function closeListeners(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): Promise<void> {
+async function closeListeners(context: HttpContext, listeners: readonly App[], plain: FastPath | null): Promise<void> {
   drain(context, listeners, plain);
   const closed = new AbortController();
   context.bodies.stopDiscarding();

@@ -34,22 +34,22 @@ export async function sendPieces(
   pieces: Iterator<Uint8Array, void>,
   answer: Overtaken,
 ): Promise<FastifyReply> {
-  const begun: Uint8Array[] = [];
+  const firstPieces: Uint8Array[] = [];
   let bytes = 0;
   let step = pieces.next();
   for (; step.done !== true && bytes < bytesAtOnce; step = pieces.next()) {
-    begun.push(step.value);
+    firstPieces.push(step.value);
     bytes += step.value.length;
   }
   const isWhole = step.done === true;
   const rest = step.done === true ? [] : [step.value];
-  const told = { ...headers, ...(isWhole && { 'content-length': String(bytes) }) };
-  const body = openBody(context, request, reply, told, answer);
-  await body?.sendAll(isWhole ? [Buffer.concat(begun)].values() : after([...begun, ...rest], pieces));
+  const allHeaders = { ...headers, ...(isWhole && { 'content-length': String(bytes) }) };
+  const body = openBody(context, request, reply, allHeaders, answer);
+  await body?.sendAll(isWhole ? [Buffer.concat(firstPieces)].values() : chain([...firstPieces, ...rest], pieces));
   return reply;
 }
 
-function* after(begun: readonly Uint8Array[], rest: Iterator<Uint8Array, void>): Generator<Uint8Array, void> {
-  yield* begun;
+function* chain(firstPieces: readonly Uint8Array[], rest: Iterator<Uint8Array, void>): Generator<Uint8Array, void> {
+  yield* firstPieces;
   for (let step = rest.next(); step.done !== true; step = rest.next()) yield step.value;
 }

@@ -64,7 +64,7 @@ export interface UpkeepOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-export interface BackupDesk {
+export interface BackupContract {
   create(options?: UpkeepOptions): Promise<BackupView>;
   list(): Promise<(BackupView | DamagedBackup)[]>;
   /** Into an empty directory, beside the store that runs. */
@@ -80,7 +80,7 @@ export interface KeyRotation {
 }
 
 /** The process as `/health`, `/status`, `/metrics` and `/config` show it. */
-export interface SystemDesk {
+export interface SystemContract {
   readonly version: string;
   readonly profile: string;
   /** The id of this store. */
@@ -100,7 +100,7 @@ export interface SystemDesk {
     type: string | null,
     options?: UpkeepOptions,
   ): Promise<{ readonly indexes: number; readonly bytes: number } | undefined>;
-  readonly backups: BackupDesk;
+  readonly backups: BackupContract;
   /** Makes a new data key for everything sealed from now on. */
   rotateDataKey(): Promise<KeyRotation>;
   walSync(): string;

@@ -2,7 +2,7 @@
 import type { Answer } from '../../planner/planner-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Asker } from '../shared/connection-caller.ts';
+import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import { rowAsJson } from '../shared/row-by-key.ts';
 import { type Terms, withTerm } from '../shared/session-terms.ts';
 import { type CommandContext, type CommandRow, ofKeys } from './command.ts';
@@ -40,7 +40,7 @@ async function row(context: CommandContext, [, type, word]: readonly Buffer[]): 
   else context.replies.bulk(text);
 }
 
-export const annals: Readonly<Record<string, CommandRow>> = {
+export const annalsCommands: Readonly<Record<string, CommandRow>> = {
   'annals.history': { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: history },
   'annals.row': { arity: 3, reads: true, cost: ofKeys, keys: [0, 0, 0], run: row },
 };
@@ -58,7 +58,7 @@ export const readAsOf = {
   },
 
   /** `ANNALS.SET <name> <value>`: the session's terms with this one. */
-  async setTerm(asker: Asker, terms: Terms, name: string, value: string): Promise<Terms> {
+  async setTerm(asker: ConnectionCaller, terms: Terms, name: string, value: string): Promise<Terms> {
     const stated = withTerm(terms, name.toLowerCase(), value);
     if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {
       await asker.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {

@@ -3,8 +3,8 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
-import type { Asker, Asking } from '../shared/connection-caller.ts';
-import { onItsCondition } from '../shared/stale-conflicts.ts';
+import type { ConnectionCaller, CommandInvocation } from '../shared/connection-caller.ts';
+import { markConflictsStale } from '../shared/stale-conflicts.ts';
 import { type CommandCost, longBytes } from '../shared/codec.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import {
@@ -51,7 +51,7 @@ const keysEndedInTurn = 512;
 
 /** The context of one command. */
 export class CommandContext {
-  readonly asker: Asker;
+  readonly asker: ConnectionCaller;
   readonly replies: Replies;
   readonly terms: Terms;
   readonly time: DefaultTime;
@@ -122,7 +122,7 @@ export class CommandContext {
   }
 
   /** Runs what writes these keys, recorded as the command that it is. */
-  write<T>(keys: readonly string[], action: 'ingest' | 'delete', run: (asking: Asking) => Promise<T>): Promise<T> {
+  write<T>(keys: readonly string[], action: 'ingest' | 'delete', run: (asking: CommandInvocation) => Promise<T>): Promise<T> {
     const act = { action, template: `${this.name.toUpperCase()} ?`, literals: keys };
     return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys.length, act }, run);
   }
@@ -177,7 +177,9 @@ export class CommandContext {
   }
 
   async #submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<void> {
-    await onItsCondition(async () => refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' })));
+    await markConflictsStale(async () =>
+      refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' })),
+    );
   }
 
   /**

@@ -169,7 +169,7 @@ const none = (arity: number, run: CommandRow['run']): CommandRow => ({
   run,
 });
 
-export const keys: Readonly<Record<string, CommandRow>> = {
+export const keyCommands: Readonly<Record<string, CommandRow>> = {
   del: many(false, end),
   unlink: many(false, end),
   exists: many(true, exists),

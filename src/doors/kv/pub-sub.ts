@@ -9,7 +9,7 @@ import { tenantOf } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { PutRows } from '../../projections/command.ts';
-import type { Asker } from '../shared/connection-caller.ts';
+import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { toInstant } from '../schemas/instants.ts';
@@ -93,7 +93,7 @@ interface Subscription {
 }
 
 export interface SubscriptionsDependencies {
-  readonly asker: Asker;
+  readonly asker: ConnectionCaller;
   readonly connection: Connection;
   readonly replies: Replies;
   readonly channels: Channels;
@@ -187,7 +187,7 @@ export class Subscriptions {
     replies.integer(this.count);
   }
 
-  #scope({ branch }: Terms): Parameters<Asker['parts']['gate']['onVisible']>[0] {
+  #scope({ branch }: Terms): Parameters<ConnectionCaller['parts']['gate']['onVisible']>[0] {
     const { caller } = this.#parts.asker;
     const shows = (path: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, path);
     return { branch: branch ?? caller.branch, tenant: tenantOf(caller.path), type: messageType, shows };
@@ -244,7 +244,7 @@ export class Subscriptions {
   }
 
   async #read(
-    invocation: Parameters<Parameters<Asker['ask']>[1]>[0]['invocation'],
+    invocation: Parameters<Parameters<ConnectionCaller['ask']>[1]>[0]['invocation'],
     after: bigint,
     subscriptions: readonly Subscription[],
     keep: (answer: Answer) => void,

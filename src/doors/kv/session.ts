@@ -4,22 +4,22 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { Asker } from '../shared/connection-caller.ts';
+import { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { noTerms, type Terms, timeOfTerms } from '../shared/session-terms.ts';
-import { annals, readAsOf } from './annals-commands.ts';
+import { annalsCommands, readAsOf } from './annals-commands.ts';
 import { client, command, config, info } from './server-commands.ts';
 import type { Words } from './codec.ts';
 import { checkKeys, CommandContext, type CommandRow, doorName, upper } from './command.ts';
 import type { Cursors } from './scan-cursors.ts';
 import { keyOf, rowsInTurn } from './key-value-rows.ts';
 import { errorText, refusals } from './errors.ts';
-import { keys } from './key-commands.ts';
+import { keyCommands } from './key-commands.ts';
 import { Replies } from './replies.ts';
-import { strings } from './string-commands.ts';
+import { stringCommands } from './string-commands.ts';
 import { type Channels, publish, Subscriptions } from './pub-sub.ts';
 
 export interface KvDependencies extends DoorDependencies {
@@ -35,14 +35,14 @@ const strangerWordsMax = 10;
 const readsMax = 64;
 
 /** Commands that ask the gate. */
-export const rows: Readonly<Record<string, CommandRow>> = { ...strings, ...keys, ...annals };
+export const rows: Readonly<Record<string, CommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
 
 export class KvSession implements Session<Words> {
   readonly #parts: KvDependencies;
   readonly #connection: Connection;
   readonly #replies = new Replies();
   readonly #id: number;
-  #asker: Asker | null = null;
+  #asker: ConnectionCaller | null = null;
   #subscriptions: Subscriptions | null = null;
   #terms: Terms = noTerms;
   #name = '';
@@ -74,7 +74,7 @@ export class KvSession implements Session<Words> {
     }
     await this.#readsDone();
     try {
-      this.#asker?.begins();
+      this.#asker?.beginCommand();
       const done = this.#run(name, words);
       if (done !== undefined) await done;
     } catch (error) {
@@ -109,7 +109,7 @@ export class KvSession implements Session<Words> {
   async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
     const asker = this.#asker!;
     try {
-      asker.begins();
+      asker.beginCommand();
       const key = keyOf(words[1]!);
       return (await this.#context('get', this.#terms).read([key])).get(key)?.value ?? null;
     } catch (error) {
@@ -269,7 +269,7 @@ export class KvSession implements Session<Words> {
     this.#subscriptions?.close();
     this.#subscriptions = null;
     this.#terms = noTerms;
-    this.#asker = new Asker(this.#parts, caller, this.#connection.gone);
+    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 

@@ -164,7 +164,7 @@ function floatOf(text: Buffer | string): LongDouble {
   return value;
 }
 
-export const strings: Readonly<Record<string, CommandRow>> = {
+export const stringCommands: Readonly<Record<string, CommandRow>> = {
   get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: get },
   set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: set },
   setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('EX') },

@@ -5,7 +5,7 @@ import { ObjectRefusal } from './errors.ts';
 /** The owner of a bucket: buckets of one name and different owners are different. */
 type Owner = Pick<Caller, 'path' | 'branch'>;
 
-export class BucketTraffic {
+export class BucketLocks {
   readonly #writing = new Map<string, number>();
   readonly #deleting = new Set<string>();
 

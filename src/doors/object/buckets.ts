@@ -1,6 +1,6 @@
 /** Buckets: rows of ObjectStoreBucket, and the bucket `types`, which shows rows of all other types. */
 import type { Exchange } from './exchange.ts';
-import { requireAccepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
+import { requireAccepted, ObjectReader, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
 import { ObjectRefusal, refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
 import { typesBucket } from './object-metadata.ts';
@@ -8,7 +8,7 @@ import { xmlDocument } from './xml.ts';
 
 export function listBuckets(exchange: Exchange): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'ListBuckets');
+    const asking = new ObjectReader(exchange, invocation, 'ListBuckets');
     const rows = await asking.ask(
       `SELECT name, MAX(system_from) AS system_from FROM ${bucketType} GROUP BY name ORDER BY name`,
       [],
@@ -67,7 +67,7 @@ const region = 'us-east-1';
 
 function inBucket(exchange: Exchange, operation: string, reply: () => Reply): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, operation);
+    const asking = new ObjectReader(exchange, invocation, operation);
     if (exchange.request.bucket === typesBucket) asking.look();
     else await asking.bucket();
     return reply();
@@ -114,7 +114,7 @@ export async function deleteBucket(exchange: Exchange): Promise<Reply> {
   const { bucket } = exchange.request;
   const remove = (): Promise<void> =>
     exchange.invoke('delete', async (invocation) => {
-      const asking = new Asking(exchange, invocation, 'DeleteBucket');
+      const asking = new ObjectReader(exchange, invocation, 'DeleteBucket');
       const found = await asking.bucket(true);
       const { path } = invocation.caller;
       const own = path === null ? 'namespace_path IS NULL' : 'namespace_path = $2';

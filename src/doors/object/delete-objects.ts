@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../errors.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import type { Exchange } from './exchange.ts';
-import { requireAccepted, Asking, objectKey, objectType } from './object-rows.ts';
+import { requireAccepted, ObjectReader, objectKey, objectType } from './object-rows.ts';
 import { conditionOf } from './put-object.ts';
 import { refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
@@ -16,7 +16,7 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
   const { request, sync } = exchange;
   refuseVersion(request.query.get('versionId'));
   await exchange.invoke('delete', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'DeleteObject');
+    const asking = new ObjectReader(exchange, invocation, 'DeleteObject');
     const stated = request.header('if-match') === null ? null : await conditionOf(exchange, asking);
     if (stated === 'absent') throw refusals.notImplemented('deleting what is not there');
     const keys = [objectKey(request.bucket, request.key)];
@@ -50,7 +50,7 @@ export async function deleteObjects(exchange: Exchange): Promise<Reply> {
     return key;
   });
   const errors = await exchange.invoke('delete', async (invocation) => {
-    await new Asking(exchange, invocation, 'DeleteObjects').bucket();
+    await new ObjectReader(exchange, invocation, 'DeleteObjects').bucket();
     const named = [...new Set(keys)];
     const outcome = await invocation.submit(
       { kind: 'delete-rows', type: objectType, keys: named.map((key) => objectKey(request.bucket, key)) },

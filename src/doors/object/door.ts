@@ -2,11 +2,11 @@
 import { onceAMinute } from '../../governance/jobs/minute-rounds.ts';
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../shared/http-listener.ts';
-import { BucketTraffic } from './bucket-locks.ts';
+import { BucketLocks } from './bucket-locks.ts';
 import type { ObjectDoorOptions, ObjectDependencies } from './exchange.ts';
-import { doorName, HttpExchange } from './http-request.ts';
+import { doorName, ObjectHttpRequest } from './http-request.ts';
 import { operationOf } from './operations.ts';
-import { Uploads } from './open-uploads.ts';
+import { OpenUploads } from './open-uploads.ts';
 
 /** Documents that clients send: lists of keys and of parts. */
 const documentBytesMax = 4 << 20;
@@ -22,10 +22,10 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     bodyBytesMax: documentBytesMax,
   } as const;
   return createHttpListener(listener, (room) => {
-    const uploads = new Uploads({ clock, random });
-    const parts: ObjectDependencies = { ...options, ...room, uploads, traffic: new BucketTraffic() };
+    const uploads = new OpenUploads({ clock, random });
+    const parts: ObjectDependencies = { ...options, ...room, uploads, traffic: new BucketLocks() };
     return {
-      answer: (raw, response, waits) => new HttpExchange(parts, raw, response, waits).run(operationOf),
+      answer: (raw, response, waits) => new ObjectHttpRequest(parts, raw, response, waits).run(operationOf),
       start: (stopping) => void onceAMinute(clock, stopping, () => uploads.endIdle()).catch(options.reportFailure),
       stop: () => uploads.close(),
     };

@@ -7,10 +7,10 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { DoorDependencies } from '../shared/door-dependencies.ts';
 import type { HttpRoom } from '../shared/http-listener.ts';
-import type { BucketTraffic } from './bucket-locks.ts';
+import type { BucketLocks } from './bucket-locks.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
 import type { ObjectRequest } from './request-path.ts';
-import type { Uploads } from './open-uploads.ts';
+import type { OpenUploads } from './open-uploads.ts';
 
 export interface ObjectDoorOptions extends Omit<DoorDependencies, 'authenticator'> {
   readonly authenticator: Pick<Authenticator, 'accessKey' | 'passwordCaller' | 'renew'>;
@@ -27,8 +27,8 @@ export interface ObjectDoorOptions extends Omit<DoorDependencies, 'authenticator
 
 /** Options plus the door's own services. */
 export interface ObjectDependencies extends ObjectDoorOptions, HttpRoom {
-  readonly uploads: Uploads;
-  readonly traffic: BucketTraffic;
+  readonly uploads: OpenUploads;
+  readonly traffic: BucketLocks;
 }
 
 export interface Exchange {

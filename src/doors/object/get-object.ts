@@ -1,7 +1,7 @@
 /** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
 import { contentRange, isKnown, spanOf } from './preconditions.ts';
 import type { Exchange } from './exchange.ts';
-import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
+import { ObjectReader, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
 import { factsOfRow, headersOf, writtenHeaders } from './object-metadata.ts';
 import { refusals } from './errors.ts';
 import { type Reply, type StreamedBody, xmlReply } from './reply.ts';
@@ -23,7 +23,7 @@ export function getObject(exchange: Exchange): Promise<Reply> {
   const part = query.get('partNumber');
   if (part !== undefined && part !== '1') throw refusals.notImplemented('reading by part numbers: ranges do the same');
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
+    const asking = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
     const row = await asking.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
     if (row === null) {
       await asking.bucket();
@@ -70,7 +70,7 @@ export function getObject(exchange: Exchange): Promise<Reply> {
 export function getObjectTagging(exchange: Exchange): Promise<Reply> {
   const { bucket, key, query } = exchange.request;
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'GetObjectTagging');
+    const asking = new ObjectReader(exchange, invocation, 'GetObjectTagging');
     const row = await asking.object('key', bucket, key, query.get('versionId'));
     if (row === null) {
       await asking.bucket();

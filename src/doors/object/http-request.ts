@@ -21,7 +21,7 @@ import { xmlDocument } from './xml.ts';
 
 export const doorName = 'object';
 
-export class HttpExchange implements Exchange {
+export class ObjectHttpRequest implements Exchange {
   readonly parts: ObjectDependencies;
   readonly response: ServerResponse;
   readonly #call: HttpCall;

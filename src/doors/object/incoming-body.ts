@@ -2,7 +2,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import { ChunkSignatures, type Signature, unsignedPayload } from '../../governance/authentication/sigv4.ts';
-import type { Bodies } from '../shared/http-request-bodies.ts';
+import type { RequestBodies } from '../shared/http-request-bodies.ts';
 import { ChunkedDecoder } from './chunked-decoder.ts';
 import {
   type Checksum,
@@ -23,7 +23,7 @@ export interface VerifiedSignature {
 }
 
 export interface IncomingFacts {
-  readonly bodies: Bodies;
+  readonly bodies: RequestBodies;
   /** null: the request was not signed, or the signature can't be checked. */
   readonly signed: VerifiedSignature | null;
   /** Tells the client to go on, where it waits for that. */

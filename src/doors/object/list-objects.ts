@@ -1,7 +1,7 @@
 /** ListObjectsV2, and the older ListObjects: keys in the order of their bytes, with common prefixes once. */
 import type { Row } from '../verbs/verb-rows.ts';
 import type { Exchange } from './exchange.ts';
-import { Asking, instantMs, objectType, quotedTag } from './object-rows.ts';
+import { ObjectReader, instantMs, objectType, quotedTag } from './object-rows.ts';
 import { refusals } from './errors.ts';
 import { type Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
@@ -52,7 +52,7 @@ export function listRequestOf({ query }: ObjectRequest): ListRequest {
 export function listObjects(exchange: Exchange): Promise<Reply> {
   const asked = listRequestOf(exchange.request);
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'ListObjects');
+    const asking = new ObjectReader(exchange, invocation, 'ListObjects');
     await asking.bucket();
     const listing = await list(asking, exchange.request.bucket, asked);
     invocation.describe({ rowCount: listing.objects.length + listing.prefixes.length });
@@ -60,7 +60,7 @@ export function listObjects(exchange: Exchange): Promise<Reply> {
   });
 }
 
-async function list(asking: Asking, bucket: string, asked: ListRequest): Promise<Listing> {
+async function list(asking: ObjectReader, bucket: string, asked: ListRequest): Promise<Listing> {
   const collector = new Collector(asked);
   const { path } = asking.invocation.caller;
   let after = collector.startsAfter;

@@ -5,7 +5,7 @@ import { checksumHeader, checksumNamed, checksumOf } from './checksums.ts';
 import type { Exchange } from './exchange.ts';
 import { unknownChecksum } from './incoming-body.ts';
 import { codedBy, optional } from './list-objects.ts';
-import { Asking, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
+import { ObjectReader, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
 import { checksumType, factsOf, sealedHeader, withChecksums, writtenHeaders } from './object-metadata.ts';
 import { tooLarge } from './object-size.ts';
 import {
@@ -39,7 +39,7 @@ export async function createUpload(exchange: Exchange): Promise<Reply> {
   const facts = factsOf(request);
   const checksum = checksumStated(request);
   const upload = await exchange.invoke('ingest', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'CreateMultipartUpload');
+    const asking = new ObjectReader(exchange, invocation, 'CreateMultipartUpload');
     await asking.bucketOfObject();
     await rehearsePut(asking, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
     return parts.uploads.begin(exchange.caller, { bucket, key, facts, checksum });
@@ -93,7 +93,7 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   await exchange.invoke('ingest', async (invocation) => {
     invocation.describe({ objectType, rowCount: 0 });
     const upload = uploadOf(exchange);
-    const asking = new Asking(exchange, invocation, 'UploadPart');
+    const asking = new ObjectReader(exchange, invocation, 'UploadPart');
     await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
     const arrived = parts.uploads.expect(upload, number, incoming.length);
     try {
@@ -119,7 +119,7 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
   const source = sourceOf(request);
   const copied = await exchange.invoke('ingest', async (invocation) => {
     const upload = uploadOf(exchange);
-    const asking = new Asking(exchange, invocation, 'UploadPartCopy');
+    const asking = new ObjectReader(exchange, invocation, 'UploadPartCopy');
     await asking.bucketOfObject();
     const row = await asking.object(bodyColumns, source.bucket, source.key, source.versionId);
     if (row === null) throw refusals.noSuchKey();
@@ -186,7 +186,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
   const names = JSON.stringify(named.map(({ number, tag }) => [number, tag]));
   const complete = (): Promise<Completion> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new Asking(exchange, invocation, 'CompleteMultipartUpload');
+      const asking = new ObjectReader(exchange, invocation, 'CompleteMultipartUpload');
       await asking.bucketOfObject();
       const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
       if (before === null) {
@@ -209,7 +209,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
 
 async function completeParts(
   exchange: Exchange,
-  asking: Asking,
+  asking: ObjectReader,
   upload: Upload,
   named: readonly NamedPart[],
 ): Promise<Omit<Completion, 'named'>> {
@@ -327,7 +327,7 @@ function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[
 
 export async function abortUpload(exchange: Exchange): Promise<Reply> {
   await exchange.invoke('ingest', async (invocation) => {
-    new Asking(exchange, invocation, 'AbortMultipartUpload').look();
+    new ObjectReader(exchange, invocation, 'AbortMultipartUpload').look();
     invocation.describe({ objectType, rowCount: 0 });
     await exchange.parts.uploads.end(uploadOf(exchange));
   });
@@ -339,7 +339,7 @@ export function listParts(exchange: Exchange): Promise<Reply> {
   const after = countOf(exchange.request, 'part-number-marker', 0);
   const max = Math.min(listedMax, countOf(exchange.request, 'max-parts', listedMax));
   return exchange.invoke('query', async (invocation) => {
-    new Asking(exchange, invocation, 'ListParts').look();
+    new ObjectReader(exchange, invocation, 'ListParts').look();
     const upload = exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
     invocation.describe({ objectType, rowCount: 0, costUnits: 0 });
     const all = [...upload.parts].filter(([number]) => number > after).sort(([a], [b]) => a - b);
@@ -394,7 +394,7 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
   const max = Math.min(listedMax, countOf(request, 'max-uploads', listedMax));
   const coded = codedBy(request);
   return exchange.invoke('query', async (invocation: Invocation) => {
-    await new Asking(exchange, invocation, 'ListMultipartUploads').bucket();
+    await new ObjectReader(exchange, invocation, 'ListMultipartUploads').bucket();
     const all = parts.uploads
       .list(exchange.caller, bucket)
       .filter(({ key }) => key.startsWith(prefix))

@@ -25,7 +25,7 @@ export const provenance = (method: string): Provenance => ({ source: 'object', m
 const lookupUnits = 0.01;
 
 /** Questions of one request, on one snapshot, recorded as the operation. */
-export class Asking {
+export class ObjectReader {
   readonly invocation: Invocation;
   readonly #exchange: Exchange;
   readonly #session: QuerySeries;
@@ -144,7 +144,7 @@ export const bodyColumns = 'body, body_as, size, content_hash';
  * Throws AccessDenied where the caller sees the body masked: a mask's rendering is no object. Where some cells are masked, the
  * others still match their hash.
  */
-export function bodyOf({ snapshot, invocation }: Asking, row: Row, pk: string): ShownBody {
+export function bodyOf({ snapshot, invocation }: ObjectReader, row: Row, pk: string): ShownBody {
   const body = textOf(row['body']) ?? '';
   const mayBeMasked = snapshot.masksOf(objectType).has('body');
   if (row['body_as'] === 'blob') {

@@ -64,7 +64,7 @@ const completedMax = 10_000;
 /** Only its owner sees an upload, even if another caller knows its id. */
 const ownerOf = ({ principal, tenant, path, branch }: Caller): string => JSON.stringify([principal, tenant, path, branch]);
 
-export class Uploads {
+export class OpenUploads {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #uploads = new Map<string, Upload>();

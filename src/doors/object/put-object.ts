@@ -20,7 +20,7 @@ import {
 import type { Exchange } from './exchange.ts';
 import {
   requireAccepted,
-  Asking,
+  ObjectReader,
   blobCells,
   bodyColumns,
   type BodyCells,
@@ -51,7 +51,7 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
   const facts = factsOf(request);
   const put = (): Promise<bigint> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new Asking(exchange, invocation, 'PutObject');
+      const asking = new ObjectReader(exchange, invocation, 'PutObject');
       await asking.bucketOfObject();
       const when = await conditionOf(exchange, asking);
       const row = { facts, when, sync, method: 'PutObject' };
@@ -119,13 +119,13 @@ export interface PutRow {
 const ownColumns = new Set(Object.keys(builtinTypes.find(({ name }) => name === objectType)!.properties));
 
 /** Throws what refuses the row, once its body is there. */
-export async function putRow(asking: Asking, row: PutRow): Promise<bigint> {
+export async function putRow(asking: ObjectReader, row: PutRow): Promise<bigint> {
   const outcome = await asking.invocation.submit(commandOf(asking, row, row.cells), { sync: row.sync, waits: true });
   return acceptedPut(outcome, row.when);
 }
 
 /** Throws what refuses the row before its body is taken. `size`: null where that is not known yet either. */
-export async function rehearsePut(asking: Asking, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
+export async function rehearsePut(asking: ObjectReader, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
   const command = commandOf(asking, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
   const unknown = new Set(['body', 'body_as', 'content_hash', 'headers', ...(size === null ? ['size'] : [])]);
   acceptedPut({ systemFrom: 0n, ...(await asking.invocation.rehearse(command, unknown)) }, row.when);
@@ -137,7 +137,11 @@ function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: Writ
   return requireAccepted(outcome);
 }
 
-function commandOf(asking: Asking, { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>, cells: BodyCells): PutRows {
+function commandOf(
+  asking: ObjectReader,
+  { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>,
+  cells: BodyCells,
+): PutRows {
   const { snapshot } = asking;
   const { bucket, key } = asking.request;
   const named: Record<string, readonly ['string', string]> = {};
@@ -172,7 +176,7 @@ function commandOf(asking: Asking, { facts, when, method, computedFrom }: Omit<P
 }
 
 /** `If-None-Match: *` and `If-Match: "<etag>"`; null where the request states neither. */
-export async function conditionOf({ request }: Exchange, asking: Asking): Promise<WriteCondition | null> {
+export async function conditionOf({ request }: Exchange, asking: ObjectReader): Promise<WriteCondition | null> {
   const none = request.header('if-none-match');
   const match = request.header('if-match');
   if (none !== null && (none !== '*' || match !== null))
@@ -203,7 +207,7 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
     throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'copying an object onto itself needs new metadata');
   const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new Asking(exchange, invocation, 'CopyObject');
+      const asking = new ObjectReader(exchange, invocation, 'CopyObject');
       await asking.bucketOfObject();
       const columns = `${bodyColumns}, content_type, metadata, headers`;
       const row = await asking.object(columns, source.bucket, source.key, source.versionId);

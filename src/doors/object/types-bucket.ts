@@ -7,7 +7,7 @@ import { quote, type Row } from '../verbs/verb-rows.ts';
 import { contentRange, isKnown, spanOf } from './preconditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
-import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
+import { ObjectReader, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-metadata.ts';
 import { ObjectRefusal, refusals } from './errors.ts';
 import type { Reply } from './reply.ts';
@@ -19,7 +19,7 @@ const typesMax = 200;
 export function getRow(exchange: Exchange): Promise<Reply> {
   const { request } = exchange;
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'GetObject');
+    const asking = new ObjectReader(exchange, invocation, 'GetObject');
     const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
     const pk = named === null ? null : decodeKey(named[2]!);
     if (named === null || pk === null) throw refusals.noSuchKey();
@@ -52,7 +52,7 @@ export function listRows(exchange: Exchange): Promise<Reply> {
   const { request } = exchange;
   const asked = listRequestOf(request);
   return exchange.invoke('query', async (invocation) => {
-    const asking = new Asking(exchange, invocation, 'ListObjects');
+    const asking = new ObjectReader(exchange, invocation, 'ListObjects');
     const collector = new Collector(asked);
     let looked = 0;
     let before = '';
@@ -84,7 +84,7 @@ export function listRows(exchange: Exchange): Promise<Reply> {
   });
 }
 
-function typesOf({ snapshot }: Asking): string[] {
+function typesOf({ snapshot }: ObjectReader): string[] {
   return snapshot.catalog
     .types()
     .map(({ name }) => name)
@@ -92,7 +92,7 @@ function typesOf({ snapshot }: Asking): string[] {
     .sort((a, b) => (`${a}/` < `${b}/` ? -1 : 1));
 }
 
-async function takeRows(asking: Asking, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
+async function takeRows(asking: ObjectReader, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
   let last = pkOf(after, type) ?? '';
   while (!collector.isFull) {
     const sql = `SELECT * FROM ${quote(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
@@ -134,7 +134,7 @@ function refuseClassified(type: string): void {
 }
 
 /** JSON cells appear as JSON, vectors as lists. */
-function documentOf({ snapshot }: Asking, type: string, row: Row): Buffer {
+function documentOf({ snapshot }: ObjectReader, type: string, row: Row): Buffer {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
   const members = Object.entries(row).map(([name, cell]) => {
     const isJson = Object.hasOwn(properties, name) && properties[name]!.type === 'json' && isJsonText(cell);

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { LockMode, LockName } from './advisory-locks.ts';
 
-export interface Advisory {
+export interface AdvisoryLockCall {
   readonly name: string;
   readonly act: 'take' | 'try' | 'free' | 'free-all';
   readonly mode: LockMode;
@@ -19,7 +19,7 @@ const named = /^(?:\s+AS)?\s+("[^"]+"|[a-z_]\w*)$/i;
 const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
 
 /** Parses a call of an advisory lock; null where the text is none. */
-export function advisoryOf(text: string): Advisory | null {
+export function advisoryLockCallIn(text: string): AdvisoryLockCall | null {
   const found = call.exec(text);
   if (found === null) return null;
   const rest = text.slice(found[0].length).trimEnd().replace(/;$/, '').trimEnd();

@@ -8,7 +8,7 @@ import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps
 import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';
 import type { Bound } from './parameters.ts';
-import { Tokens } from './lexer.ts';
+import { Lexemes } from './lexer.ts';
 
 export interface Spread {
   /** The parameter's number, from 1. */
@@ -46,7 +46,7 @@ const elementOids: Readonly<Record<number, number>> = {
 
 export function* spreadsIn(text: string): Steps<readonly Spread[]> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(text)) return [];
-  const tokens = yield* Tokens.read(text);
+  const tokens = yield* Lexemes.read(text);
   const spreads: Spread[] = [];
   while (tokens.next.kind !== 'end') {
     yield* tokens.pause();
@@ -75,7 +75,7 @@ export function* spreadsIn(text: string): Steps<readonly Spread[]> {
 /** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
 export function* withListsWritten(text: string): Steps<string> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
-  const tokens = yield* Tokens.read(text);
+  const tokens = yield* Lexemes.read(text);
   let written = '';
   let at = 0;
   while (tokens.next.kind !== 'end') {

@@ -13,7 +13,7 @@ export interface CancelKey {
   cancel(): void;
 }
 
-export class CancelDesk {
+export class CancelKeys {
   readonly #random: Random;
   readonly #open = new Map<number, { readonly secret: Buffer; running: AbortController }>();
   #next = 1;

@@ -8,7 +8,7 @@ import type { Answer, Description, Executed, OutputColumn } from '../../planner/
 import { type Literal, type ParameterType, TypedValue } from '../../planner/syntax/statement.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { Connection } from '../shared/socket-connection.ts';
-import { type Advisory, lockKey } from './advisory-lock-call.ts';
+import { type AdvisoryLockCall, lockKey } from './advisory-lock-call.ts';
 import type { HeldLocks } from './advisory-locks.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
@@ -22,10 +22,10 @@ import { Draws } from '../../planner/system-catalogue/random-draws.ts';
 import type { InstantStyle, ClientSession } from '../../planner/system-catalogue/client-session.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
-import { RowsOut } from './data-rows.ts';
+import { DataRows } from './data-rows.ts';
 import { SchemaStatements, type StatementOptions } from './schema-statements.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
-import type { Variables } from './session-variables.ts';
+import type { SessionVariables } from './session-variables.ts';
 import { wireTypeOf } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
@@ -37,7 +37,7 @@ export interface RunnerDependencies extends DoorDependencies {
   readonly process: number;
   readonly connection: Connection;
   readonly replies: Replies;
-  readonly variables: Variables;
+  readonly variables: SessionVariables;
   readonly locks: HeldLocks;
   /** A statement begins: it is not cancelled yet. */
   readonly begin: () => void;
@@ -49,7 +49,7 @@ export interface RunnerDependencies extends DoorDependencies {
 
 const sliceMs = 2;
 
-export class Runner {
+export class CommandRunner {
   readonly #parts: RunnerDependencies;
   /** Lets go of a prepared statement; null: of all. */
   onDeallocate: (name: string | null) => void = () => undefined;
@@ -397,7 +397,7 @@ export class Runner {
     return `SELECT ${names.map((name) => (name === '*' ? name : quote(name))).join(', ')} FROM ${quote(table!)}`;
   }
 
-  async #advise(advisory: Advisory, bound: Bound | null): Promise<Executed> {
+  async #advise(advisory: AdvisoryLockCall, bound: Bound | null): Promise<Executed> {
     const { locks, caller, signal } = this.#parts;
     const { name, act, mode, ofTransaction } = advisory;
     const given =
@@ -453,8 +453,8 @@ export class Runner {
     return { user, database, process, variables, draws: this.#draws };
   }
 
-  rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
-    return new RowsOut(answer, this.fieldsOf(answer.columns, formats), this.#parts.variables.timestampDigits);
+  rowsOf(answer: Answer, formats: readonly number[]): DataRows {
+    return new DataRows(answer, this.fieldsOf(answer.columns, formats), this.#parts.variables.timestampDigits);
   }
 
   fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): readonly Field[] {
@@ -481,7 +481,7 @@ export class Runner {
   }
 
   /** Rows as fast as the client takes them; false: more are left than were to be sent. */
-  async send(rows: RowsOut, most: number): Promise<boolean> {
+  async send(rows: DataRows, most: number): Promise<boolean> {
     let left = most;
     await this.#stream(rows.answer, () => {
       left -= rows.put(this.#parts.replies, left);
@@ -634,7 +634,7 @@ export class Runner {
   }
 }
 
-function advisoryColumns({ act, column }: Advisory): readonly OutputColumn[] {
+function advisoryColumns({ act, column }: AdvisoryLockCall): readonly OutputColumn[] {
   return act === 'try' || act === 'free'
     ? [{ name: column, type: 'boolean' }]
     : [{ name: column, type: 'string', shownAs: 'void' }];

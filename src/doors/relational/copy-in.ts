@@ -9,7 +9,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { lease } from '../shared/stream-lease.ts';
+import { leasedPieces } from '../shared/stream-lease.ts';
 import type { CopyColumn } from './copy-batch.ts';
 import { CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
@@ -89,7 +89,7 @@ export class CopyIn {
     const reader = new CopyReader(copy, this.#columns);
     const inFlight: Promise<void>[] = [];
     try {
-      for await (const bytes of lease(this.#parts, caller, this.#chunks)) {
+      for await (const bytes of leasedPieces(this.#parts, caller, this.#chunks)) {
         for (let at = 0; at < bytes.length; at += turnBytes) {
           if (at > 0) await yieldTurn();
           reader.push(bytes.subarray(at, at + turnBytes) as Buffer);

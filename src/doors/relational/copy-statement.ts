@@ -1,7 +1,7 @@
 /** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Tokens } from './lexer.ts';
+import { Lexemes } from './lexer.ts';
 
 export interface CopyFormat {
   readonly format: 'text' | 'csv' | 'binary';
@@ -26,10 +26,10 @@ export interface Copy extends CopyFormat {
 type Options = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
 
 export function* copyOf(text: string): Steps<Copy> {
-  const tokens = yield* Tokens.read(text);
+  const tokens = yield* Lexemes.read(text);
   tokens.expect('COPY');
   const isQuery = tokens.next.text === '(' && tokens.next.kind === 'sign';
-  const query = isQuery ? tokens.within() : null;
+  const query = isQuery ? tokens.textInParentheses() : null;
   const table = isQuery ? null : tokens.tableName();
   const columns = !isQuery && tokens.next.text === '(' ? tokens.list(() => tokens.name('a column')) : null;
   const direction = tokens.skip('TO') ? 'out' : 'in';
@@ -80,7 +80,7 @@ function withDefaults(options: Options): CopyFormat {
 }
 
 /** `NAME value` within parentheses. */
-function option(tokens: Tokens, options: Options): void {
+function option(tokens: Lexemes, options: Options): void {
   const name = tokens.name('an option').toUpperCase();
   switch (name) {
     case 'FORMAT': {
@@ -117,7 +117,7 @@ function option(tokens: Tokens, options: Options): void {
 }
 
 /** The words of before Postgres 9; false where none is left. */
-function oldOption(tokens: Tokens, options: Options): boolean {
+function oldOption(tokens: Lexemes, options: Options): boolean {
   if (tokens.skip('CSV')) options.format = 'csv';
   else if (tokens.skip('BINARY')) options.format = 'binary';
   else if (tokens.skip('HEADER')) options.header = true;
@@ -130,7 +130,7 @@ function oldOption(tokens: Tokens, options: Options): boolean {
   return true;
 }
 
-function readSwitch(tokens: Tokens): boolean {
+function readSwitch(tokens: Lexemes): boolean {
   const { kind, text } = tokens.next;
   if (kind !== 'word' && kind !== 'text') return true;
   tokens.take();

@@ -5,7 +5,7 @@ import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Tokens } from './lexer.ts';
+import { Lexemes } from './lexer.ts';
 
 export interface CreateTable {
   readonly ifNotExists: boolean;
@@ -38,7 +38,7 @@ const refusedTypes: Readonly<Record<string, string>> = {
 };
 
 export function* createTableOf(text: string): Steps<CreateTable> {
-  const tokens = yield* Tokens.read(text);
+  const tokens = yield* Lexemes.read(text);
   tokens.expect('CREATE');
   if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
     throw refusal('temporary tables are not implemented: every type is permanent');
@@ -53,7 +53,7 @@ export function* createTableOf(text: string): Steps<CreateTable> {
     return { ifNotExists, command: table.command(), query, notices: [] };
   }
   tokens.list(() => table.item());
-  if (tokens.skip('WITH')) tokens.within();
+  if (tokens.skip('WITH')) tokens.textInParentheses();
   if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refusal('tables neither inherit nor have partitions');
   tokens.expectEnd();
   return { ifNotExists, command: table.command(), query: null, notices: [...table.notices] };
@@ -73,12 +73,12 @@ export function filledTable(command: RegisterType, columns: readonly OutputColum
 
 class Table {
   readonly notices = new Set<string>();
-  readonly #tokens: Tokens;
+  readonly #tokens: Lexemes;
   readonly #name: string;
   readonly #properties: Record<string, PropertyDefinition> = {};
   #primaryKey: string | null = null;
 
-  constructor(tokens: Tokens, name: string) {
+  constructor(tokens: Lexemes, name: string) {
     this.#tokens = tokens;
     this.#name = name;
   }
@@ -158,7 +158,7 @@ class Table {
     }
     if (name === 'DOUBLE') tokens.skip('PRECISION');
     if (name === 'CHARACTER') tokens.skip('VARYING');
-    const size = tokens.next.text === '(' ? tokens.within() : null;
+    const size = tokens.next.text === '(' ? tokens.textInParentheses() : null;
     if (
       type === 'timestamp' &&
       (tokens.skip('WITHOUT', 'TIME', 'ZONE') || name === 'TIMESTAMP') &&
@@ -185,7 +185,7 @@ class Table {
   #refer(name: string): void {
     const tokens = this.#tokens;
     const references = tokens.tableName();
-    if (tokens.next.text === '(') tokens.within();
+    if (tokens.next.text === '(') tokens.textInParentheses();
     if (tokens.skip('MATCH')) tokens.take();
     while (tokens.skip('ON')) {
       tokens.take();

@@ -6,7 +6,7 @@ import { WireColumn } from './wire-column.ts';
 /** Bytes written in one turn, before other work and the socket get theirs. */
 const bytesAtOnce = 64 * 1024;
 
-export class RowsOut {
+export class DataRows {
   readonly answer: Answer;
   readonly fields: readonly Field[];
   readonly #columns: readonly WireColumn[];

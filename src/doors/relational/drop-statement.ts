@@ -4,7 +4,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { nearestView } from '../../planner/languages/view-source.ts';
 import { ProtocolRefusal } from './errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Tokens } from './lexer.ts';
+import { Lexemes } from './lexer.ts';
 
 export interface Drop {
   readonly what: Droppable;
@@ -54,7 +54,7 @@ export interface Standing {
 }
 
 export function* dropOf(said: string): Steps<Drop> {
-  const tokens = yield* Tokens.read(said);
+  const tokens = yield* Lexemes.read(said);
   tokens.expect('DROP');
   const isMaterialized = tokens.skip('MATERIALIZED');
   const what = (Object.keys(kinds) as Droppable[]).find((kind) => tokens.skip(kind));
@@ -78,7 +78,7 @@ const others: ReadonlySet<string> = new Set(
   ),
 );
 
-function notDropped(tokens: Tokens): ServiceError {
+function notDropped(tokens: Lexemes): ServiceError {
   const word = tokens.next.text.toUpperCase();
   if (tokens.next.kind === 'word' && others.has(word))
     return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
@@ -96,10 +96,10 @@ export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' 
   };
 }
 
-function nameOf(tokens: Tokens, what: Droppable): DroppedName {
+function nameOf(tokens: Lexemes, what: Droppable): DroppedName {
   const first = tokens.name('a name');
   const second = tokens.skip('.') ? tokens.name('a name') : null;
-  if ((what === 'FUNCTION' || what === 'PROCEDURE') && tokens.next.text === '(') tokens.within();
+  if ((what === 'FUNCTION' || what === 'PROCEDURE') && tokens.next.text === '(') tokens.textInParentheses();
   if (what === 'TRIGGER') {
     tokens.expect('ON');
     tokens.tableName();

@@ -10,8 +10,8 @@ import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.t
 import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
 import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
-import type { RowsOut } from './data-rows.ts';
-import type { Ask, Runner } from './command-runner.ts';
+import type { DataRows } from './data-rows.ts';
+import type { Ask, CommandRunner } from './command-runner.ts';
 import { ProtocolRefusal } from './errors.ts';
 
 type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
@@ -31,7 +31,7 @@ interface Portal {
   readonly values: readonly (Buffer | null)[];
   readonly formats: readonly number[];
   readonly resultFormats: readonly number[];
-  ran: { readonly executed: Executed; readonly rows: RowsOut } | null;
+  ran: { readonly executed: Executed; readonly rows: DataRows } | null;
 }
 
 interface Held {
@@ -42,8 +42,8 @@ interface Held {
 /** Names of one connection, of statements and of portals. */
 const namesMax = 10_000;
 
-export class Extended {
-  readonly #runner: Runner;
+export class ExtendedQuery {
+  readonly #runner: CommandRunner;
   readonly #replies: Replies;
   readonly #yieldTurn: () => Promise<void>;
   readonly #statements = new Map<string, Prepared>();
@@ -55,7 +55,7 @@ export class Extended {
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
-  constructor(runner: Runner, replies: Replies, yieldTurn: () => Promise<void>) {
+  constructor(runner: CommandRunner, replies: Replies, yieldTurn: () => Promise<void>) {
     this.#runner = runner;
     this.#replies = replies;
     this.#yieldTurn = yieldTurn;

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 
-export interface Token {
+export interface Lexeme {
   readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';
   /** The text, without the quotes of a name or a text. */
   readonly text: string;
@@ -17,22 +17,22 @@ const pattern =
 /** Tokens that are read, or looked at, in one step. */
 const tokensPerStep = 1_024;
 
-export class Tokens {
+export class Lexemes {
   readonly text: string;
-  readonly #tokens: readonly Token[];
+  readonly #tokens: readonly Lexeme[];
   #at = 0;
   #pauses = 0;
 
-  private constructor(text: string, tokens: readonly Token[]) {
+  private constructor(text: string, tokens: readonly Lexeme[]) {
     this.text = text;
     this.#tokens = tokens;
   }
 
   /** In steps: a statement has up to a million of them. */
-  static *read(text: string): Steps<Tokens> {
-    const tokens: Token[] = [];
+  static *read(text: string): Steps<Lexemes> {
+    const tokens: Lexeme[] = [];
     for (const token of tokensOf(text)) if (tokens.push(token) % tokensPerStep === 0) yield;
-    return new Tokens(text, tokens);
+    return new Lexemes(text, tokens);
   }
 
   /** Stands in each loop over tokens: ends a step at every so many. */
@@ -40,11 +40,11 @@ export class Tokens {
     if (++this.#pauses % tokensPerStep === 0) yield;
   }
 
-  get next(): Token {
+  get next(): Lexeme {
     return this.#tokens[Math.min(this.#at, this.#tokens.length - 1)]!;
   }
 
-  take(): Token {
+  take(): Lexeme {
     const token = this.next;
     this.#at++;
     return token;
@@ -97,7 +97,7 @@ export class Tokens {
   }
 
   /** Skips to the closing parenthesis and returns the text within. */
-  within(): string {
+  textInParentheses(): string {
     this.expect('(');
     const { from } = this.next;
     for (let depth = 1; ; ) {
@@ -124,7 +124,7 @@ export class Tokens {
   }
 }
 
-function* tokensOf(text: string): Generator<Token, void> {
+function* tokensOf(text: string): Generator<Lexeme, void> {
   for (const { 0: all, index: from, groups } of text.matchAll(pattern)) {
     const to = from + all.length;
     const { name, escaped, text: quoted, dollar, tag, word, sign } = groups!;

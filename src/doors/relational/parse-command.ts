@@ -1,5 +1,5 @@
 /** Splits a text into statements, and recognises those that the session answers by itself. */
-import { type Advisory, advisoryOf } from './advisory-lock-call.ts';
+import { type AdvisoryLockCall, advisoryLockCallIn } from './advisory-lock-call.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './any-lists.ts';
 import { stripComments } from './strip-comments.ts';
@@ -9,7 +9,7 @@ import { type Drop, dropOf } from './drop-statement.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './errors.ts';
-import { Tokens } from './lexer.ts';
+import { Lexemes } from './lexer.ts';
 
 export type Command =
   | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }
@@ -39,7 +39,7 @@ export type Command =
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];
       /** The advisory lock that it takes or frees; it reads nothing. */
-      readonly advisory?: Advisory;
+      readonly advisory?: AdvisoryLockCall;
     };
 
 const asked = {
@@ -151,7 +151,7 @@ const refusals: Readonly<Record<string, string>> = {
 /** In steps. REL_PARSE for one that is longer than a statement may be. */
 export function* commandOf(statement: string): Steps<Command> {
   checkLength(statement);
-  const advisory = /advisory/i.test(statement) ? advisoryOf(stripComments(statement)) : null;
+  const advisory = /advisory/i.test(statement) ? advisoryLockCallIn(stripComments(statement)) : null;
   if (advisory !== null) return { ...asked, text: statement, advisory };
   const text = yield* withListsWritten(yield* withoutSchema(statement));
   const said = stripComments(text);
@@ -267,7 +267,7 @@ function viewTag([first, ...words]: readonly string[]): string | null {
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
 function* withoutSchema(text: string): Steps<string> {
   if (!/\bpublic"?\s*\./i.test(text)) return text;
-  const tokens = yield* Tokens.read(text);
+  const tokens = yield* Lexemes.read(text);
   let bare = '';
   let at = 0;
   for (let { from, text: name, kind } = tokens.next; kind !== 'end'; { from, text: name, kind } = tokens.next) {
@@ -314,7 +314,7 @@ const noCursor = (name: string): ServiceError =>
   );
 
 function* createSchema(said: string): Steps<Command> {
-  const tokens = yield* Tokens.read(said);
+  const tokens = yield* Lexemes.read(said);
   tokens.expect('CREATE', 'SCHEMA');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
   const name = tokens.name('the name of a schema');
@@ -324,7 +324,7 @@ function* createSchema(said: string): Steps<Command> {
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
 function* truncate(said: string): Steps<Command> {
-  const tokens = yield* Tokens.read(said);
+  const tokens = yield* Lexemes.read(said);
   tokens.expect('TRUNCATE');
   tokens.skip('TABLE');
   const tables: string[] = [];
@@ -341,7 +341,7 @@ function* truncate(said: string): Steps<Command> {
 }
 
 function* createIndex(said: string): Steps<Command> {
-  const tokens = yield* Tokens.read(said);
+  const tokens = yield* Lexemes.read(said);
   tokens.expect('CREATE', 'INDEX');
   tokens.skip('CONCURRENTLY');
   tokens.skip('IF', 'NOT', 'EXISTS');
@@ -356,13 +356,13 @@ function* createIndex(said: string): Steps<Command> {
   tokens.list(() => {
     const { kind, text } = tokens.next;
     // An expression reads columns too, but says so in a grammar of its own.
-    if (kind === 'sign') return void tokens.within();
+    if (kind === 'sign') return void tokens.textInParentheses();
     tokens.take();
-    if (tokens.next.text === '(') tokens.within();
+    if (tokens.next.text === '(') tokens.textInParentheses();
     else columns.push(text);
     while (tokens.next.text !== ',' && tokens.next.text !== ')') {
       if (tokens.next.kind === 'end') throw tokens.refusal('expected )');
-      if (tokens.next.text === '(') tokens.within();
+      if (tokens.next.text === '(') tokens.textInParentheses();
       else tokens.take();
     }
   });

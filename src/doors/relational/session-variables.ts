@@ -223,7 +223,7 @@ const variables: Readonly<Record<string, Variable>> = {
 /** Startup parameters that are taken with any value: instants leave in UTC, each with its offset. */
 const startIgnored: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'extra_float_digits', 'search_path']);
 
-export class Variables {
+export class SessionVariables {
   readonly #values = new Map<string, string>();
   readonly #defaults = new Map<string, string>();
   /** Values before SET LOCAL; null: no transaction is open. */

@@ -9,19 +9,19 @@ import type { Connection, Session } from '../shared/socket-connection.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
-import type { CancelDesk, CancelKey } from './cancel-keys.ts';
+import type { CancelKeys, CancelKey } from './cancel-keys.ts';
 import type { Frontend } from './codec.ts';
 import { Login, doorName } from './login.ts';
 import { Replies } from './replies.ts';
-import { Extended } from './extended-query.ts';
-import { Runner } from './command-runner.ts';
+import { ExtendedQuery } from './extended-query.ts';
+import { CommandRunner } from './command-runner.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
 import { inTurns } from '../../planner/expressions/resumable-steps.ts';
 import { commandOf, splitStatements } from './parse-command.ts';
-import { Variables } from './session-variables.ts';
+import { SessionVariables } from './session-variables.ts';
 
 export interface RelationalDependencies extends DoorDependencies {
-  readonly cancels: CancelDesk;
+  readonly cancels: CancelKeys;
   readonly locks: AdvisoryLocks;
 }
 
@@ -31,15 +31,15 @@ const gatheredBytes = 16_384;
 type State =
   | { readonly at: 'starting' }
   | { readonly at: 'proving'; readonly login: Login }
-  | { readonly at: 'open'; readonly runner: Runner };
+  | { readonly at: 'open'; readonly runner: CommandRunner };
 
 export class RelationalSession implements Session<Frontend> {
   readonly #parts: RelationalDependencies;
   readonly #connection: Connection;
   readonly #replies = new Replies();
-  readonly #variables = new Variables((name, value) => this.#replies.parameter(name, value));
+  readonly #variables = new SessionVariables((name, value) => this.#replies.parameter(name, value));
   #state: State = { at: 'starting' };
-  #extended: Extended | null = null;
+  #extended: ExtendedQuery | null = null;
   #key: CancelKey | null = null;
   #atRest = true;
   /** A COPY was begun by a Query, which its end completes. */
@@ -153,7 +153,7 @@ export class RelationalSession implements Session<Frontend> {
     this.#key = this.#parts.cancels.open(this.#connection.gone);
     this.#replies.backendKey(this.#key.process, this.#key.secret);
     this.#replies.ready('I');
-    const runner = new Runner({
+    const runner = new CommandRunner({
       ...this.#parts,
       caller,
       user: login.user,
@@ -167,7 +167,7 @@ export class RelationalSession implements Session<Frontend> {
       signal: () => this.#key!.signal(),
       cancel: () => this.#key!.cancel(),
     });
-    this.#extended = new Extended(runner, this.#replies, this.#parts.yieldTurn);
+    this.#extended = new ExtendedQuery(runner, this.#replies, this.#parts.yieldTurn);
     this.#state = { at: 'open', runner };
   }
 
@@ -195,7 +195,7 @@ export class RelationalSession implements Session<Frontend> {
     }
   }
 
-  #serve(runner: Runner, message: Frontend): Promise<void> | void {
+  #serve(runner: CommandRunner, message: Frontend): Promise<void> | void {
     this.#atRest = false;
     if (runner.copying) return this.#copyStep(runner, message);
     switch (message.kind) {
@@ -222,7 +222,7 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   /** Handles messages that end a series of statements. */
-  async #conclude(runner: Runner, message: Frontend): Promise<void> {
+  async #conclude(runner: CommandRunner, message: Frontend): Promise<void> {
     await this.#extended!.finish();
     switch (message.kind) {
       case 'query':
@@ -240,7 +240,7 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   /** Between the beginning of a COPY and its end nothing else is said. */
-  async #copyStep(runner: Runner, message: Frontend): Promise<void> {
+  async #copyStep(runner: CommandRunner, message: Frontend): Promise<void> {
     try {
       switch (message.kind) {
         case 'copy-data':
@@ -268,7 +268,7 @@ export class RelationalSession implements Session<Frontend> {
     this.#endQuery(runner);
   }
 
-  #endQuery(runner: Runner): void {
+  #endQuery(runner: CommandRunner): void {
     this.#copyEndsQuery = false;
     this.#extended!.sync();
     this.#replies.ready(runner.status);
@@ -276,7 +276,7 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   /** All statements of one Query are one transaction: where more than the last one write, they are committed at its end. */
-  async #query(runner: Runner, text: string): Promise<void> {
+  async #query(runner: CommandRunner, text: string): Promise<void> {
     // Locations count in the statement that was sent; of several statements, each counts its own.
     let placed: string | undefined = text;
     try {

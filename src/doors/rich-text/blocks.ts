@@ -121,7 +121,7 @@ function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeo
   const tokenizer = new Tokenizer();
   const lexer = new Lexer({ ...getDefaults(), tokenizer });
   let levels = 0;
-  const within = <T>(run: () => T, otherwise: T): T => {
+  const withDepthLimit = <T>(run: () => T, otherwise: T): T => {
     if (levels === levelsMax) return otherwise;
     levels++;
     const found = run();
@@ -132,8 +132,8 @@ function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeo
   const blockTokens = lexer.blockTokens.bind(lexer);
   const blockquote = tokenizer.blockquote.bind(tokenizer);
   lexer.blockTokens = ((inner: string, tokens: Marked.Token[] = [], clipped?: boolean): Marked.Token[] =>
-    within(() => blockTokens(inner, tokens, clipped), tokens)) as typeof blockTokens;
-  tokenizer.blockquote = (inner) => within(() => blockquote(inner), undefined);
+    withDepthLimit(() => blockTokens(inner, tokens, clipped), tokens)) as typeof blockTokens;
+  tokenizer.blockquote = (inner) => withDepthLimit(() => blockquote(inner), undefined);
   return lexer.blockTokens(source, []);
 }
 

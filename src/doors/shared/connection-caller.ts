@@ -13,7 +13,7 @@ import type { Terms } from './session-terms.ts';
 /** The share of an address's rate limit that one key lookup costs. */
 const tokensOfKey = 0.01;
 
-export interface AskerRequest {
+export interface CommandRequest {
   readonly terms: Terms;
   readonly writes?: boolean;
   /** The number of keys, where it reads rows by key and does nothing else. */
@@ -27,13 +27,13 @@ export interface AskerRequest {
   readonly transaction?: Transaction | null;
 }
 
-export interface Asking {
+export interface CommandInvocation {
   readonly invocation: Invocation;
   /** Rows of the answer leave by this command: they are looked at once more before they do. */
   keep(answer: Pick<Answer, 'overtaken'>): void;
 }
 
-export class Asker {
+export class ConnectionCaller {
   readonly #parts: DoorDependencies;
   readonly #caller: Caller;
   readonly #gone: AbortSignal;
@@ -64,14 +64,14 @@ export class Asker {
   }
 
   /** A command begins: what fails before it is asked is not on record yet. */
-  begins(): void {
+  beginCommand(): void {
     this.#recorded = false;
     this.#action = 'query';
   }
 
-  async ask<T>(asked: AskerRequest, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+  async ask<T>(request: CommandRequest, run: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
     const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
-    const { terms, writes = false, keysRead, action = 'query', continues = false, act, transaction = null } = asked;
+    const { terms, writes = false, keysRead, action = 'query', continues = false, act, transaction = null } = request;
     this.#action = act?.action ?? action;
     if (!continues) {
       const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
@@ -80,8 +80,8 @@ export class Asker {
     const renewed = authenticator.renew(this.#caller);
     const caller = terms.branch === null ? renewed : { ...renewed, branch: terms.branch };
     this.#recorded = true;
-    let kept: Pick<Answer, 'overtaken'> | null = null;
-    const request = {
+    let sentAnswer: Pick<Answer, 'overtaken'> | null = null;
+    const invocationRequest = {
       action,
       purpose: terms.purpose,
       correlationId: this.#correlationId ?? ids.next(),
@@ -93,20 +93,23 @@ export class Asker {
       ...(continues && { continues }),
       ...(transaction && { transaction }),
     };
-    const result = await gate.invoke(caller, request, async (invocation) =>
-      run({ invocation, keep: (answer) => (kept = answer) }),
+    const result = await gate.invoke(caller, invocationRequest, async (invocation) =>
+      run({ invocation, keep: (answer) => (sentAnswer = answer) }),
     );
-    if (kept !== null) checkErased(kept);
+    if (sentAnswer !== null) checkErased(sentAnswer);
     return result;
   }
 
   /** The error for the client, once it is recorded: refusals before the gate are recorded here. */
   async refusalOf(error: unknown, action: Action = this.#action): Promise<ServiceError> {
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known, this.#correlationId);
+    const serviceError =
+      error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    const recorded = this.#recorded
+      ? serviceError
+      : await recordRefusal(this.#parts, this.#caller, action, serviceError, this.#correlationId);
     this.#recorded = true;
-    if (told.code !== 'REL_INTERNAL') return told;
-    this.#parts.reportFailure(told.facts.cause ?? told);
+    if (recorded.code !== 'REL_INTERNAL') return recorded;
+    this.#parts.reportFailure(recorded.facts.cause ?? recorded);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 }

@@ -7,7 +7,7 @@ import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, createInflate, gunzip, inflate } from 'node:zlib';
 import { ServiceError } from '../../errors.ts';
-import type { Bodies } from './http-request-bodies.ts';
+import type { RequestBodies } from './http-request-bodies.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
 
@@ -37,7 +37,7 @@ export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: 
 
 /** A body as it comes, decoded in turns. */
 export function decodeInTurns(
-  { bodies, bodyLimitBytes }: { readonly bodies: Bodies; readonly bodyLimitBytes: number },
+  { bodies, bodyLimitBytes }: { readonly bodies: RequestBodies; readonly bodyLimitBytes: number },
   source: AsyncIterable<Uint8Array>,
   encoding: Encoding,
 ): AsyncIterable<Uint8Array> {

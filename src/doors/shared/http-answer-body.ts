@@ -7,7 +7,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../governance/caller.ts';
 import type { DoorDependencies } from './door-dependencies.ts';
-import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchWhole } from './stream-lease.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watchUnsent } from './stream-lease.ts';
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
@@ -59,7 +59,7 @@ export class AnswerBody {
     const response = this.#response;
     response.end();
     // The last pieces may wait for the client still.
-    watchWhole(
+    watchUnsent(
       this.#parts,
       this.#asked,
       () => (response.destroyed ? 0 : response.writableLength),

@@ -11,7 +11,7 @@ import type { Door } from '../door.ts';
 import { Drain } from './drain.ts';
 import { listenOn } from './listening-ports.ts';
 import { HttpConnections } from './http-connections.ts';
-import { Bodies, isShort } from './http-request-bodies.ts';
+import { RequestBodies, isShort } from './http-request-bodies.ts';
 
 /** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
 export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
@@ -39,7 +39,7 @@ export interface HttpListenerOptions {
 
 /** Services that the listener makes for the requests of its door. */
 export interface HttpRoom {
-  readonly bodies: Bodies;
+  readonly bodies: RequestBodies;
   readonly draining: Drain;
   readonly connections: HttpConnections;
 }
@@ -59,7 +59,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
 class HttpListener implements Door {
   readonly name: string;
   readonly #options: HttpListenerOptions;
-  readonly #bodies: Bodies;
+  readonly #bodies: RequestBodies;
   readonly #draining: Drain;
   readonly #protocol: HttpProtocol;
   readonly #turns = new Turns();
@@ -71,7 +71,7 @@ class HttpListener implements Door {
     const { name, clock, yieldTurn, tls } = options;
     this.name = name;
     this.#options = options;
-    this.#bodies = new Bodies(clock, options.bodyBytesMax, yieldTurn);
+    this.#bodies = new RequestBodies(clock, options.bodyBytesMax, yieldTurn);
     this.#draining = new Drain(clock, options.drainMs);
     const connections = new HttpConnections(clock);
     this.#protocol = open({ bodies: this.#bodies, draining: this.#draining, connections });

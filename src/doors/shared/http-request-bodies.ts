@@ -32,7 +32,7 @@ interface Receipt {
   waitingSinceMs: number | null;
 }
 
-export class Bodies {
+export class RequestBodies {
   readonly #clock: Clock;
   readonly #limitBytes: number;
   readonly #yieldTurn: () => Promise<void>;

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 
 /** Marks conflicts as stale, by which `retryConflicts` of the invocation recognises them. */
-export async function onItsCondition<T>(write: () => Promise<T>): Promise<T> {
+export async function markConflictsStale<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {

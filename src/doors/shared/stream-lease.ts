@@ -55,7 +55,7 @@ export async function watchStream(
  * Watches an answer that was handed over as a whole until its client has taken it. `end` is called once rows of it were
  * erased, or when the client has taken nothing for too long. `unsent` counts the bytes that still wait.
  */
-export function watchWhole(
+export function watchUnsent(
   parts: Pick<LeaseDependencies, 'clock'>,
   answer: Overtaken,
   unsent: () => number,
@@ -78,7 +78,11 @@ export function watchWhole(
 }
 
 /** Passes a body on as it comes. Fails, even while it waits for a piece, once its sender is no longer admitted. */
-export async function* lease<T>(parts: LeaseDependencies, caller: Caller, body: AsyncIterable<T>): AsyncGenerator<T, void> {
+export async function* leasedPieces<T>(
+  parts: LeaseDependencies,
+  caller: Caller,
+  body: AsyncIterable<T>,
+): AsyncGenerator<T, void> {
   const over = new AbortController();
   const pieces = body[Symbol.asyncIterator]();
   let refused: { readonly refusal: unknown } | null = null;

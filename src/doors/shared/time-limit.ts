@@ -2,18 +2,18 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 
-export interface TimeGiven {
+export interface TimeLimit {
   readonly clock: Clock;
   readonly gone: AbortSignal;
   /** Null: as long as it takes. */
   readonly milliseconds: number | null;
   /** The error's text where it took longer. */
-  readonly told: string;
+  readonly errorText: string;
 }
 
 /** Cancels what takes longer: REL_TIMEOUT. `run` gets the signal that ends it, which is `gone` where no time is given. */
-export async function inTime<T>(
-  { clock, gone, milliseconds, told }: TimeGiven,
+export async function withTimeLimit<T>(
+  { clock, gone, milliseconds, errorText: told }: TimeLimit,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (milliseconds === null) return run(gone);

@@ -27,9 +27,9 @@ export class UnauthenticatedConnections {
   admit(stranger: UnauthenticatedConnection): void {
     this.#all.add(stranger);
     if (this.#all.size <= this.#max) return;
-    const [silent] = this.#all;
-    this.#all.delete(silent!);
-    silent!.destroy();
+    const [longestSilent] = this.#all;
+    this.#all.delete(longestSilent!);
+    longestSilent!.destroy();
   }
 
   /** Notes a whole message of the stranger. */

@@ -37,10 +37,10 @@ export const sessionsVerb = verb({
   bucket: 'read',
   tool: { title: 'Agent sessions', readOnly: true },
   example: { limit: 10 },
-  run: async (session, { session_id: id, limit }) => {
+  run: async (verbCall, { session_id: id, limit }) => {
     const where = id === undefined ? '' : ' WHERE session_id = $1';
     const values = id === undefined ? [] : [id];
-    const rows = await session.ask(
+    const rows = await verbCall.ask(
       `SELECT session_id, valid_from FROM AgentSession${where} ORDER BY valid_from DESC, _pk LIMIT ${limit}`,
       values,
     );
@@ -49,7 +49,7 @@ export const sessionsVerb = verb({
     const calls =
       ids.length === 0
         ? []
-        : await session.ask(
+        : await verbCall.ask(
             `SELECT * FROM ToolCall WHERE session_id IN (${marks}) ORDER BY system_from DESC LIMIT ${callsMax}`,
             ids,
           );

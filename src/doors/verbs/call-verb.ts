@@ -8,11 +8,11 @@ import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
 import { check, type Issue } from '../schemas/schema-check.ts';
 import { membersOf } from '../schemas/member-spelling.ts';
-import { VerbSession, type VerbDependencies } from './verb-call.ts';
+import { VerbCall, type VerbDependencies } from './verb-call.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { Verb } from './verb.ts';
 
-export interface VerbCall {
+export interface VerbRequest {
   readonly verb: Verb;
   readonly input: unknown;
   readonly caller: Caller;
@@ -37,7 +37,7 @@ export interface Called {
   readonly processingTimeMs: number;
 }
 
-export async function callVerb(gate: GateContract, parts: VerbDependencies, call: VerbCall): Promise<Called> {
+export async function callVerb(gate: GateContract, parts: VerbDependencies, call: VerbRequest): Promise<Called> {
   const { verb, caller, correlationId, breakGlass = null, accessScopeRef = null, gone } = call;
   const purpose = call.purpose ?? (verb.purpose === 'required' ? null : verb.purpose.byDefault);
   const request: InvocationRequest = {
@@ -60,15 +60,15 @@ export async function callVerb(gate: GateContract, parts: VerbDependencies, call
     const input = readInput(verb.input, call.input ?? {});
     const given = recordedOf(verb, input);
     describe([exactJson(given)]);
-    const session = new VerbSession(parts, invocation, {
+    const verbCall = new VerbCall(parts, invocation, {
       verb: verb.name,
       purpose,
       signal: gone,
       callId: call.callId,
       arguments: given,
     });
-    const made = await verb.run(session, input);
-    await session.end();
+    const made = await verb.run(verbCall, input);
+    await verbCall.end();
     invocation.describe({ costUnits: verb.units });
     return made;
   });

@@ -5,7 +5,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { linkExhibit } from '../../planner/exhibits/link.ts';
 import { rolePlayers, roles, unplayedMessage } from '../../planner/table-functions/domain/roles.ts';
 import { putting, quote } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 const noteRole = roles.case_note;
@@ -42,44 +42,44 @@ export const addCaseNote = verb({
   tool: { title: 'Note in a case', readOnly: false },
   contents: ['text'],
   example: { case_id: 'a case', text: 'seen at the pier' },
-  run: async (session, { case_id: id, text, author, exhibit_id: exhibit }) => {
-    await checkCase(session, id);
-    const note = session.parts.ids.next();
-    const step = noteStep(session, note, {
+  run: async (verbCall, { case_id: id, text, author, exhibit_id: exhibit }) => {
+    await checkCase(verbCall, id);
+    const note = verbCall.parts.ids.next();
+    const step = noteStep(verbCall, note, {
       case_id: id,
       text,
-      author: author ?? session.invocation.caller.principal,
+      author: author ?? verbCall.invocation.caller.principal,
       ...(exhibit !== undefined && { exhibit_id: exhibit }),
     });
-    session.note({ result: { note_id: note } });
+    verbCall.note({ result: { note_id: note } });
     let link: number | null = null;
     if (exhibit !== undefined) {
       // A note that would be refused leaves no link.
-      const [refused] = (await session.invocation.rehearse(step, new Set())).errors;
+      const [refused] = (await verbCall.invocation.rehearse(step, new Set())).errors;
       if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
-      const { planner, system, yieldTurn } = session.parts;
-      const request = { exhibit, act: 'note', text, purpose: session.purpose, sync: false };
-      ({ link } = (await linkExhibit(session.invocation, { planner, engine: system.version, yieldTurn }, request)).link);
+      const { planner, system, yieldTurn } = verbCall.parts;
+      const request = { exhibit, act: 'note', text, purpose: verbCall.purpose, sync: false };
+      ({ link } = (await linkExhibit(verbCall.invocation, { planner, engine: system.version, yieldTurn }, request)).link);
     }
-    const { systemFrom } = await session.commit([step]);
+    const { systemFrom } = await verbCall.commit([step]);
     return { note_id: note, case_id: id, exhibit_link: link, system_from: systemFrom };
   },
 });
 
-async function checkCase(session: VerbSession, id: string): Promise<void> {
-  const cases = rolePlayers(readable(session), 'case');
+async function checkCase(verbCall: VerbCall, id: string): Promise<void> {
+  const cases = rolePlayers(readable(verbCall), 'case');
   if (cases.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case'));
   for (const { type } of cases) {
-    const rows = await session.ask(`SELECT _pk FROM ${quote(type)} WHERE _pk = $1`, [id]);
+    const rows = await verbCall.ask(`SELECT _pk FROM ${quote(type)} WHERE _pk = $1`, [id]);
     if (rows.length > 0) return;
   }
   throw new ServiceError('REL_NOT_FOUND', `there is no case ${JSON.stringify(id)}`);
 }
 
 /** A row of the first type that plays the role; of the default type, which the first note registers, where none does. */
-function noteStep(session: VerbSession, id: string, note: Note) {
-  const [player] = rolePlayers(readable(session), noteRole.name);
-  const { catalog } = session.snapshot;
+function noteStep(verbCall: VerbCall, id: string, note: Note) {
+  const [player] = rolePlayers(readable(verbCall), noteRole.name);
+  const { catalog } = verbCall.snapshot;
   if (player === undefined && catalog.type(noteRole.defaultType) !== undefined)
     throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage('case_note'));
   const definition: TypeDefinition = catalog.type(player?.type ?? '') ?? {
@@ -97,9 +97,9 @@ function noteStep(session: VerbSession, id: string, note: Note) {
       throw new ServiceError('REL_INVALID', `exhibit_id: the type ${JSON.stringify(definition.name)} has no column for it`);
     if (column !== undefined) row[column] = cell;
   }
-  return putting({ definition, rows: [row], provenance: session.provenance(), createType: player === undefined });
+  return putting({ definition, rows: [row], provenance: verbCall.provenance(), createType: player === undefined });
 }
 
-function readable({ snapshot }: VerbSession): readonly TypeDefinition[] {
+function readable({ snapshot }: VerbCall): readonly TypeDefinition[] {
   return snapshot.catalog.types().filter(({ name }) => snapshot.offers(name));
 }

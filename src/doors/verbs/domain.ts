@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Literal } from '../../planner/syntax/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = {
@@ -13,9 +13,9 @@ const common = {
   bucket: 'read',
 } as const;
 
-async function rowsOf(session: VerbSession, call: string, values: readonly Literal[], limit: number) {
-  const made = await session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
-  session.note({ result: { row_count: made.rowCount } });
+async function rowsOf(verbCall: VerbCall, call: string, values: readonly Literal[], limit: number) {
+  const made = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
+  verbCall.note({ result: { row_count: made.rowCount } });
   return queryReply(made);
 }
 
@@ -30,7 +30,7 @@ export const resolveEntityIdentity = verb({
   input: z.object({ identity: id.max(1_024).describe('an identifier, a name, or the id of a row'), limit }),
   tool: { title: 'Who it is', readOnly: true },
   example: { identity: 'a memory' },
-  run: (session, { identity, limit: most }) => rowsOf(session, 'RESOLVE_IDENTITY($1)', [identity], most),
+  run: (verbCall, { identity, limit: most }) => rowsOf(verbCall, 'RESOLVE_IDENTITY($1)', [identity], most),
 });
 
 export const traceCrypto = verb({
@@ -40,8 +40,8 @@ export const traceCrypto = verb({
   input: z.object({ address: id, max_hops: z.int().min(1).max(10).default(5), limit }),
   tool: { title: 'Trace of a wallet', readOnly: true },
   example: { address: 'w1' },
-  run: (session, { address, max_hops: hops, limit: most }) =>
-    rowsOf(session, 'CRYPTO_TRACE($1, MAX_HOPS => $2)', [address, BigInt(hops)], most),
+  run: (verbCall, { address, max_hops: hops, limit: most }) =>
+    rowsOf(verbCall, 'CRYPTO_TRACE($1, MAX_HOPS => $2)', [address, BigInt(hops)], most),
 });
 
 export const beneficialOwnership = verb({
@@ -51,8 +51,8 @@ export const beneficialOwnership = verb({
   input: z.object({ party: id, max_depth: z.int().min(1).max(10).default(5), limit }),
   tool: { title: 'Owners', readOnly: true },
   example: { party: 'p2' },
-  run: (session, { party, max_depth: depth, limit: most }) =>
-    rowsOf(session, 'BENEFICIAL_OWNERSHIP_CHAIN($1, MAX_DEPTH => $2)', [party, BigInt(depth)], most),
+  run: (verbCall, { party, max_depth: depth, limit: most }) =>
+    rowsOf(verbCall, 'BENEFICIAL_OWNERSHIP_CHAIN($1, MAX_DEPTH => $2)', [party, BigInt(depth)], most),
 });
 
 export const reconstructWire = verb({
@@ -62,8 +62,8 @@ export const reconstructWire = verb({
   input: z.object({ account: id, tolerance_pct: z.number().min(0).max(100).default(2), limit }),
   tool: { title: 'Sums of an account', readOnly: true },
   example: { account: 'w2' },
-  run: (session, { account, tolerance_pct: tolerance, limit: most }) =>
-    rowsOf(session, 'WIRE_RECONSTRUCTION($1, TOLERANCE_PCT => $2)', [account, tolerance], most),
+  run: (verbCall, { account, tolerance_pct: tolerance, limit: most }) =>
+    rowsOf(verbCall, 'WIRE_RECONSTRUCTION($1, TOLERANCE_PCT => $2)', [account, tolerance], most),
 });
 
 export const traceHawala = verb({
@@ -73,8 +73,8 @@ export const traceHawala = verb({
   input: z.object({ seed: id, max_hops: z.int().min(1).max(10).default(5), limit }),
   tool: { title: 'Trace through brokers', readOnly: true },
   example: { seed: 'w1' },
-  run: (session, { seed, max_hops: hops, limit: most }) =>
-    rowsOf(session, 'HAWALA_TRACE($1, MAX_HOPS => $2)', [seed, BigInt(hops)], most),
+  run: (verbCall, { seed, max_hops: hops, limit: most }) =>
+    rowsOf(verbCall, 'HAWALA_TRACE($1, MAX_HOPS => $2)', [seed, BigInt(hops)], most),
 });
 
 export const geofence = verb({
@@ -89,8 +89,8 @@ export const geofence = verb({
   }),
   tool: { title: 'Within a distance', readOnly: true },
   example: { lat: 51.5, lon: -0.1, radius_m: 1_000 },
-  run: (session, { lat, lon, radius_m: radius, limit: most }) =>
-    rowsOf(session, 'GEOFENCE($1, $2, $3)', [lat, lon, radius], most),
+  run: (verbCall, { lat, lon, radius_m: radius, limit: most }) =>
+    rowsOf(verbCall, 'GEOFENCE($1, $2, $3)', [lat, lon, radius], most),
 });
 
 export const screenSanctions = verb({
@@ -100,6 +100,6 @@ export const screenSanctions = verb({
   input: z.object({ name: z.string().min(1).max(1_000), threshold: z.number().min(0).max(1).default(0.75), limit }),
   tool: { title: 'Lists that have a name', readOnly: true },
   example: { name: 'Robert Tomb' },
-  run: (session, { name, threshold, limit: most }) =>
-    rowsOf(session, 'SANCTIONS_SCREEN($1, THRESHOLD => $2)', [name, threshold], most),
+  run: (verbCall, { name, threshold, limit: most }) =>
+    rowsOf(verbCall, 'SANCTIONS_SCREEN($1, THRESHOLD => $2)', [name, threshold], most),
 });

@@ -6,7 +6,7 @@ import { identifiersIn } from '../../projections/entity-resolution/identifiers.t
 import { queryReply, answerMembers, shownRows } from './query.ts';
 import { isLinkType } from './relationships.ts';
 import { quote, textOf } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;
@@ -35,9 +35,9 @@ export const lookupIdentity = verb({
   units: 1,
   tool: { title: 'Look an identifier up', readOnly: true },
   example: { raw: '+44 20 7946 0018' },
-  run: async (session, { raw, limit }) => {
-    const made = await session.answer(`SELECT * FROM LOOKUP_IDENTITY($1) LIMIT ${limit}`, [raw], 'all');
-    session.note({ result: { row_count: made.rowCount } });
+  run: async (verbCall, { raw, limit }) => {
+    const made = await verbCall.answer(`SELECT * FROM LOOKUP_IDENTITY($1) LIMIT ${limit}`, [raw], 'all');
+    verbCall.note({ result: { row_count: made.rowCount } });
     return queryReply(made);
   },
 });
@@ -57,29 +57,29 @@ export const getEntityProfile = verb({
   units: 5,
   tool: { title: 'Profile', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (session, { entity_id: id }) => {
+  run: async (verbCall, { entity_id: id }) => {
     const entities = [];
     const identifiers = [];
     const connections = [];
-    for (const definition of readableTypes(session)) {
+    for (const definition of readableTypes(verbCall)) {
       const { name } = definition;
-      const made = await session.answer(`SELECT * FROM ${quote(name)} WHERE _pk = $1`, [id]);
+      const made = await verbCall.answer(`SELECT * FROM ${quote(name)} WHERE _pk = $1`, [id]);
       for (const row of shownRows(made)) {
         entities.push({ type: name, row });
-        identifiers.push(...identifiersOf(session, definition, row));
+        identifiers.push(...identifiersOf(verbCall, definition, row));
       }
       if (!isLinkType(definition)) continue;
-      const [counted] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(name)} WHERE from_id = $1 OR to_id = $1`, [id]);
+      const [counted] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(name)} WHERE from_id = $1 OR to_id = $1`, [id]);
       const edges = Number(counted?.['n'] ?? 0n);
       if (edges > 0) connections.push({ link_type: name, edges });
     }
-    session.note({ result: { entities: entities.length } });
+    verbCall.note({ result: { entities: entities.length } });
     return { entity_id: id, entities, identifiers, connections };
   },
 });
 
-export function identifiersOf(session: VerbSession, definition: TypeDefinition, row: Readonly<Record<string, unknown>>) {
-  const masked = session.snapshot.masksOf(definition.name);
+export function identifiersOf(verbCall: VerbCall, definition: TypeDefinition, row: Readonly<Record<string, unknown>>) {
+  const masked = verbCall.snapshot.masksOf(definition.name);
   return identifierColumns(definition).flatMap(({ column, kind }) => {
     const cell = row[column];
     if (masked.has(column) || (typeof cell !== 'string' && typeof cell !== 'bigint' && typeof cell !== 'number')) return [];
@@ -91,7 +91,7 @@ export function identifiersOf(session: VerbSession, definition: TypeDefinition, 
 }
 
 /** Types whose rows may be read: what is closed to the caller has no row for it. */
-function readableTypes({ snapshot }: VerbSession): readonly TypeDefinition[] {
+function readableTypes({ snapshot }: VerbCall): readonly TypeDefinition[] {
   return snapshot.catalog.types().filter(({ name }) => snapshot.offers(name));
 }
 
@@ -104,23 +104,23 @@ export const getTimeline = verb({
   units: 3,
   tool: { title: 'Timeline', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (session, { entity_id: id, limit }) => {
-    const made = await timelineOf(session, id, limit);
-    session.note({ result: { events: made.events.length } });
+  run: async (verbCall, { entity_id: id, limit }) => {
+    const made = await timelineOf(verbCall, id, limit);
+    verbCall.note({ result: { events: made.events.length } });
     return { entity_id: id, ...made };
   },
 });
 
 /** The last events of a thing, in the order in which they were recorded. */
-export async function timelineOf(session: VerbSession, id: string, limit: number) {
+export async function timelineOf(verbCall: VerbCall, id: string, limit: number) {
   const events: z.output<typeof timelineEvent>[] = [];
-  for (const definition of readableTypes(session)) {
+  for (const definition of readableTypes(verbCall)) {
     const { name } = definition;
     const isLink = isLinkType(definition);
     const where = isLink ? '_pk = $1 OR from_id = $1 OR to_id = $1' : '_pk = $1';
     // The newest of each type: no more than these can be among the newest of all.
     const sql = `SELECT * FROM ${quote(name)} WHERE ${where} ORDER BY system_from DESC LIMIT ${limit + 1}`;
-    for (const row of shownRows(await session.answer(sql, [id], 'all'))) {
+    for (const row of shownRows(await verbCall.answer(sql, [id], 'all'))) {
       const instant = (column: string): bigint | null => (typeof row[column] === 'bigint' ? row[column] : null);
       events.push({
         type: name,
@@ -156,13 +156,13 @@ export const findConnections = verb({
   units: 3,
   tool: { title: 'Connections', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (session, { entity_id: id, max_hops: hops, limit }) => {
-    const made = await session.answer(
+  run: async (verbCall, { entity_id: id, max_hops: hops, limit }) => {
+    const made = await verbCall.answer(
       `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => $2) LIMIT ${limit}`,
       [id, BigInt(hops)],
       'all',
     );
-    session.note({ result: { row_count: made.rowCount } });
+    verbCall.note({ result: { row_count: made.rowCount } });
     return queryReply(made);
   },
 });

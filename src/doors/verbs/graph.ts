@@ -3,7 +3,7 @@ import { nodeMetrics } from '../../planner/graph/algorithms/node-metric.ts';
 import { z } from 'zod';
 import type { Literal } from '../../planner/syntax/statement.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = {
@@ -14,9 +14,9 @@ const common = {
   bucket: 'read',
 } as const;
 
-async function rowsOf(session: VerbSession, call: string, values: readonly Literal[], limit: number) {
-  const made = await session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
-  session.note({ result: { row_count: made.rowCount } });
+async function rowsOf(verbCall: VerbCall, call: string, values: readonly Literal[], limit: number) {
+  const made = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
+  verbCall.note({ result: { row_count: made.rowCount } });
   return queryReply(made);
 }
 
@@ -33,8 +33,8 @@ export const pathsBetween = verb({
   input: z.object({ from: z.string().min(1), to: z.string().min(1), max_hops: z.int().min(1).max(10).default(5), limit }),
   tool: { title: 'Paths', readOnly: true },
   example: { from: 'a memory', to: 'another memory' },
-  run: (session, { from, to, max_hops: hops, limit: most }) =>
-    rowsOf(session, 'PATHS_BETWEEN($1, $2, MAX_HOPS => $3)', [from, to, BigInt(hops)], most),
+  run: (verbCall, { from, to, max_hops: hops, limit: most }) =>
+    rowsOf(verbCall, 'PATHS_BETWEEN($1, $2, MAX_HOPS => $3)', [from, to, BigInt(hops)], most),
 });
 
 export const detectCommunities = verb({
@@ -44,8 +44,8 @@ export const detectCommunities = verb({
   input: z.object({ entity_type: ofType, algo: z.enum(['louvain', 'label_propagation']).default('louvain'), limit }),
   tool: { title: 'Communities', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: (session, { entity_type: type, algo, limit: most }) =>
-    rowsOf(session, 'GRAPH_COMMUNITY($1, ALGO => $2)', [type, algo], most),
+  run: (verbCall, { entity_type: type, algo, limit: most }) =>
+    rowsOf(verbCall, 'GRAPH_COMMUNITY($1, ALGO => $2)', [type, algo], most),
 });
 
 export const rankKeyNodes = verb({
@@ -59,8 +59,8 @@ export const rankKeyNodes = verb({
   }),
   tool: { title: 'Key nodes', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: (session, { entity_type: type, metric, limit: most }) =>
-    rowsOf(session, 'GRAPH_NODE_METRIC($1, METRIC => $2)', [type, metric], most),
+  run: (verbCall, { entity_type: type, metric, limit: most }) =>
+    rowsOf(verbCall, 'GRAPH_NODE_METRIC($1, METRIC => $2)', [type, metric], most),
 });
 
 export const findScc = verb({
@@ -70,7 +70,7 @@ export const findScc = verb({
   input: z.object({ entity_type: ofType, limit }),
   tool: { title: 'Strong components', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: (session, { entity_type: type, limit: most }) => rowsOf(session, 'GRAPH_SCC($1)', [type], most),
+  run: (verbCall, { entity_type: type, limit: most }) => rowsOf(verbCall, 'GRAPH_SCC($1)', [type], most),
 });
 
 export const predictLinks = verb({
@@ -86,8 +86,8 @@ export const predictLinks = verb({
   }),
   tool: { title: 'Likely links', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: (session, { entity_type: type, method, limit: most }) =>
-    rowsOf(session, 'LINK_PREDICT($1, METHOD => $2)', [type, method], most),
+  run: (verbCall, { entity_type: type, method, limit: most }) =>
+    rowsOf(verbCall, 'LINK_PREDICT($1, METHOD => $2)', [type, method], most),
 });
 
 export const hubAuthority = verb({
@@ -98,13 +98,13 @@ export const hubAuthority = verb({
   output: z.object({ hubs: ranked, authorities: ranked }),
   tool: { title: 'Hubs and authorities', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: async (session, { entity_type: type, limit: most }) => {
+  run: async (verbCall, { entity_type: type, limit: most }) => {
     const best = async (metric: string): Promise<Ranked[]> => {
-      const rows = await session.ask(`SELECT * FROM GRAPH_NODE_METRIC($1, METRIC => $2) LIMIT ${most}`, [type, metric], 'all');
+      const rows = await verbCall.ask(`SELECT * FROM GRAPH_NODE_METRIC($1, METRIC => $2) LIMIT ${most}`, [type, metric], 'all');
       return rows.map((row) => ({ nodeId: String(row['nodeId']), score: Number(row['score']) }));
     };
     const found = { hubs: await best('hub'), authorities: await best('authority') };
-    session.note({ result: { row_count: found.hubs.length + found.authorities.length } });
+    verbCall.note({ result: { row_count: found.hubs.length + found.authorities.length } });
     return found;
   },
 });

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { answerMembers, queryReply, knownType, shownRows } from './query.ts';
 import { quote, textOf } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Hits whose surroundings count. */
@@ -35,14 +35,14 @@ export const hybridSearch = verb({
   bucket: 'read',
   tool: { title: 'Hybrid search', readOnly: true },
   example: { query: 'tea', entity_type: 'MemoryItem' },
-  run: async (session, { query: text, entity_type: name, limit, rerank }) => {
-    const definition = knownType(session, name);
+  run: async (verbCall, { query: text, entity_type: name, limit, rerank }) => {
+    const definition = knownType(verbCall, name);
     const how = rerank ? ", RERANK => 'true'" : '';
-    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [definition.name, text]);
-    const hidden = await hiddenItems(session);
+    const made = await verbCall.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [definition.name, text]);
+    const hidden = await hiddenItems(verbCall);
     const isShown = (row: Shown): boolean => !hidden.has(hiddenKey(definition.name, row));
-    const rows = await fuse(session, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
-    session.note({ result: { row_count: Math.min(rows.length, limit) } });
+    const rows = await fuse(verbCall, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
+    verbCall.note({ result: { row_count: Math.min(rows.length, limit) } });
     return { ...queryReply(made, 0), rows: rows.slice(0, limit), row_count: Math.min(rows.length, limit), truncated: false };
   },
 });
@@ -53,11 +53,11 @@ interface Found {
   readonly rerank: boolean;
 }
 
-async function fuse(session: VerbSession, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
-  const near = await surroundings(session, found.slice(0, seedsMost).map(nameOf));
+async function fuse(verbCall: VerbCall, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
+  const near = await surroundings(verbCall, found.slice(0, seedsMost).map(nameOf));
   const known = new Map(found.map((row) => [nameOf(row), row]));
   const others = await rowsNamed(
-    session,
+    verbCall,
     type,
     [...near.keys()].filter((name) => !known.has(name)),
   );
@@ -74,10 +74,10 @@ async function fuse(session: VerbSession, type: string, { found, isShown, rerank
 }
 
 /** Names of nodes around these ones, with the fewest hops that lead to each. */
-async function surroundings(session: VerbSession, seeds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+async function surroundings(verbCall: VerbCall, seeds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const near = new Map<string, number>();
   for (const seed of seeds) {
-    const rows = await session.ask(`SELECT * FROM NETWORK_EXPAND($1, ${hops}) LIMIT ${listedMost}`, [seed], 'all');
+    const rows = await verbCall.ask(`SELECT * FROM NETWORK_EXPAND($1, ${hops}) LIMIT ${listedMost}`, [seed], 'all');
     for (const row of rows) {
       const name = String(row['nodeId']);
       near.set(name, Math.min(near.get(name) ?? hops, Number(row['hop'])));
@@ -86,14 +86,14 @@ async function surroundings(session: VerbSession, seeds: readonly string[]): Pro
   return near;
 }
 
-async function rowsNamed(session: VerbSession, type: string, names: readonly string[]): Promise<ReadonlyMap<string, Shown>> {
+async function rowsNamed(verbCall: VerbCall, type: string, names: readonly string[]): Promise<ReadonlyMap<string, Shown>> {
   const rows = new Map<string, Shown>();
-  const hasId = session.snapshot.catalog.type(type)?.properties['id'] !== undefined;
+  const hasId = verbCall.snapshot.catalog.type(type)?.properties['id'] !== undefined;
   for (let first = 0; first < names.length; first += listedMost) {
     const some = names.slice(first, first + listedMost);
     const list = some.map((_, i) => `$${i + 1}`).join(', ');
     const named = hasId ? 'COALESCE(CAST(id AS TEXT), _pk)' : '_pk';
-    const made = await session.answer(`SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`, some);
+    const made = await verbCall.answer(`SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`, some);
     for (const row of shownRows(made)) rows.set(nameOf(row), row);
   }
   return rows;

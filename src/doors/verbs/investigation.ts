@@ -8,7 +8,7 @@ import { alertTypeIn } from '../../planner/continuous/rules/alerts.ts';
 import { byTime, foundIdentifier, identifiersOf, timelineEvent, timelineOf } from './entity.ts';
 import { shownRows } from './query.ts';
 import { quote } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const common = { action: 'search', purpose: 'required', bucket: 'read' } as const;
@@ -18,12 +18,12 @@ const limit = z.int().min(1).max(1_000).default(100);
 
 type Shown = Record<string, unknown>;
 
-async function rowsFor(session: VerbSession, sql: string, values: readonly Literal[] = []): Promise<Shown[]> {
-  return [...shownRows(await session.answer(sql, values, 'current'))];
+async function rowsFor(verbCall: VerbCall, sql: string, values: readonly Literal[] = []): Promise<Shown[]> {
+  return [...shownRows(await verbCall.answer(sql, values, 'current'))];
 }
 
 /** Types that play a role and that the caller may read. */
-function players({ snapshot }: VerbSession, role: RoleName): readonly RoleType[] {
+function players({ snapshot }: VerbCall, role: RoleName): readonly RoleType[] {
   return rolePlayers(
     snapshot.catalog.types().filter(({ name }) => snapshot.offers(name)),
     role,
@@ -31,8 +31,8 @@ function players({ snapshot }: VerbSession, role: RoleName): readonly RoleType[]
 }
 
 /** The same; REL_UNKNOWN_TYPE where there are none. */
-function playersOf(session: VerbSession, role: RoleName): readonly RoleType[] {
-  const found = players(session, role);
+function playersOf(verbCall: VerbCall, role: RoleName): readonly RoleType[] {
+  const found = players(verbCall, role);
   if (found.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(role));
   return found;
 }
@@ -57,32 +57,32 @@ export const investigateEntity = verb({
   units: 5,
   tool: { title: 'Investigation', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (session, { entity_id: id, limit: most }) => {
-    const cluster = await rowsFor(session, `SELECT * FROM RESOLVE_IDENTITY($1) LIMIT ${most}`, [id]);
+  run: async (verbCall, { entity_id: id, limit: most }) => {
+    const cluster = await rowsFor(verbCall, `SELECT * FROM RESOLVE_IDENTITY($1) LIMIT ${most}`, [id]);
     const entities: { type: string; row: Shown }[] = [];
     const listed: Shown[] = [];
     const connections: Shown[] = [];
     const identifiers: z.output<typeof foundIdentifier>[] = [];
     const timeline: z.output<typeof timelineEvent>[] = [];
     const alerts: Shown[] = [];
-    const isScreened = players(session, 'listing').length > 0;
+    const isScreened = players(verbCall, 'listing').length > 0;
     for (const { nodeId, type } of cluster.slice(0, membersMax)) {
       const [key, of] = [String(nodeId), String(type)];
-      for (const row of await rowsFor(session, `SELECT * FROM ${quote(of)} WHERE _pk = $1`, [key])) {
+      for (const row of await rowsFor(verbCall, `SELECT * FROM ${quote(of)} WHERE _pk = $1`, [key])) {
         entities.push({ type: of, row });
-        identifiers.push(...identifiersOf(session, session.type(of), row));
+        identifiers.push(...identifiersOf(verbCall, verbCall.type(of), row));
         const name = typeof row['name'] === 'string' ? row['name'] : null;
         if (name !== null && isScreened)
-          listed.push(...(await rowsFor(session, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${most}`, [name])));
+          listed.push(...(await rowsFor(verbCall, `SELECT * FROM SANCTIONS_SCREEN($1) LIMIT ${most}`, [name])));
       }
-      connections.push(...(await rowsFor(session, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${most}`, [key])));
-      alerts.push(...(await alertRows(session, 'matched_type = $1 AND matched_pk = $2', [of, key], most)));
+      connections.push(...(await rowsFor(verbCall, `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => 1) LIMIT ${most}`, [key])));
+      alerts.push(...(await alertRows(verbCall, 'matched_type = $1 AND matched_pk = $2', [of, key], most)));
     }
     // Rows of several types under one key are one thing with one history.
     const keys = new Set(cluster.slice(0, membersMax).map(({ nodeId }) => String(nodeId)));
-    for (const key of keys) timeline.push(...(await timelineOf(session, key, most)).events);
+    for (const key of keys) timeline.push(...(await timelineOf(verbCall, key, most)).events);
     timeline.sort(byTime);
-    session.note({ result: { members: cluster.length } });
+    verbCall.note({ result: { members: cluster.length } });
     return { entity_id: id, cluster, entities, identifiers, listed, connections, timeline: timeline.slice(-most), alerts };
   },
 });
@@ -91,11 +91,15 @@ export const investigateEntity = verb({
 const membersMax = 32;
 
 /** Alerts that meet a condition, the newest first; none before a rule raised one, or where the caller may not read them. */
-async function alertRows(session: VerbSession, condition: string, values: readonly Literal[], most: number): Promise<Shown[]> {
-  const { catalog, offers } = session.snapshot;
+async function alertRows(verbCall: VerbCall, condition: string, values: readonly Literal[], most: number): Promise<Shown[]> {
+  const { catalog, offers } = verbCall.snapshot;
   const type = alertTypeIn(catalog);
   if (catalog.type(type) === undefined || !offers(type)) return [];
-  return rowsFor(session, `SELECT * FROM ${quote(type)} WHERE ${condition} ORDER BY system_from DESC, _pk LIMIT ${most}`, values);
+  return rowsFor(
+    verbCall,
+    `SELECT * FROM ${quote(type)} WHERE ${condition} ORDER BY system_from DESC, _pk LIMIT ${most}`,
+    values,
+  );
 }
 
 export const getCaseSummary = verb({
@@ -107,16 +111,16 @@ export const getCaseSummary = verb({
   units: 5,
   tool: { title: 'Case', readOnly: true },
   example: { case_id: 'a memory' },
-  run: async (session, { case_id: id, limit: most }) => {
+  run: async (verbCall, { case_id: id, limit: most }) => {
     const cases: Shown[] = [];
     const notes: Shown[] = [];
-    for (const { type } of playersOf(session, 'case'))
-      cases.push(...(await rowsFor(session, `SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id])));
-    for (const { type, columns } of players(session, 'case_note')) {
+    for (const { type } of playersOf(verbCall, 'case'))
+      cases.push(...(await rowsFor(verbCall, `SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id])));
+    for (const { type, columns } of players(verbCall, 'case_note')) {
       const sql = `SELECT * FROM ${quote(type)} WHERE ${quote(columns.get('case_id')!)} = $1 ORDER BY system_from LIMIT ${most}`;
-      notes.push(...(await rowsFor(session, sql, [id])));
+      notes.push(...(await rowsFor(verbCall, sql, [id])));
     }
-    session.note({ result: { cases: cases.length, notes: notes.length } });
+    verbCall.note({ result: { cases: cases.length, notes: notes.length } });
     return { case_id: id, cases, notes };
   },
 });
@@ -130,27 +134,29 @@ export const findThreats = verb({
   units: 5,
   tool: { title: 'Threats', readOnly: true },
   example: {},
-  run: async (session, { limit: most }) => {
+  run: async (verbCall, { limit: most }) => {
     const listed: Shown[] = [];
     let screened = 0;
     let isCut = false;
-    if (players(session, 'listing').length > 0) {
-      for (const { type, columns } of players(session, 'party')) {
+    if (players(verbCall, 'listing').length > 0) {
+      for (const { type, columns } of players(verbCall, 'party')) {
         const name = quote(columns.get('name')!);
         const sql = `SELECT _pk, ${name} AS name FROM ${quote(type)} WHERE ${name} IS NOT NULL ORDER BY system_from DESC LIMIT ${screenedMax + 1}`;
-        const parties = await rowsFor(session, sql);
+        const parties = await rowsFor(verbCall, sql);
         isCut ||= parties.length > screenedMax;
         for (const party of parties.slice(0, screenedMax)) {
           screened++;
-          const hits = await rowsFor(session, 'SELECT * FROM SANCTIONS_SCREEN($1) LIMIT 5', [String(party['name'])]);
+          const hits = await rowsFor(verbCall, 'SELECT * FROM SANCTIONS_SCREEN($1) LIMIT 5', [String(party['name'])]);
           for (const hit of hits) listed.push({ party: party['_pk'], party_type: type, ...hit });
         }
       }
     }
     const incidents =
-      players(session, 'incident').length === 0 ? [] : await rowsFor(session, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${most}`);
-    const alerts = await alertRows(session, "status = 'open'", [], most);
-    session.note({ result: { listed: listed.length, incidents: incidents.length, alerts: alerts.length } });
+      players(verbCall, 'incident').length === 0
+        ? []
+        : await rowsFor(verbCall, `SELECT * FROM DISPATCH_PRIORITY() LIMIT ${most}`);
+    const alerts = await alertRows(verbCall, "status = 'open'", [], most);
+    verbCall.note({ result: { listed: listed.length, incidents: incidents.length, alerts: alerts.length } });
     return { listed: listed.slice(0, most), screened, truncated: isCut || listed.length > most, incidents, alerts };
   },
 });
@@ -181,18 +187,18 @@ export const getDomainSummary = verb({
   units: 2,
   tool: { title: 'Domain', readOnly: true },
   example: { domain: 'social' },
-  run: async (session, { domain }) => {
+  run: async (verbCall, { domain }) => {
     const types: { role: string; type: string; rows: number }[] = [];
     const missing: { role: string; default_type: string }[] = [];
     for (const role of domains[domain]!) {
-      const playing = players(session, role);
+      const playing = players(verbCall, role);
       if (playing.length === 0) missing.push({ role, default_type: roles[role].defaultType });
       for (const { type } of playing) {
-        const [counted] = await rowsFor(session, `SELECT COUNT(*) AS n FROM ${quote(type)}`);
+        const [counted] = await rowsFor(verbCall, `SELECT COUNT(*) AS n FROM ${quote(type)}`);
         types.push({ role, type, rows: Number(counted?.['n'] ?? 0) });
       }
     }
-    session.note({ result: { types: types.length } });
+    verbCall.note({ result: { types: types.length } });
     return { domain, types, missing };
   },
 });
@@ -206,17 +212,17 @@ export const findInSocialCorpus = verb({
   units: 2,
   tool: { title: 'Posts', readOnly: true },
   example: { query: 'words' },
-  run: async (session, { query, limit: most }) => {
+  run: async (verbCall, { query, limit: most }) => {
     const posts: { type: string; row: Shown }[] = [];
-    for (const { type, columns } of playersOf(session, 'post')) {
+    for (const { type, columns } of playersOf(verbCall, 'post')) {
       const sql = `SELECT *, _score FROM ${quote(type)} WHERE MATCH(${quote(columns.get('text')!)}, $1) ORDER BY _score DESC, _pk LIMIT ${most}`;
-      for (const row of await rowsFor(session, sql, [query])) posts.push({ type, row });
+      for (const row of await rowsFor(verbCall, sql, [query])) posts.push({ type, row });
     }
     posts.sort(
       (a, b) => Number(b.row['_score']) - Number(a.row['_score']) || compareText(String(a.row['_pk']), String(b.row['_pk'])),
     );
     posts.splice(most);
-    session.note({ result: { posts: posts.length } });
+    verbCall.note({ result: { posts: posts.length } });
     return { posts };
   },
 });

@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import { type Translated, translate, untranslatable } from '../../planner/languages/natural-language.ts';
 import { queryReply, answerMembers } from './query.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Most types that the model's prompt names. */
@@ -30,10 +30,10 @@ export const nlQuery = verb({
   plain: true,
   tool: { title: 'Ask in words', readOnly: true },
   example: { question: 'show me memory items' },
-  run: async (session, { question }) => {
+  run: async (verbCall, { question }) => {
     checkText(question, 'the question');
-    const types = session.snapshot.catalog.types();
-    const { translator } = session.parts;
+    const types = verbCall.snapshot.catalog.types();
+    const { translator } = verbCall.parts;
     const { intent, sql }: Translated =
       translator === null
         ? translate(
@@ -50,19 +50,19 @@ export const nlQuery = verb({
                     .map(([column, { type }]) => `${column} ${type}`)
                     .join(', ')})`,
               ),
-              session.signal,
+              verbCall.signal,
             ),
           };
-    session.note({ result: { intent, sql } });
-    return { question, intent, sql, ...(await run(session, intent, sql)) };
+    verbCall.note({ result: { intent, sql } });
+    return { question, intent, sql, ...(await run(verbCall, intent, sql)) };
   },
 });
 
 /** Runs the statement as if the caller had sent it, with the caller's own rights. */
-async function run(session: VerbSession, intent: Translated['intent'], sql: string) {
+async function run(verbCall: VerbCall, intent: Translated['intent'], sql: string) {
   try {
     checkText(sql, 'the statement');
-    return queryReply(await session.answer(sql, [], 'all'));
+    return queryReply(await verbCall.answer(sql, [], 'all'));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (error.kind === 'unimplemented') throw new ServiceError(error.code, `${error.message}. The question means: ${sql}`);

@@ -10,7 +10,7 @@ import { record } from '../schemas/schema-check.ts';
 import { scalar } from '../schemas/exact-numbers.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
 import { quote, type Row, rowsOf, textOf } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Source: specification, "Limits". */
@@ -78,17 +78,17 @@ const asking = {
   bucket: 'read',
 } as const;
 
-async function ask(session: VerbSession, sql: string) {
+async function ask(verbCall: VerbCall, sql: string) {
   checkText(sql, 'the statement');
-  const signal = session.signal ? { signal: session.signal } : {};
+  const signal = verbCall.signal ? { signal: verbCall.signal } : {};
   // The invocation itself: EXPLAIN POLICY asks it, too.
-  const made = await session.parts.planner.query(session.invocation, {
+  const made = await verbCall.parts.planner.query(verbCall.invocation, {
     sql,
-    purpose: session.purpose,
+    purpose: verbCall.purpose,
     queriesOnly: true,
     ...signal,
   });
-  session.note({ result: { row_count: made.rowCount } });
+  verbCall.note({ result: { row_count: made.rowCount } });
   return queryReply(made);
 }
 
@@ -102,7 +102,7 @@ export const query = verb({
   purpose: 'required',
   tool: { title: 'Query', readOnly: true },
   example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
-  run: (session, { sql }) => ask(session, sql),
+  run: (verbCall, { sql }) => ask(verbCall, sql),
 });
 
 export const queryKnowledge = verb({
@@ -114,7 +114,7 @@ export const queryKnowledge = verb({
   purpose: { byDefault: 'analytics' },
   tool: { title: 'Query knowledge', readOnly: true },
   example: { sql: 'SELECT * FROM MemoryItem AS OF CURRENT LIMIT 5' },
-  run: (session, { sql }) => ask(session, sql),
+  run: (verbCall, { sql }) => ask(verbCall, sql),
 });
 
 export const explainPolicy = verb({
@@ -131,14 +131,14 @@ export const explainPolicy = verb({
   bucket: 'read',
   tool: { title: 'Explain policy', readOnly: true },
   example: { entity_type: 'MemoryItem' },
-  run: async (session, { entity_type: type, sql }) => {
+  run: async (verbCall, { entity_type: type, sql }) => {
     if ((type === undefined) === (sql === undefined)) throw new ServiceError('REL_INVALID', 'entity_type: give a type, or sql');
     if (sql !== undefined) {
-      const told = await ask(session, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
+      const told = await ask(verbCall, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
       return { explanation: told.rows.map((row) => row['plan']) };
     }
-    session.invocation.describe({ objectType: type! });
-    const told = session.invocation.explainPolicy(type!);
+    verbCall.invocation.describe({ objectType: type! });
+    const told = verbCall.invocation.explainPolicy(type!);
     return {
       decision: told.decision,
       determining: told.determining,
@@ -163,8 +163,8 @@ export const listEntityTypes = verb({
   bucket: 'read',
   tool: { title: 'Types', readOnly: true },
   example: {},
-  run: async (session) => {
-    const types = session.snapshot.catalog.types().map(({ name, properties, primaryKey }) => ({
+  run: async (verbCall) => {
+    const types = verbCall.snapshot.catalog.types().map(({ name, properties, primaryKey }) => ({
       name,
       columns: Object.fromEntries(Object.entries(properties).map(([column, { type }]) => [column, type])),
       primary_key: primaryKey,
@@ -189,8 +189,8 @@ export const getEntities = verb({
   bucket: 'read',
   tool: { title: 'Entities', readOnly: true },
   example: { entity_type: 'MemoryItem', limit: 5 },
-  run: async (session, { entity_type: name, filters = {}, limit, offset }) => {
-    const definition = knownType(session, name);
+  run: async (verbCall, { entity_type: name, filters = {}, limit, offset }) => {
+    const definition = knownType(verbCall, name);
     const values: Literal[] = [];
     const conditions = Object.entries(filters).map(([column, value]) => {
       const named = quote(column);
@@ -198,11 +198,11 @@ export const getEntities = verb({
       return `${named} = $${values.push(literalOf(value))}`;
     });
     const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
-    const made = await session.answer(
+    const made = await verbCall.answer(
       `SELECT * FROM ${quote(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
       values,
     );
-    const [count] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(definition.name)}${where}`, values);
+    const [count] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(definition.name)}${where}`, values);
     const entities = shownRows(made);
     const total = Number(count?.['n'] ?? 0n);
     return { entities, total, limit, offset, truncated: offset + entities.length < total };
@@ -210,8 +210,8 @@ export const getEntities = verb({
 });
 
 /** Tools report an unknown type by the specification's error: 404. */
-export function knownType(session: VerbSession, name: string): TypeDefinition {
-  const definition = session.snapshot.catalog.type(name);
+export function knownType(verbCall: VerbCall, name: string): TypeDefinition {
+  const definition = verbCall.snapshot.catalog.type(name);
   if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(name)} is not registered`);
   return definition;
 }
@@ -239,15 +239,15 @@ export const aggregateStats = verb({
   bucket: 'read',
   tool: { title: 'Figures', readOnly: true },
   example: { entity_type: 'MemoryItem', agg: 'count' },
-  run: async (session, { entity_type: name, agg, column, group_by: by }) => {
-    const definition = knownType(session, name);
+  run: async (verbCall, { entity_type: name, agg, column, group_by: by }) => {
+    const definition = knownType(verbCall, name);
     if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} needs one`);
     const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quote(column)})`;
     const from = quote(definition.name);
-    const [row] = await session.ask(`SELECT ${figure} AS value FROM ${from}`);
+    const [row] = await verbCall.ask(`SELECT ${figure} AS value FROM ${from}`);
     const whole = { entity_type: definition.name, agg, column: column ?? null, value: row?.['value'] ?? null };
     if (by === undefined) return whole;
-    const groups = await session.ask(
+    const groups = await verbCall.ask(
       `SELECT ${quote(by)} AS "group", ${figure} AS value FROM ${from} GROUP BY ${quote(by)} LIMIT ${rowsMax}`,
     );
     return { ...whole, groups };

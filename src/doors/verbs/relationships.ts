@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { knownType } from './query.ts';
 import { quote, textOf } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { nanosecondsOut, verb } from './verb.ts';
 
 /** Types whose rows have two ends. */
@@ -11,8 +11,8 @@ export function isLinkType({ properties }: TypeDefinition): boolean {
   return properties['from_id']?.type === 'string' && properties['to_id']?.type === 'string';
 }
 
-function linkTypes(session: VerbSession): readonly string[] {
-  return session.snapshot.catalog
+function linkTypes(verbCall: VerbCall): readonly string[] {
+  return verbCall.snapshot.catalog
     .types()
     .filter(isLinkType)
     .map(({ name }) => name);
@@ -46,18 +46,18 @@ export const getRelationships = verb({
   bucket: 'read',
   tool: { title: 'Relationships', readOnly: true },
   example: { entity_id: 'a memory' },
-  run: async (session, { entity_id: id, direction, link_types: only, limit }) => {
+  run: async (verbCall, { entity_id: id, direction, link_types: only, limit }) => {
     const types =
       only === undefined
-        ? linkTypes(session)
+        ? linkTypes(verbCall)
         : only
-            .map((name) => knownType(session, name))
+            .map((name) => knownType(verbCall, name))
             .filter(isLinkType)
             .map(({ name }) => name);
     const where = direction === 'out' ? 'from_id = $1' : direction === 'in' ? 'to_id = $1' : 'from_id = $1 OR to_id = $1';
     const found = [];
     for (const type of types) {
-      const rows = await session.ask(
+      const rows = await verbCall.ask(
         `SELECT _pk, from_id, to_id, valid_from FROM ${quote(type)} WHERE ${where} ORDER BY _pk LIMIT ${limit + 1}`,
         [id],
       );
@@ -86,10 +86,10 @@ export const listLinkTypes = verb({
   bucket: 'read',
   tool: { title: 'Link types', readOnly: true },
   example: {},
-  run: async (session) => {
+  run: async (verbCall) => {
     const counted = [];
-    for (const name of linkTypes(session)) {
-      const [row] = await session.ask(`SELECT COUNT(*) AS n FROM ${quote(name)}`);
+    for (const name of linkTypes(verbCall)) {
+      const [row] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(name)}`);
       counted.push({ name, edges: Number(row?.['n'] ?? 0n) });
     }
     return { link_types: counted, total: counted.length };

@@ -6,7 +6,7 @@ import { search } from '../../planner/search/search.ts';
 import { longWord, type TypoTolerance } from '../../governance/text-search/text-query.ts';
 import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { knownType, shownRows } from './query.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 /** Types that one call searches. */
@@ -41,9 +41,9 @@ export const searchEntities = verb({
   }),
   tool: { title: 'Search entities', readOnly: true },
   example: { query: 'tea' },
-  run: (session, { query, entity_type: type, limit, fuzzy: near }) => {
-    const types = type === undefined ? textTypes(session) : [knownType(session, type).name];
-    return findRows(session, types, { query, limit, near, where: () => null });
+  run: (verbCall, { query, entity_type: type, limit, fuzzy: near }) => {
+    const types = type === undefined ? textTypes(verbCall) : [knownType(verbCall, type).name];
+    return findRows(verbCall, types, { query, limit, near, where: () => null });
   },
 });
 
@@ -64,11 +64,11 @@ export const searchKnowledge = verb({
   }),
   tool: { title: 'Search knowledge', readOnly: true },
   example: { query: 'tea' },
-  run: (session, { query, type_filter: only, source_filter: source, limit, min_confidence: floor, fuzzy: near }) => {
-    const asked = only === undefined ? knowledge : [only].flat().map((name) => knownType(session, name).name);
-    const types = asked.filter((name) => hasTexts(session, name));
+  run: (verbCall, { query, type_filter: only, source_filter: source, limit, min_confidence: floor, fuzzy: near }) => {
+    const asked = only === undefined ? knowledge : [only].flat().map((name) => knownType(verbCall, name).name);
+    const types = asked.filter((name) => hasTexts(verbCall, name));
     const where = (name: string): SearchCondition | null | 'none' => {
-      const { properties } = session.type(name);
+      const { properties } = verbCall.type(name);
       const conditions: SearchCondition[] = [];
       if (floor > 0 && properties['confidence'] !== undefined) conditions.push({ field: 'confidence', op: 'gte', value: floor });
       const named = sources.filter((column) => properties[column]?.type === 'string');
@@ -76,21 +76,21 @@ export const searchKnowledge = verb({
       if (source !== undefined) conditions.push({ any: named.map((field) => ({ field, op: 'eq', value: source })) });
       return conditions.length === 0 ? null : { all: conditions };
     };
-    return findRows(session, types, { query, limit, near, where });
+    return findRows(verbCall, types, { query, limit, near, where });
   },
 });
 
-function hasTexts(session: VerbSession, name: string): boolean {
-  const definition = session.snapshot.catalog.type(name);
+function hasTexts(verbCall: VerbCall, name: string): boolean {
+  const definition = verbCall.snapshot.catalog.type(name);
   return Object.values(definition?.properties ?? {}).some(({ type }) => holdsTexts(type));
 }
 
 /** Records of calls are no entities. */
 const ofCalls: ReadonlySet<string> = new Set(['ToolCall', 'AgentSession', 'Quarantine']);
 
-function textTypes(session: VerbSession): readonly string[] {
-  const names = session.snapshot.catalog.types().map(({ name }) => name);
-  return names.filter((name) => !ofCalls.has(name) && hasTexts(session, name)).slice(0, typesMax);
+function textTypes(verbCall: VerbCall): readonly string[] {
+  const names = verbCall.snapshot.catalog.types().map(({ name }) => name);
+  return names.filter((name) => !ofCalls.has(name) && hasTexts(verbCall, name)).slice(0, typesMax);
 }
 
 interface Sought {
@@ -102,8 +102,8 @@ interface Sought {
 }
 
 /** Scores of several types share one scale: BM25 of the same words. Quarantined rows are left out. */
-async function findRows(session: VerbSession, types: readonly string[], { query, limit, near, where }: Sought) {
-  const hidden = await hiddenItems(session);
+async function findRows(verbCall: VerbCall, types: readonly string[], { query, limit, near, where }: Sought) {
+  const hidden = await hiddenItems(verbCall);
   const most = Math.min(rowsMax, limit + hidden.size);
   const queries = types.flatMap((type): SearchQuery[] => {
     const condition = where(type);
@@ -125,7 +125,7 @@ async function findRows(session: VerbSession, types: readonly string[], { query,
   });
   if (queries.length === 0) return { hits: [], total: 0 };
   const request = { name: 'multi-search', queries, fuse: null, asOf: null, asOfSystem: null } as const;
-  const { answers } = await search(session.parts.planner, session.reader(), request, session.signal);
+  const { answers } = await search(verbCall.parts.planner, verbCall.reader(), request, verbCall.signal);
   const all = answers.flatMap((answer, i) =>
     shownRows(answer).flatMap((row) =>
       hidden.has(hiddenKey(queries[i]!.type, row))
@@ -138,7 +138,7 @@ async function findRows(session: VerbSession, types: readonly string[], { query,
     ),
   );
   all.sort((a, b) => b.score - a.score || (a.type < b.type ? -1 : a.type > b.type ? 1 : 0));
-  session.note({ result: { row_count: Math.min(all.length, limit) } });
+  verbCall.note({ result: { row_count: Math.min(all.length, limit) } });
   return { hits: all.slice(0, limit), total: Math.min(all.length, limit) };
 }
 

@@ -6,7 +6,7 @@ import { float } from '../schemas/exact-numbers.ts';
 import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { answerMembers, knownType, queryReply, shownRows } from './query.ts';
 import { quote } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
 const input = z.object({
@@ -30,27 +30,24 @@ export const similarMultimodal = verb({
   bucket: 'read',
   tool: { title: 'What is like it', readOnly: true },
   example: { entity_type: 'MemoryItem', text: 'tea' },
-  run: async (session, given) => {
+  run: async (verbCall, given) => {
     const { modality, limit } = given;
     if (modality !== undefined && modality !== 'text' && modality !== 'vector')
       throw new ServiceError('REL_NOT_IMPLEMENTED', `modality: no model here reads ${modality}; give its vector`);
-    const made = await answerTo(session, given);
-    const hidden = await hiddenItems(session);
+    const made = await answerTo(verbCall, given);
+    const hidden = await hiddenItems(verbCall);
     const rows = [...shownRows(made)].filter((row) => !hidden.has(hiddenKey(given.entity_type, row))).slice(0, limit);
-    session.note({ result: { row_count: rows.length } });
+    verbCall.note({ result: { row_count: rows.length } });
     return { ...queryReply(made, 0), rows, row_count: rows.length, truncated: false };
   },
 });
 
-function answerTo(
-  session: VerbSession,
-  { entity_type: name, text, vector, entity_id: id, column, limit }: z.output<typeof input>,
-) {
-  const type = knownType(session, name).name;
+function answerTo(verbCall: VerbCall, { entity_type: name, text, vector, entity_id: id, column, limit }: z.output<typeof input>) {
+  const type = knownType(verbCall, name).name;
   const ways = [text, vector, id].filter((each) => each !== undefined);
   if (ways.length !== 1) throw new ServiceError('REL_INVALID', 'give one of text, vector and entity_id');
   const ask = (call: string, values: readonly string[]): Promise<Answer> =>
-    session.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values);
+    verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values);
   if (text !== undefined) return ask('HYBRID_SEARCH($1, $2)', [type, text]);
   if (id !== undefined) return ask(`SIMILAR(${quote(type)}, PK => $1)`, [id]);
   const compared = column === undefined ? '' : `${quote(column)}, `;

@@ -6,7 +6,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/joint-subject.ts';
 import { quote, type Row, textOf } from './verb-rows.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 
 /** A row that is about to be made from others. */
 export interface MadeRow {
@@ -28,15 +28,15 @@ const aheadMax = 16 * sourcesMax;
  * it could be erased with neither of the two.
  */
 export async function carrySubject(
-  session: VerbSession,
+  verbCall: VerbCall,
   row: Record<string, unknown>,
   { definition, key, sources }: MadeRow,
 ): Promise<string | null> {
-  const whose = await whoseAre(session, sources);
+  const whose = await whoseAre(verbCall, sources);
   if (whose === null) return null;
   const { subject, isOne } = whose;
   const column = subjectOf(definition);
-  if (column === null) return isOne ? subject : ownSubject(definition.name, session.invocation.caller.path, key);
+  if (column === null) return isOne ? subject : ownSubject(definition.name, verbCall.invocation.caller.path, key);
   if (subject === null)
     throw new ServiceError(
       'REL_TOO_LARGE',
@@ -62,13 +62,13 @@ interface Whose {
 }
 
 /** The subject of these rows and their sources; null: none has a subject. */
-async function whoseAre(session: VerbSession, sources: readonly string[]): Promise<Whose | null> {
-  if (sources.length === 0 || !(await hasSubjects(session))) return null;
+async function whoseAre(verbCall: VerbCall, sources: readonly string[]): Promise<Whose | null> {
+  if (sources.length === 0 || !(await hasSubjects(verbCall))) return null;
   const subjects = new Set<string>();
   const seen = new Set(sources);
   for (let round: readonly string[] = [...seen]; round.length > 0; ) {
     if (seen.size > sourcesMax) return { subject: null, isOne: false };
-    const known = await knownOf(session, round);
+    const known = await knownOf(verbCall, round);
     const next = new Set<string>();
     for (const id of round) {
       const { masked, whose, names } = known.get(id)!;
@@ -88,11 +88,11 @@ async function whoseAre(session: VerbSession, sources: readonly string[]): Promi
 }
 
 /** Reads the sources of many rows at once, so that `carrySubject` of each of them finds them read. */
-export async function readSources(session: VerbSession, sources: readonly string[]): Promise<void> {
-  if (sources.length === 0 || !(await hasSubjects(session))) return;
+export async function readSources(verbCall: VerbCall, sources: readonly string[]): Promise<void> {
+  if (sources.length === 0 || !(await hasSubjects(verbCall))) return;
   const seen = new Set(sources);
   for (let round: readonly string[] = [...seen]; round.length > 0 && seen.size <= aheadMax; ) {
-    const known = await knownOf(session, round);
+    const known = await knownOf(verbCall, round);
     round = [...new Set(round.flatMap((id) => [...known.get(id)!.names]))].filter((id) => !seen.has(id));
     for (const each of round) seen.add(each);
   }
@@ -101,28 +101,28 @@ export async function readSources(session: VerbSession, sources: readonly string
 const haveSubjects = new WeakMap<GovernedSnapshot, Promise<boolean>>();
 
 /** Whether rows may have subjects: a type was registered that names them, or a document was stored with one. */
-function hasSubjects(session: VerbSession): Promise<boolean> {
-  const { snapshot } = session;
+function hasSubjects(verbCall: VerbCall): Promise<boolean> {
+  const { snapshot } = verbCall;
   let has = haveSubjects.get(snapshot);
-  if (has === undefined) haveSubjects.set(snapshot, (has = findSubjects(session)));
+  if (has === undefined) haveSubjects.set(snapshot, (has = findSubjects(verbCall)));
   return has;
 }
 
-async function findSubjects(session: VerbSession): Promise<boolean> {
-  const types = session.snapshot.catalog.types().filter((type) => subjectOf(type) !== null);
+async function findSubjects(verbCall: VerbCall): Promise<boolean> {
+  const types = verbCall.snapshot.catalog.types().filter((type) => subjectOf(type) !== null);
   if (types.some(({ name }) => !builtinSubjects.has(name))) return true;
   for (const { name } of types) {
     const column = builtinSubjects.get(name)!;
     const sql = `SELECT _pk FROM ${quote(name)} WHERE ${quote(column)} IS NOT NULL LIMIT 1`;
-    if (session.snapshot.masksOf(name).has(column) || (await unlessGuarded(session, sql, [])).length > 0) return true;
+    if (verbCall.snapshot.masksOf(name).has(column) || (await unlessGuarded(verbCall, sql, [])).length > 0) return true;
   }
   return false;
 }
 
 /** A source that the caller may not read contributes nothing; other sources are not affected by its guard. */
-async function unlessGuarded(session: VerbSession, sql: string, parameters: readonly string[]): Promise<readonly Row[]> {
+async function unlessGuarded(verbCall: VerbCall, sql: string, parameters: readonly string[]): Promise<readonly Row[]> {
   try {
-    return await session.ask(sql, parameters, 'all');
+    return await verbCall.ask(sql, parameters, 'all');
   } catch (error) {
     if (error instanceof ServiceError && guards.has(error.code)) return [];
     throw error;
@@ -141,8 +141,8 @@ interface Source {
 /** Sources by id, as one snapshot shows them, missing rows included. */
 const knownSources = new WeakMap<GovernedSnapshot, Map<string, Source>>();
 
-async function knownOf(session: VerbSession, ids: readonly string[]): Promise<ReadonlyMap<string, Source>> {
-  const { snapshot } = session;
+async function knownOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, Source>> {
+  const { snapshot } = verbCall;
   const known = knownSources.get(snapshot) ?? new Map<string, Source>();
   knownSources.set(snapshot, known);
   const asked = ids.filter((id) => !known.has(id));
@@ -153,7 +153,7 @@ async function knownOf(session: VerbSession, ids: readonly string[]): Promise<Re
     const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
     if (own === null && naming.length === 0) continue;
     const isMasked = own !== null && snapshot.masksOf(name).has(own);
-    for (const row of await rowsOf(session, name, ['_pk', ...(own === null ? [] : [own]), ...naming], asked)) {
+    for (const row of await rowsOf(verbCall, name, ['_pk', ...(own === null ? [] : [own]), ...naming], asked)) {
       const source = known.get(String(row['_pk']))!;
       if (isMasked) source.masked = own;
       const whose = own === null ? null : textOf(row[own]);
@@ -165,7 +165,7 @@ async function knownOf(session: VerbSession, ids: readonly string[]): Promise<Re
 }
 
 async function rowsOf(
-  session: VerbSession,
+  verbCall: VerbCall,
   type: string,
   columns: readonly string[],
   ids: readonly string[],
@@ -175,7 +175,7 @@ async function rowsOf(
     const some = ids.slice(first, first + idsAtOnce);
     const marks = some.map((_, i) => `$${i + 1}`).join(', ');
     const sql = `SELECT ${columns.map(quote).join(', ')} FROM ${quote(type)} WHERE _pk IN (${marks})`;
-    rows.push(...(await unlessGuarded(session, sql, some)));
+    rows.push(...(await unlessGuarded(verbCall, sql, some)));
   }
   return rows;
 }

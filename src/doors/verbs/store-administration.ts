@@ -106,18 +106,18 @@ export const eraseSubject = verb({
   tool: { title: 'Erase a subject', readOnly: false, destructive: true, idempotent: true },
   contents: ['subject', 'reason'],
   example: { subject: 'nobody', reason: 'asked to' },
-  run: async (session, { subject, reason }) => {
-    const signal = session.signal ? { signal: session.signal } : {};
+  run: async (verbCall, { subject, reason }) => {
+    const signal = verbCall.signal ? { signal: verbCall.signal } : {};
     const sql = 'ERASE SUBJECT $1 REASON $2 CERTIFY';
-    const made = await session.parts.planner.query(session.invocation, {
+    const made = await verbCall.parts.planner.query(verbCall.invocation, {
       sql,
       parameters: [subject, reason],
-      purpose: session.purpose,
+      purpose: verbCall.purpose,
       ...signal,
     });
     const [row] = rowsOf(made);
     const receipt: unknown = typeof row?.['receipt'] === 'string' ? parseExactJson(row['receipt']) : null;
-    session.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
+    verbCall.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
     return {
       erasure_id: String(row?.['erasure_id']),
       versions: Number(row?.['versions'] ?? 0n),

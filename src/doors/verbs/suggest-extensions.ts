@@ -23,8 +23,8 @@ export const suggestExtensions = verb({
   bucket: 'read',
   tool: { title: 'Extensions', readOnly: true },
   example: {},
-  run: async (session) => {
-    const { catalog, offers } = session.snapshot;
+  run: async (verbCall) => {
+    const { catalog, offers } = verbCall.snapshot;
     const types = catalog.types().filter(({ name }) => offers(name));
     const played = playedRoles(types);
     const missing = Object.values(roles).filter(({ name }) => !played.has(name));
@@ -36,10 +36,10 @@ export const suggestExtensions = verb({
       return found.flatMap(({ column, kind }) => (kind === null ? [] : [{ type: name, column, kind }]));
     });
     const enriched = new Set(
-      session.snapshot.rules().flatMap(({ definition }) => (definition.kind === 'enrich' ? [definition.object_type] : [])),
+      verbCall.snapshot.rules().flatMap(({ definition }) => (definition.kind === 'enrich' ? [definition.object_type] : [])),
     );
     const things = [...new Set([...identityRoles].flatMap((role) => rolePlayers(types, role)).map(({ type }) => type))];
-    const { embedder, translator } = session.parts;
+    const { embedder, translator } = verbCall.parts;
     return {
       rules: things.filter((type) => !enriched.has(type)).map((type) => ({ type, kind: 'enrich' })),
       models: [

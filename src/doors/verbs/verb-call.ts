@@ -19,7 +19,7 @@ import type { SubjectErasure } from '../../governance/erasure/subject-erasure.ts
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import type { SystemDesk } from '../http/system-contract.ts';
+import type { SystemContract } from '../http/system-contract.ts';
 import { putting, type Row, rowsOf } from './verb-rows.ts';
 import type { Translator } from '../../planner/languages/question-translator.ts';
 
@@ -32,7 +32,7 @@ export interface VerbDependencies {
   readonly jobs: JobRunner;
   readonly schedule: JobDesk;
   readonly workflows: WorkflowDesk;
-  readonly system: SystemDesk;
+  readonly system: SystemContract;
   readonly erasures?: Pick<SubjectErasure, 'reach'>;
   readonly yieldTurn: () => Promise<void>;
   /** A model that turns questions into statements; null: there is none. */
@@ -61,7 +61,7 @@ interface CallInfo {
 /** The most queries of a planner session, and of an access record's list. */
 const questionsMax = 256;
 
-export class VerbSession {
+export class VerbCall {
   readonly parts: VerbDependencies;
   readonly invocation: Invocation;
   readonly purpose: string | null;

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
-import type { VerbSession } from './verb-call.ts';
+import type { VerbCall } from './verb-call.ts';
 
 export interface VerbRoute {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -44,7 +44,7 @@ export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType =
   /** Members of the input that its ToolCall does not repeat: texts that rest in a row of their own. */
   readonly contents?: readonly string[];
   readonly example: Readonly<Record<string, unknown>>;
-  run(session: VerbSession, input: z.output<I>): Promise<z.input<O>>;
+  run(verbCall: VerbCall, input: z.output<I>): Promise<z.input<O>>;
 }
 
 /** Keeps the types of input and output together while a verb is written. */

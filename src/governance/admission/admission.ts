@@ -43,7 +43,7 @@ export class Admission {
     if (recordOnly === true) return null;
     this.#checkStanding();
     if (unitsAtStart(action) === 0 || keysRead !== undefined) return null;
-    if (!this.#core.places.take()) return this.#waitForPlace();
+    if (!this.#core.slots.take()) return this.#waitForPlace();
     this.#placed = true;
     return null;
   }
@@ -52,7 +52,7 @@ export class Admission {
     const { action, continues = false, gone } = this.#asked.request;
     // A waiting query counts as running for its tenant: one tenant alone cannot fill the lines.
     if (!continues) this.#takeSlot();
-    await this.#core.places.wait(priorityOf(action, continues, this.#asked.caller), gone);
+    await this.#core.slots.wait(priorityOf(action, continues, this.#asked.caller), gone);
     this.#placed = true;
   }
 
@@ -121,9 +121,9 @@ export class Admission {
 
   leave(): void {
     // The slot is for running queries; waiting for the record's bytes is the log's time, not the query's.
-    const { quota, places } = this.#core;
+    const { quota, slots } = this.#core;
     if (this.#running) quota.leave(this.#account.tenant);
-    if (this.#placed) places.leave();
+    if (this.#placed) slots.leave();
     this.#running = this.#placed = false;
   }
 
@@ -135,10 +135,10 @@ export class Admission {
 
   /** Throws where the slots of the tenant are taken: it may try again. */
   async resume(): Promise<void> {
-    const { places } = this.#core;
+    const { slots } = this.#core;
     const { request, caller, action } = this.#asked;
     if (this.#paused.placed && !this.#placed) {
-      if (!places.take()) await places.wait(priorityOf(action, request.continues === true, caller), request.gone);
+      if (!slots.take()) await slots.wait(priorityOf(action, request.continues === true, caller), request.gone);
       this.#placed = true;
     }
     if (this.#paused.running) this.#takeSlot();

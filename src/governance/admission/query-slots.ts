@@ -74,25 +74,25 @@ export class QuerySlots {
         retryAfterSecs: 1,
       });
     }
-    const over = new AbortController();
+    const timeout = new AbortController();
     const leave = (error: ServiceError): void => {
       line.splice(line.indexOf(waiter), 1);
       waiter.refuse(error);
     };
     const onGone = (): void => leave(cancelledError());
     let waiter!: Waiter;
-    const place = new Promise<void>((resolve, reject) => {
+    const slotPromise = new Promise<void>((resolve, reject) => {
       waiter = { admit: resolve, refuse: reject };
     }).finally(() => {
-      over.abort();
+      timeout.abort();
       gone?.removeEventListener('abort', onGone);
     });
     line.push(waiter);
     gone?.addEventListener('abort', onGone, { once: true });
-    void this.#clock.sleep(this.#limits.waitMsMax, over.signal).then(() => {
+    void this.#clock.sleep(this.#limits.waitMsMax, timeout.signal).then(() => {
       if (line.includes(waiter)) leave(new ServiceError('REL_TIMEOUT', 'the query waited too long for its turn to run'));
     });
-    await place;
+    await slotPromise;
   }
 
   leave(): void {

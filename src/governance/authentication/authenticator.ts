@@ -87,7 +87,7 @@ export class Authenticator {
       credential: 'token',
       tokenId: token.id,
       tenant: token.tenant,
-      ...this.#place(token, parseOrganization(credentials.organization)),
+      ...this.#organizationFor(token, parseOrganization(credentials.organization)),
       roles: token.roles,
       attributes: token.attributes,
       purposes: token.purposes,
@@ -227,7 +227,7 @@ export class Authenticator {
   }
 
   /** A bound token that names a path outside its tenant stays where it is, and is shown what is shared with it from there. */
-  #place(token: TokenRecord, header: string | null): Pick<Caller, 'path' | 'sharedFrom'> {
+  #organizationFor(token: TokenRecord, header: string | null): Pick<Caller, 'path' | 'sharedFrom'> {
     if (token.tenant !== null && header !== null && !covers(token.tenant, header)) {
       const path = pathInForce(token, null);
       if (this.#isShared(path, header)) return { path, sharedFrom: header };

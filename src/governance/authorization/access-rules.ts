@@ -55,9 +55,9 @@ export function decide(rules: readonly Rule[], request: PolicyRequest): Decision
 }
 
 function matching(rules: readonly Rule[], effect: Rule['effect'], request: PolicyRequest): readonly Rule[] {
-  const found: Rule[] = [];
-  for (const rule of rules) if (rule.effect === effect && matches(rule, request)) found.push(rule);
-  return found;
+  const matchingRules: Rule[] = [];
+  for (const rule of rules) if (rule.effect === effect && matches(rule, request)) matchingRules.push(rule);
+  return matchingRules;
 }
 
 /** Installed policies, and the input that they need besides the request. */

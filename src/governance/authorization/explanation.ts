@@ -35,7 +35,7 @@ export function explainRead(read: ExplainedRead): PolicyExplanation {
   const own = caller.sharedFrom !== null || !decision.allowed ? 'deny' : (explained?.decision ?? 'allow');
   const open = own === 'deny' && shared.length > 0 && !isForbidden(decision) ? 'by row' : own;
   const verdict = closed === null ? open : 'deny';
-  const told = decision.because.map((rule) => `${rule.id}: ${rule.says}`);
+  const ruleTexts = decision.because.map((rule) => `${rule.id}: ${rule.says}`);
   const determining = explained?.determining ?? decision.because.map(({ id, effect }) => ({ id, effect, left: 'true' }));
   const lanes = shared.map((id) => `agreement ${id}`);
   const permits = determining
@@ -43,7 +43,7 @@ export function explainRead(read: ExplainedRead): PolicyExplanation {
     .map(({ id }) => `${explained ? 'policy' : 'rule'} ${id}`);
   return {
     decision: verdict,
-    because: closed === null ? told : [closed, ...told],
+    because: closed === null ? ruleTexts : [closed, ...ruleTexts],
     scope: scopeOf(caller),
     determining,
     residual: explained?.residual ?? null,

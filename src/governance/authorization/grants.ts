@@ -83,7 +83,7 @@ export class Grants {
     const { caller, stated, action, now } = granted;
     if (set === null) return caller.roles.includes('unmask') ? this.#plain.unmasked : this.#plain.masked;
     const asker = askerOf(caller, stated);
-    const policies = set.for(asker);
+    const policies = set.callerPolicies(asker);
     const key = `of then ${set.digest} ${askerKey(asker)}`;
     const about = { key, path: caller.path, visiting: null, action: readAs(action), policies, masks: policies, shared: [] };
     return new CallerView({ ...about, isTimed: set.policies.some(asksTime) }).grantAt(now);
@@ -99,10 +99,10 @@ export class Grants {
     const asker = askerOf(caller, stated);
     const key = `${set?.digest ?? ''} ${cedarAction} ${JSON.stringify(visiting)} ${askerKey(asker)}`;
     // Agreements are not in the key: a view is of one epoch.
-    const kept = `${epoch} ${key}`;
-    let view = this.#views.get(kept);
+    const viewKey = `${epoch} ${key}`;
+    let view = this.#views.get(viewKey);
     if (view === undefined) {
-      const policies = set === null ? null : set.for(asker);
+      const policies = set === null ? null : set.callerPolicies(asker);
       const forbids = set === null ? [] : set.policies.filter(({ effect }) => effect === 'forbid');
       const shared = agreements
         .filter((agreement) => concerns(agreement, path!, stated.purpose, cedarAction, visiting))
@@ -116,7 +116,7 @@ export class Grants {
       );
       const masks = policies ?? new CallerPolicies(new Map(), asker);
       view = new CallerView({ key, path, visiting, action: cedarAction, policies, masks, shared, isTimed });
-      this.#views.set(kept, view);
+      this.#views.set(viewKey, view);
     }
     this.#last.set(caller, { granted: { ...granted, stated: { ...stated } }, epoch, view });
     return view;
@@ -291,15 +291,15 @@ class CallerView {
   }
 
   /** Returns the earlier grant if the decision is the same: caches identify a grant by object. */
-  #reuseEqual(owner: string | null, type: TypeDefinition, made: TypeGrant): TypeGrant {
-    const decision = decisionOf(made);
+  #reuseEqual(owner: string | null, type: TypeDefinition, newGrant: TypeGrant): TypeGrant {
+    const decision = decisionOf(newGrant);
     const decided = this.#decisions.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
     this.#decisions.set(owner, decided);
     const known = decided.get(type);
     if (known?.decision === decision) return known.grant;
     if (known !== undefined) this.#decided++;
-    decided.set(type, { decision, grant: made });
-    return made;
+    decided.set(type, { decision, grant: newGrant });
+    return newGrant;
   }
 
   #nextChange(now: bigint, until: bigint): bigint {

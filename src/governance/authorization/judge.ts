@@ -27,7 +27,7 @@ import {
 export interface JudgeDependencies {
   readonly policies: Pick<Policies, 'current' | 'setAt'>;
   readonly branches: { idOf(branch: string, tenant: string | null): number | undefined };
-  readonly catalog: Pick<Catalog, 'on' | 'protection'>;
+  readonly catalog: Pick<Catalog, 'catalogOn' | 'protection'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Besides those that hold everywhere. */
   readonly rules: readonly Rule[];
@@ -51,7 +51,7 @@ export class Judge implements Permits {
   }
 
   /** One that decides by other policies, and else by the same rules. */
-  under(policies: JudgeDependencies['policies']): Judge {
+  withPolicies(policies: JudgeDependencies['policies']): Judge {
     return new Judge({ ...this.#parts, policies });
   }
 
@@ -104,7 +104,7 @@ export class Judge implements Permits {
 
   #types(caller: Caller): CatalogReader | undefined {
     const id = this.#branchOf(caller);
-    return id === undefined ? undefined : this.#parts.catalog.on(id, tenantOf(caller.path));
+    return id === undefined ? undefined : this.#parts.catalog.catalogOn(id, tenantOf(caller.path));
   }
 
   #branchOf({ branch, path }: Caller): number | undefined {

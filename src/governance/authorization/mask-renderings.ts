@@ -14,7 +14,7 @@ import type { CellMask } from './grant.ts';
 export type Rows = Pick<RowWindow, 'selection' | 'first' | 'count'>;
 
 /** The mask of a row's cell, by index in the block; null: none. */
-export type MaskAt = (place: number) => CellMask | null;
+export type MaskAt = (row: number) => CellMask | null;
 
 /** The column with the cells of some rows of a block, 1 by place, as NULL; in the block's row numbers. */
 export function withoutCells(vector: Vector, rows: Rows, masked: Uint8Array): Vector {
@@ -78,7 +78,7 @@ export interface Rendered {
   readonly rows: Rows;
   readonly maskAt: MaskAt;
   /** Organisation path of the row. */
-  readonly pathAt: (place: number) => string | null;
+  readonly pathAt: (row: number) => string | null;
   readonly hash: MaskHash;
 }
 
@@ -168,10 +168,10 @@ function yearOf(text: string): string | null {
 /** Texts by the rows of one block. A text in a search is never one of them. */
 class RenderedTexts implements Dictionary {
   readonly size: number;
-  readonly #render: (place: number) => string;
+  readonly #render: (row: number) => string;
   readonly #known = new Map<number, string>();
 
-  constructor(size: number, render: (place: number) => string) {
+  constructor(size: number, render: (row: number) => string) {
     this.size = size;
     this.#render = render;
   }
@@ -211,14 +211,14 @@ function renderInteger(cell: bigint, type: ColumnType, { kind, size }: CellMask)
   if (type === 'timestamp') return kind === 'year' ? startOfYear(cell) : null;
   if (kind !== 'bucket' || size === undefined) return null;
   const width = BigInt(size);
-  const over = ((cell % width) + width) % width;
-  return inRange(cell - over);
+  const remainder = ((cell % width) + width) % width;
+  return inRange(cell - remainder);
 }
 
 /** 1 January of the instant's year in UTC. */
 function startOfYear(nanoseconds: bigint): bigint | null {
-  const over = ((nanoseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
-  const instant = new Date(Number((nanoseconds - over) / 1_000_000n));
+  const remainder = ((nanoseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const instant = new Date(Number((nanoseconds - remainder) / 1_000_000n));
   return inRange(BigInt(Date.UTC(instant.getUTCFullYear(), 0, 1)) * 1_000_000n);
 }
 

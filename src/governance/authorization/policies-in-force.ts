@@ -64,7 +64,7 @@ export class PoliciesInForce {
     if (set === null) return null;
     const last = this.#last.get(caller);
     if (last !== undefined && last.set === set && isSame(last.stated, stated)) return last.policies;
-    const policies = set.for(askerOf(caller, stated));
+    const policies = set.callerPolicies(askerOf(caller, stated));
     const { purpose, breakGlass, accessScopeRef } = stated;
     this.#last.set(caller, { set, stated: { purpose, breakGlass, accessScopeRef }, policies });
     return policies;

@@ -31,7 +31,7 @@ export class PolicySet {
     return this.policies.length === 0;
   }
 
-  for(asker: Asker): CallerPolicies {
+  callerPolicies(asker: Asker): CallerPolicies {
     const key = askerKey(asker);
     let caller = this.#callers.get(key);
     if (caller === undefined) {

@@ -11,13 +11,13 @@ const bytesKept = 64 * 1024 * 1024;
 /** A size: for a number of them the cache would take its room at once. */
 const conditionsKept = 4096;
 /** Maximum number of segments ever met; the number of a condition is counted above it. */
-const stretches = 2 ** 28;
+const segmentStride = 2 ** 28;
 
 export class RowConditionBits {
   readonly #bits: LRUCache<number, Int32Array>;
   readonly #numbers = new LRUCache<string, number>({ maxSize: conditionsKept, sizeCalculation: () => 1 });
   readonly #conditions = new WeakMap<RowCondition, number>();
-  readonly #stretches = new WeakMap<object, number>();
+  readonly #segmentNumbers = new WeakMap<object, number>();
   #conditionsMet = 0;
   #stretchesMet = 0;
 
@@ -45,9 +45,9 @@ export class RowConditionBits {
       this.#numbers.set(condition.key, number);
       this.#conditions.set(condition, number);
     }
-    let stretch = this.#stretches.get(identity);
-    if (stretch === undefined) this.#stretches.set(identity, (stretch = ++this.#stretchesMet));
-    return number * stretches + stretch;
+    let segmentNumber = this.#segmentNumbers.get(identity);
+    if (segmentNumber === undefined) this.#segmentNumbers.set(identity, (segmentNumber = ++this.#stretchesMet));
+    return number * segmentStride + segmentNumber;
   }
 }
 

@@ -138,7 +138,7 @@ export class InvocationDesks {
         branches: (tenant) => branchesToMeasure(projections, log.basis(), tenant),
       },
       licence,
-      typeOf: (assigner, name) => projections.catalog.on(0, tenantOf(assigner)).type(name),
+      typeOf: (assigner, name) => projections.catalog.catalogOn(0, tenantOf(assigner)).type(name),
       now: time,
       periodNs: BigInt(settings.SERVICE_QUERY_QUOTA_PERIOD_SECS) * 1_000_000_000n,
     });

@@ -67,8 +67,8 @@ export class JobDesk {
       throw new ServiceError('REL_NOT_FOUND', 'after: there is no such job');
     invocation.describe({ template: 'job ?', literals: [definition.name] });
     const owner = { credential: 'none', token: null } as const;
-    const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
-    const id = made.ids[0]!;
+    const jobPut = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
+    const id = jobPut.ids[0]!;
     await scheduler.begin(id);
     await this.awaitRun(id);
     return jobs.job(id)!;
@@ -151,9 +151,9 @@ export class JobDesk {
   async awaitRun(id: string): Promise<void> {
     const run = this.#parts.scheduler.underWay(id);
     if (run === undefined) return;
-    const over = new AbortController();
-    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, over.signal)]);
-    over.abort();
+    const timeout = new AbortController();
+    await Promise.race([run, this.#parts.clock.sleep(awaitedMs, timeout.signal)]);
+    timeout.abort();
   }
 
   #requireJob(id: string, caller: Caller): JobRecord {

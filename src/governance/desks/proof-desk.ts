@@ -95,12 +95,12 @@ export class ProofDesk implements ProofReader {
   }
 
   async #find(request: ProofRequest): Promise<StoredEntry> {
-    const stored = await this.#sources.proofs.entry(this.#place(request));
+    const stored = await this.#sources.proofs.entry(this.#locatorOf(request));
     if (stored === undefined || !this.#sees(stored)) throw notFound();
     return stored;
   }
 
-  #place({ position, leaf, branch }: ProofRequest): EntryLocator {
+  #locatorOf({ position, leaf, branch }: ProofRequest): EntryLocator {
     if (branch !== undefined) {
       const fork = this.#sources.forkOf(branch);
       if (fork === undefined) throw notFound();

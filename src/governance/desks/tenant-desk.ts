@@ -18,7 +18,7 @@ import { usageOf, type Period, type UsageDependencies } from '../tenancy/tenant-
 
 export interface TenantDeskDependencies {
   readonly caller: Caller;
-  readonly tenants: Pick<Tenants, 'tenant' | 'tenants' | 'standing' | 'agreement' | 'agreementsOf'>;
+  readonly tenants: Pick<Tenants, 'tenant' | 'tenants' | 'liveCount' | 'agreement' | 'agreementsOf'>;
   /** Whether the rules let the caller look after this part of the registry. */
   readonly may: (part: RegistryPart) => boolean;
   readonly usage: UsageDependencies;
@@ -44,7 +44,7 @@ export class TenantDesk implements TenantDeskContract {
     return this.#parts.tenants.tenants().map(viewOf);
   }
 
-  standing(): readonly TenantView[] {
+  liveTenants(): readonly TenantView[] {
     return this.all().filter(({ manner }) => manner === null);
   }
 
@@ -136,7 +136,7 @@ export class TenantDesk implements TenantDeskContract {
   }
 
   async usages(period: Partial<Period>): Promise<readonly TenantUsage[]> {
-    const subjects = this.standing().map(({ id }) => ({
+    const subjects = this.liveTenants().map(({ id }) => ({
       tenant: id,
       since: this.#parts.tenants.tenant(id)!.since?.time ?? null,
     }));
@@ -155,7 +155,7 @@ export class TenantDesk implements TenantDeskContract {
     this.checkRunsStore();
     const { licence, tenants } = this.#parts;
     const { graceEndsAt: _, ...shown } = licence;
-    return { ...shown, tenants: tenants.standing };
+    return { ...shown, tenants: tenants.liveCount };
   }
 
   /** REL_NOT_FOUND for an agreement of others as for none, and for one that an earlier tenant of this id made. */

@@ -70,9 +70,9 @@ export class WorkflowDesk {
 
   /** Runs that are under way go on to their end. */
   async end(invocation: Invocation, id: string): Promise<void> {
-    const found = this.#parts.jobs.job(id);
+    const jobRecord = this.#parts.jobs.job(id);
     invocation.describe({ template: 'end workflow ?', literals: [id] });
-    if (found === undefined || !this.#isShown(found, invocation.caller))
+    if (jobRecord === undefined || !this.#isShown(jobRecord, invocation.caller))
       throw new ServiceError('REL_NOT_FOUND', 'no such workflow');
     await invocation.submit({ kind: 'change-job', id, change: 'ended', reason: null }, { sync: true });
   }
@@ -84,11 +84,11 @@ export class WorkflowDesk {
     if (this.idOf(name, caller) === null) throw unknownWorkflow(name);
     const { purpose } = invocation.snapshot();
     const run = { workflow: name, arguments: given };
-    const made = await this.#put(invocation, { ...unscheduled, name, run, run_now: true, purpose, once: true });
+    const putRun = await this.#put(invocation, { ...unscheduled, name, run, run_now: true, purpose, once: true });
     const { scheduler, desk, jobs } = this.#parts;
-    await scheduler.begin(made.id);
-    await desk.awaitRun(made.id);
-    return jobs.job(made.id)!;
+    await scheduler.begin(putRun.id);
+    await desk.awaitRun(putRun.id);
+    return jobs.job(putRun.id)!;
   }
 
   /** A run that was asked for, for whoever did and whoever is to approve a step of it. REL_NOT_FOUND. */
@@ -155,8 +155,8 @@ export class WorkflowDesk {
   async #put(invocation: Invocation, definition: JobDefinition): Promise<JobRecord> {
     const { ids, jobs } = this.#parts;
     const owner = { credential: 'none', token: null } as const;
-    const made = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
-    return jobs.job(made.ids[0]!)!;
+    const jobPut = await invocation.submit({ kind: 'put-job', id: ids.next(), definition, owner }, { sync: true });
+    return jobs.job(jobPut.ids[0]!)!;
   }
 
   #builtin(name: string): BuiltinWorkflow | undefined {

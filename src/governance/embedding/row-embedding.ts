@@ -80,7 +80,7 @@ export class RowEmbedding {
   readonly #parts: RowEmbeddingDependencies;
   readonly #wanted = new Map<string, Wanted>();
   /** By type and branch. */
-  readonly #places = new Map<string, BranchProgress>();
+  readonly #branchProgress = new Map<string, BranchProgress>();
   readonly #running = new Map<string, Promise<void>>();
   /** Types whose job was cancelled, and until when they are left alone. */
   readonly #cancelled = new Map<string, bigint>();
@@ -190,13 +190,13 @@ export class RowEmbedding {
       rows.map(({ text }) => text),
       signal,
     );
-    const found = asked.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
-    const dims = found[0]!.vector.length;
+    const modelVectors = asked.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
+    const dims = modelVectors[0]!.vector.length;
     const model = { name: embedder.name, digest: embedder.digest };
-    for (const path of new Set(found.map(({ row }) => row.path))) {
-      const own = found.filter(({ row, vector }) => row.path === path && vector.length === dims);
+    for (const path of new Set(modelVectors.map(({ row }) => row.path))) {
+      const own = modelVectors.filter(({ row, vector }) => row.path === path && vector.length === dims);
       const vectors = new Float32Array(own.length * dims);
-      for (const [place, { vector }] of own.entries()) vectors.set(vector, place * dims);
+      for (const [vectorIndex, { vector }] of own.entries()) vectors.set(vector, vectorIndex * dims);
       const positions = own.map(({ row }) => row.position);
       await invocation.submit({ kind: 'embed-rows', type, branch, path, model, columns, dims, positions, vectors });
     }
@@ -205,8 +205,8 @@ export class RowEmbedding {
   /** null of a text that the model gives nothing for, where it gives something for others. Throws where it does not answer. */
   async #askModel(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly (Float32Array | null)[]> {
     try {
-      const found = await orDown(embedder.embedAll(texts, signal));
-      const each = found ?? (await oneByOne(embedder, texts, signal));
+      const textVectors = await orDown(embedder.embedAll(texts, signal));
+      const each = textVectors ?? (await oneByOne(embedder, texts, signal));
       this.#failures = 0;
       return each;
     } catch (error) {
@@ -236,7 +236,7 @@ export class RowEmbedding {
     if (columns.length === 0) return;
     const masked = columns.join('\0');
     const key = JSON.stringify([tenant, type, paths.branchId]);
-    const known = this.#places.get(key);
+    const known = this.#branchProgress.get(key);
     const after = known?.definition === definition && known.masked === masked ? known.after : null;
     const vectors = vectorColumns(definition);
     const blocks = paths.rows.scan({
@@ -253,7 +253,7 @@ export class RowEmbedding {
       const last = lastOf(block);
       isClear &&= pending.length === 0;
       yield pending;
-      if (last !== null && (advance || isClear)) this.#places.set(key, { definition, masked, after: last });
+      if (last !== null && (advance || isClear)) this.#branchProgress.set(key, { definition, masked, after: last });
       await yieldTurn();
     }
   }
@@ -291,14 +291,14 @@ export class RowEmbedding {
 
 /** One text of several may be what the model does not take; of two that it takes neither of, it is taken to be down. */
 async function oneByOne(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<(Float32Array | null)[]> {
-  const found: (Float32Array | null)[] = [];
+  const embeddedTexts: (Float32Array | null)[] = [];
   for (const text of texts) {
     const vectors = await orDown(embedder.embedAll([text], signal));
-    found.push(vectors?.[0] ?? null);
-    const isDown = found.length === Math.min(2, texts.length) && found.every((vector) => vector === null);
+    embeddedTexts.push(vectors?.[0] ?? null);
+    const isDown = embeddedTexts.length === Math.min(2, texts.length) && embeddedTexts.every((vector) => vector === null);
     if (isDown) throw new ServiceError('REL_UNAVAILABLE', `the embedding model ${embedder.name} does not answer`);
   }
-  return found;
+  return embeddedTexts;
 }
 
 /** null where the model does not answer. */

@@ -7,8 +7,8 @@ import { type RowsScope, rowsOf } from '../../projections/rows/projection.ts';
 
 export interface BranchesRead {
   readonly branches: Pick<Branches, 'list'>;
-  readonly catalog: { on(branch: number, tenant: string | null): CatalogReader };
-  readonly rows: { on(of: RowsScope): TenantRows };
+  readonly catalog: { catalogOn(branch: number, tenant: string | null): CatalogReader };
+  readonly rows: { tenantRows(of: RowsScope): TenantRows };
 }
 
 /** A branch that stands, as all of it is now. */
@@ -24,6 +24,6 @@ export function currentBranches({ branches, catalog, rows }: BranchesRead, tenan
   const forks = [{ name: mainBranch, fork: 0, instant: 0n }, ...branches.list()];
   return forks.map(({ fork, instant }) => {
     const of = rowsOf(catalog, fork, tenant);
-    return { since: instant, types: of.catalog, rows: rows.on(of) };
+    return { since: instant, types: of.catalog, rows: rows.tenantRows(of) };
   });
 }

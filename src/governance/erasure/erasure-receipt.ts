@@ -94,9 +94,9 @@ export interface Envelope {
 }
 
 /** Digests of both sides of an intent, by type. */
-export function intentText(standing: readonly StandingDigests[], words: string | null): string {
+export function intentText(digests: readonly StandingDigests[], words: string | null): string {
   const statement: IntentStatement = {
-    projections: standing.map(({ type, before, after }) => ({
+    projections: digests.map(({ type, before, after }) => ({
       name: rowsOf(type),
       digest_before: before,
       digest_after: after,

@@ -42,8 +42,8 @@ export class MissingBodies {
       const cell = cellAt(cells.vector, 'string', row);
       const key = cellAt(body.keys.columns[0]!.vector, 'string', row);
       if (typeof cell !== 'string' || typeof key !== 'string') continue;
-      const found = bodyNamed(secret, cell, { type: body.type, key, path: context.path });
-      if (found !== null) this.#named.set(position + row, { address: address(found), leaf });
+      const namedBody = bodyNamed(secret, cell, { type: body.type, key, path: context.path });
+      if (namedBody !== null) this.#named.set(position + row, { address: address(namedBody), leaf });
     }
   }
 

@@ -150,13 +150,13 @@ class Scan {
     for (const { rows } of currentBranches(this.#parts.state, tenantOfErased({ paths }))) {
       await this.#parts.yieldTurn();
       const versions = rows.versions(type);
-      let found = 0;
+      let readableRows = 0;
       for (const position of positions) {
         this.#looked['versions']!++;
-        if ((versions?.versionAt(position) ?? -1) >= 0) found++;
+        if ((versions?.versionAt(position) ?? -1) >= 0) readableRows++;
         if (this.#looked['versions']! % 1024 === 0) await this.#parts.yieldTurn();
       }
-      if (found > 0) this.#hit('rows', type, found);
+      if (readableRows > 0) this.#hit('rows', type, readableRows);
     }
     const vectors = this.#parts.state.embeddings.countOf(positions);
     if (vectors > 0) this.#hit('embeddings', type, vectors);

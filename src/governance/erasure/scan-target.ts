@@ -91,11 +91,11 @@ export class CommitmentTarget implements ScanTarget {
   column(of: 'string' | 'json'): (vector: TextVector) => (row: number) => boolean {
     const known = new Map<string, boolean>();
     const says = (text: string): boolean => {
-      let found = known.get(text);
-      if (found !== undefined) return found;
-      found = this.is(text);
-      if (known.size < KNOWN_MAX) known.set(text, found);
-      return found;
+      let isTarget = known.get(text);
+      if (isTarget !== undefined) return isTarget;
+      isTarget = this.is(text);
+      if (known.size < KNOWN_MAX) known.set(text, isTarget);
+      return isTarget;
     };
     return readerOf(of === 'string' ? says : (json) => textsIn(json).some(says));
   }
@@ -113,9 +113,9 @@ function readerOf(test: (text: string) => boolean): (vector: TextVector) => (row
     return (row) => {
       if (nulls?.[row] === 1) return false;
       const code = vector.values[row]!;
-      const found = known.get(code) ?? test(vector.dictionary.text(code));
-      known.set(code, found);
-      return found;
+      const isTarget = known.get(code) ?? test(vector.dictionary.text(code));
+      known.set(code, isTarget);
+      return isTarget;
     };
   };
 }

@@ -78,19 +78,19 @@ export interface ErasedState extends BranchesRead {
     /** Every text in cells of versions is said. */
     cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void>;
     /** Reports keys and texts of versions. */
-    textsOf(versions: readonly ErasedVersions[], told: TextSink): Generator<undefined, void>;
+    textsOf(versions: readonly ErasedVersions[], textSink: TextSink): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
     expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void>;
     /** The erasure that was expected is given up. */
     expectNoErasure(): void;
     /** Which versions of types stand, before and without those that are to be erased. */
-    standing(): Pick<LiveVersionDigests, 'expect' | 'digests'>;
+    liveVersionDigests(): Pick<LiveVersionDigests, 'expect' | 'digests'>;
     /** All stored texts under these paths. */
     texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
     /** Wipes bytes that erased versions left in memory. */
     wipe(): Generator<undefined, void>;
   };
-  readonly erasures: Pick<Erasures, 'find' | 'ofCommitment' | 'standing'>;
+  readonly erasures: Pick<Erasures, 'find' | 'ofCommitment' | 'openErasures'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
   readonly openEntries: MentionDependencies['openEntries'];
   readonly embeddings: {
@@ -201,7 +201,7 @@ export class SubjectErasure {
       ),
     );
     // A start forgets which keys are about to go: rows that come before the erasure is gone on with are sealed under others.
-    for (const { keys } of parts.state.erasures.standing()) parts.keys.retire(keys);
+    for (const { keys } of parts.state.erasures.openErasures()) parts.keys.retire(keys);
   }
 
   get verificationKey(): string {
@@ -234,11 +234,11 @@ export class SubjectErasure {
     invocation.describe({ rowCount: versionsIn(last), ...(types !== '' && { objectType: types }) });
 
     const sought = new TextTarget(subject);
-    const standing = this.#erasuresOf(invocation, tenant, commitment).filter(({ completed }) => completed === null);
+    const openErasures = this.#erasuresOf(invocation, tenant, commitment).filter(({ completed }) => completed === null);
     // An earlier erasure names other mentions: only this one's own scan may skip the mentions found here.
     const findingsFor = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
-    if (certify) for (const { id } of standing) this.#awaited.add(id);
-    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, findingsFor(id))));
+    if (certify) for (const { id } of openErasures) this.#awaited.add(id);
+    const ended = Promise.all(openErasures.map(({ id }) => this.#finish(id, sought, findingsFor(id))));
     if (certify) await ended;
     else ended.catch((error: unknown) => this.#sayWaiting(error));
     const { id, completed } = this.#parts.state.erasures.find(last.id)!;
@@ -268,7 +268,7 @@ export class SubjectErasure {
 
   /** Goes on with what was intended before the start, or failed since for a reason that may pass. */
   async resume(): Promise<void> {
-    for (const { id, tenant, commitment } of this.#parts.state.erasures.standing()) {
+    for (const { id, tenant, commitment } of this.#parts.state.erasures.openErasures()) {
       if (this.#closing) return;
       if (this.#waiting.has(id)) continue;
       try {
@@ -301,14 +301,14 @@ export class SubjectErasure {
     const { subject, tenant, commitment, known } = asked;
     const reason = new ErasureReason(asked.reason, subject);
     const { rows } = state;
-    const found = await this.#inSlices(rows.versionsOf(tenant, subject));
+    const subjectVersions = await this.#inSlices(rows.versionsOf(tenant, subject));
     const derived = rows.derivedFrom(tenant, subject);
     const removed = await this.#removedRows(tenant);
-    await this.#inSlices(derived.find(found.versions, removed));
-    const early = together(found.versions, derived.versions);
+    await this.#inSlices(derived.find(subjectVersions.versions, removed));
+    const early = together(subjectVersions.versions, derived.versions);
     const words = new ErasedWords();
     // Derived rows may repeat words of other rows beside theirs.
-    await this.#inSlices(rows.cellsOf(found.versions, (text, position) => words.add(text, position)));
+    await this.#inSlices(rows.cellsOf(subjectVersions.versions, (text, position) => words.add(text, position)));
     const names = new Set([subject]);
     const freeText = (text: string): void => reason.free(text);
     const key = (text: string): void => {
@@ -330,15 +330,15 @@ export class SubjectErasure {
     this.#expected++;
     try {
       await this.#inSlices(rows.expectErasure(early));
-      const standing = rows.standing();
-      await this.#inSlices(standing.expect(early));
+      const liveDigests = rows.liveVersionDigests();
+      await this.#inSlices(liveDigests.expect(early));
 
       // One turn from here to the append: the rows found are the rows erased, and later rows are another erasure's.
-      const { versions: late } = finishSteps(rows.versionsOf(tenant, subject, found.end));
+      const { versions: late } = finishSteps(rows.versionsOf(tenant, subject, subjectVersions.end));
       finishSteps(rows.textsOf(late, { ...of, key: freeText, keysIn: cellsIn }));
       finishSteps(rows.cellsOf(late, (text, position) => words.add(text, position)));
-      finishSteps(derived.find(late, this.#removedSince(tenant, found.end), found.end));
-      const versions = together(together(found.versions, late), derived.versions);
+      finishSteps(derived.find(late, this.#removedSince(tenant, subjectVersions.end), subjectVersions.end));
+      const versions = together(together(subjectVersions.versions, late), derived.versions);
       const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
       if (!isNew || !mayErase(permit, state, versions)) {
@@ -348,12 +348,17 @@ export class SubjectErasure {
       const id = `ers_${ids.next()}`;
       const retired = [...live, ...mentions.keys];
       const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-      const statement = intentText(standing.digests(versions), words.isEmpty ? null : this.#parts.seals.seal(words.savedState()));
+      const statement = intentText(
+        liveDigests.digests(versions),
+        words.isEmpty ? null : this.#parts.seals.seal(words.savedState()),
+      );
       // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
-      const made = derived.versions.flatMap(({ positions }) => positions);
+      const derivedPositions = derived.versions.flatMap(({ positions }) => positions);
       const gone = new Set(versions.flatMap(({ positions }) => positions));
       const judged = state.judgements.about(gone, tenant);
-      const texts = [...new Set([...mentions.positions, ...made, ...state.embeddings.entriesOf(made), ...judged])];
+      const texts = [
+        ...new Set([...mentions.positions, ...derivedPositions, ...state.embeddings.entriesOf(derivedPositions), ...judged]),
+      ];
       const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
       const placed = state.erasures.find(id);
       if (placed !== undefined) keys.retire(retired);
@@ -495,13 +500,13 @@ export class SubjectErasure {
 
   /** The positions among these, ascending, whose texts are not covered by a key of their own. */
   async #findUnsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
-    const found: number[] = [];
+    const lateErased: number[] = [];
     for (const position of positions) {
       await nextStep();
       const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
-      if (body === undefined || textKeysOf(body).length === 0) found.push(position);
+      if (body === undefined || textKeysOf(body).length === 0) lateErased.push(position);
     }
-    return found;
+    return lateErased;
   }
 
   async #nextStep(id: string): Promise<void> {
@@ -546,10 +551,10 @@ function checkRequest({ subject, reason }: EraseRequest): void {
 }
 
 function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
-  const places = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
+  const hitTexts = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
   return new ServiceError(
     'REL_UNPROCESSABLE',
-    `erasure incomplete: the rows are hidden, but the subject still appears in ${places}. Remove it there and erase again: there is no certificate until then`,
+    `erasure incomplete: the rows are hidden, but the subject still appears in ${hitTexts}. Remove it there and erase again: there is no certificate until then`,
     { extras: { erasure: id, residuals: hits.map(({ where, what, count }) => ({ where, what, count })) } },
   );
 }

@@ -193,25 +193,25 @@ export class JobRunner {
    */
   async takeUp(again: (work: WorkRecord) => BeginAgain | null): Promise<void> {
     const begun: (readonly [WorkRecord, BeginAgain])[] = [];
-    for (const found of this.#parts.listRecorded()) {
-      const { run } = found;
+    for (const recordedWork of this.#parts.listRecorded()) {
+      const { run } = recordedWork;
       if (run.work.finished !== null || this.#jobs.has(run.id)) continue;
-      const how = again(found);
-      if (how === null) await this.#endCutOff(found, cutOff);
-      else if (run.attempt >= attemptsMax) await this.#endCutOff(found, 'too_many_attempts');
-      else begun.push([found, how]);
+      const how = again(recordedWork);
+      if (how === null) await this.#endCutOff(recordedWork, cutOff);
+      else if (run.attempt >= attemptsMax) await this.#endCutOff(recordedWork, 'too_many_attempts');
+      else begun.push([recordedWork, how]);
     }
-    for (const [found, how] of begun) await this.#beginAgain(found, how);
+    for (const [recordedWork, how] of begun) await this.#beginAgain(recordedWork, how);
   }
 
-  async #beginAgain(found: WorkRecord, begin: BeginAgain): Promise<void> {
-    const { id, attempt, work } = found.run;
+  async #beginAgain(recordedWork: WorkRecord, begin: BeginAgain): Promise<void> {
+    const { id, attempt, work } = recordedWork.run;
     try {
       await begin({ id, attempt: attempt + 1, lane: againLane });
     } catch (error) {
       // Its end is on record where it has begun; one that the drain keeps from beginning is for the next start.
       if (!(error instanceof ServiceError)) this.#parts.warn(`the ${work.kind} ${id} has failed: ${String(error)}`);
-      else if (!this.#jobs.has(id) && error.code !== 'REL_UNAVAILABLE') await this.#endCutOff(found, error.code);
+      else if (!this.#jobs.has(id) && error.code !== 'REL_UNAVAILABLE') await this.#endCutOff(recordedWork, error.code);
     }
   }
 
@@ -287,11 +287,11 @@ export class JobRunner {
       view.state = cancelled ? 'cancelled' : 'failed';
       // However the work noticed that it was to end, it says why.
       const reason = signal.reason as ServiceError;
-      const told = cancelled
+      const jobError = cancelled
         ? new ServiceError(reason.code, reason.message, error instanceof ServiceError ? error.facts : {})
         : error;
-      view.code = told instanceof ServiceError ? told.code : 'REL_INTERNAL';
-      throw told;
+      view.code = jobError instanceof ServiceError ? jobError.code : 'REL_INTERNAL';
+      throw jobError;
     } finally {
       view.finishedAt = this.#parts.now();
       await begun;

@@ -127,10 +127,10 @@ const cronsMax = 1_024;
 
 function cronOf(expression: string, zone: string | null): ZonedCron {
   const key = `${zone ?? ''} ${expression}`;
-  let found = crons.get(key);
-  if (found === undefined) {
+  let cron = crons.get(key);
+  if (cron === undefined) {
     if (crons.size >= cronsMax) crons.clear();
-    crons.set(key, (found = new ZonedCron(expression, zone)));
+    crons.set(key, (cron = new ZonedCron(expression, zone)));
   }
-  return found;
+  return cron;
 }

@@ -279,12 +279,12 @@ export class JobScheduler {
       void this.#begin(job, { ...run, state: 'running', attempt: run.attempt + (run.state === 'running' ? 1 : 0) });
       return null;
     }
-    const found = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    const later = found === null ? await turn.finish(dueAfter(job, now)) : null;
+    const dueRuns = await turn.finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    const later = dueRuns === null ? await turn.finish(dueAfter(job, now)) : null;
     // Others had their turn meanwhile.
     if (jobs.job(id) !== job || this.#running.has(id)) return this.#consider(id, now, turn);
-    if (found !== null) {
-      void this.#begin(job, this.#runOf(job, found.instant, found.missed, now));
+    if (dueRuns !== null) {
+      void this.#begin(job, this.#runOf(job, dueRuns.instant, dueRuns.missed, now));
       return null;
     }
     this.#timed.set(id, { record: job, due: later });
@@ -327,9 +327,9 @@ export class JobScheduler {
     }
     if (!this.waits(job)) return;
     const now = this.#parts.clock.now();
-    const found = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
-    if (found === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
-    await this.#record({ ...this.#runOf(job, found.instant, found.missed, now), state: 'cancelled', reason });
+    const dueRuns = await this.#newSlices().finish(dueAt(job, now, (other) => this.#doneAt(other)));
+    if (dueRuns === null || this.#parts.jobs.job(job.id) !== job || this.#running.has(job.id)) return;
+    await this.#record({ ...this.#runOf(job, dueRuns.instant, dueRuns.missed, now), state: 'cancelled', reason });
   }
 
   /** A step that a run waits at has ended: the run goes on now. */
@@ -407,7 +407,7 @@ export class JobScheduler {
     const run: RunRecord = follows === undefined ? begun : { ...begun, workflow: follows };
     await this.#record(run);
     const timeout = new AbortController();
-    const over = new AbortController();
+    const waitsEnd = new AbortController();
     let waits: Promise<void> = Promise.resolve();
     let failed: unknown = null;
     try {
@@ -421,8 +421,8 @@ export class JobScheduler {
           onDrain: 'cancel',
           run: ({ signal, progress }) => {
             // It counts from its turn.
-            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, over.signal).then(() => {
-              if (!over.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
+            waits = this.#parts.clock.sleep(job.definition.timeout_secs * 1000, waitsEnd.signal).then(() => {
+              if (!waitsEnd.signal.aborted) timeout.abort(new ServiceError('REL_TIMEOUT', 'timed_out'));
             });
             return this.#perform(job, run, caller, AbortSignal.any([signal, timeout.signal]), progress);
           },
@@ -433,7 +433,7 @@ export class JobScheduler {
     } catch (error) {
       failed = error;
     } finally {
-      over.abort();
+      waitsEnd.abort();
     }
     await waits;
     if (failed === null) return;

@@ -36,19 +36,23 @@ export function explainPolicy(
     at === undefined ? projections.snapshot(basis, caller.branch, tenant) : projections.snapshotOf(now, caller.branch, tenant);
   const set = at === undefined ? judge.policies.current : judge.policies.setAt(at);
   const policies =
-    set === null ? null : at === undefined ? judge.policies.policiesFor(caller, judged) : set.for(askerOf(caller, judged));
+    set === null
+      ? null
+      : at === undefined
+        ? judge.policies.policiesFor(caller, judged)
+        : set.callerPolicies(askerOf(caller, judged));
   const granted = { caller, action: 'query', stated: judged, now } as const;
   const grant = at === undefined ? grants.grantFor(granted) : grants.grantOfThen(granted, set);
   const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
   const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
-  const found = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
-  const type = found?.definition ?? null;
+  const visibleType = objectType === null || isClassified(objectType) ? undefined : types.find(objectType);
+  const type = visibleType?.definition ?? null;
   return explainRead({
     caller,
     decision: judge.decideUnder({ ...judged, objectType }, policies, now, () => type ?? undefined),
-    guards: found?.sources[0]!.guards ?? guardsOf(paths),
+    guards: visibleType?.sources[0]!.guards ?? guardsOf(paths),
     type,
-    grant: found?.grant ?? null,
+    grant: visibleType?.grant ?? null,
     policies,
     policyDigest: set?.digest ?? '',
     position: at ?? basis.position,

@@ -119,7 +119,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const { grant, paths, type } = source;
     const { scope, codes, history } = this.#lanes(source, request.time);
     const plan = lanePlan(grant, request.columns, type);
-    const asked = within(request, plan.columns, codes);
+    const asked = laneRequest(request, plan.columns, codes);
     asked.further = plan.further;
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
     if (!scope.apart || !plan.bitwise) asked.unsiftedRows = undefined;
@@ -152,14 +152,14 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     const { grant } = source;
     const { rows } = source.paths;
     const { scope, instant } = this.#parts;
-    if (grant === openGrant) return rows.estimate(within(request, request.columns, scope.codes));
+    if (grant === openGrant) return rows.estimate(laneRequest(request, request.columns, scope.codes));
     const lanes = this.#lanes(source, request.time);
     const zones = visibleZones(request.zones ?? [], grant);
     const asked: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
     const { access } = rows.estimate({ ...asked, paths: [], ...(request.keys ? { keys: request.keys } : {}) });
     if (request.keys) {
-      const found = countRows(this.#throughLanes(source, { ...asked, keys: request.keys }));
-      return { access, rows: found, segments: found === 0 ? 0 : 1 };
+      const laneCount = countRows(this.#throughLanes(source, { ...asked, keys: request.keys }));
+      return { access, rows: laneCount, segments: laneCount === 0 ? 0 : 1 };
     }
     const pastOf = (lane: number): LaneHistory => lanes.history?.[lane] ?? 'all';
     const counted = { all: [] as number[], open: [] as number[] };
@@ -180,8 +180,8 @@ export class GovernedRows implements RowReader<GovernedBlock> {
 
   provenanceOf(name: string, systemFrom: bigint): RowProvenance | undefined {
     for (const source of this.#open({ type: name, columns: noColumns, time: everything }).sources) {
-      const found = this.#provenanceIn(source, systemFrom);
-      if (found !== undefined) return found;
+      const ownProvenance = this.#provenanceIn(source, systemFrom);
+      if (ownProvenance !== undefined) return ownProvenance;
     }
     return undefined;
   }
@@ -192,11 +192,16 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     guards.check(declared.name, noColumns);
     if (grant === openGrant) return rows.provenanceOf(declared.name, systemFrom, this.#parts.scope.codes);
     if (!this.#shows(source, systemFrom)) return undefined;
-    const found = rows.provenanceOf(declared.name, systemFrom, this.#lanes(source, everything).codes);
-    if (found === undefined || found.derivedFrom === null || !versionName.test(found.derivedFrom)) return found;
+    const storedProvenance = rows.provenanceOf(declared.name, systemFrom, this.#lanes(source, everything).codes);
+    if (
+      storedProvenance === undefined ||
+      storedProvenance.derivedFrom === null ||
+      !versionName.test(storedProvenance.derivedFrom)
+    )
+      return storedProvenance;
     // The version that this one superseded may be hidden, and is not named then.
-    const isVisible = this.#shows(source, BigInt.asIntN(64, BigInt(`0x${found.derivedFrom}`)));
-    return isVisible ? found : { ...found, derivedFrom: null };
+    const isVisible = this.#shows(source, BigInt.asIntN(64, BigInt(`0x${storedProvenance.derivedFrom}`)));
+    return isVisible ? storedProvenance : { ...storedProvenance, derivedFrom: null };
   }
 
   /** Above the gate nothing may learn which organisations exist. */
@@ -204,13 +209,13 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     return noPathCodes;
   }
 
-  /** Whose rows a request is about. Throws for a classified type. */
+  /** The rows that a request is about, and whose they are. Throws for a classified type. */
   #open({ type, columns, paths, further }: ScanRequest): VisibleType {
     assert(!columns.includes(pathColumn), 'the path column is the gate’s own');
     assert(paths === undefined, 'only the gate says which paths a scan may show');
     assert(further === undefined, 'further columns are the gate’s own');
-    const found = this.#parts.types.typeNamed(type);
-    return found.sources.length === 1 ? found : { ...found, sources: openSources(found, namesOf(columns)) };
+    const namedType = this.#parts.types.typeNamed(type);
+    return namedType.sources.length === 1 ? namedType : { ...namedType, sources: openSources(namedType, namesOf(columns)) };
   }
 
   /** The paths that the grant's lanes cover, codes ascending. */
@@ -305,7 +310,7 @@ function namesOf(columns: readonly string[]): readonly string[] {
 const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
 
 /** Written field by field: one is made for every scan, and a spread makes another hidden class each time. */
-function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
+function laneRequest(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
   const { type, time, keys, after, zones, identifiers, blockRows, unsiftedRows } = request;
   const { distinct, further, placed, candidates, indexed, builtOnly } = request;
   return {

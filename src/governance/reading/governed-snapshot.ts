@@ -254,8 +254,8 @@ function governRemovals(
           const lane = grant.lanes.find((each) => covers(each, removal.path));
           if (lane === undefined) return [];
           if (lane.rows === null && showsKeys(lane)) return [removal];
-          const { unnamed: _, ...told } = removal;
-          return [{ ...told, keys: [] }];
+          const { unnamed: _, ...namedRemoval } = removal;
+          return [{ ...namedRemoval, keys: [] }];
         });
       });
     },

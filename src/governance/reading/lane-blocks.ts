@@ -159,8 +159,8 @@ class JudgedBlock {
   #throughOne(lane: number): RowBlock | null {
     if (this.#scan.history?.[lane] === 'nothing') return null;
     const passing = this.#passingOf(lane);
-    const kept = passing === null ? this.#whole(lane) : this.#keep(passing);
-    return kept && { ...kept, columns: this.#columns(() => lane, lane) };
+    const passingRows = passing === null ? this.#whole(lane) : this.#keep(passing);
+    return passingRows && { ...passingRows, columns: this.#columns(() => lane, lane) };
   }
 
   /** Without what only the gate may ask of it. */
@@ -255,22 +255,22 @@ class JudgedBlock {
       const bits = 'bits' in passed ? passed.bits : bitsOf(passed.flags, first, count);
       const seen = countBits(bits, sift?.live ?? null, first, count);
       if (seen === 0) return null;
-      const told = Math.min(scanned, seen);
-      if (sift !== undefined) return { selection, first, count, scanned: told, path, sift: { ...sift, visible: bits } };
-      if (seen === count) return { selection, first, count, scanned: told, path };
+      const scannedVisible = Math.min(scanned, seen);
+      if (sift !== undefined) return { selection, first, count, scanned: scannedVisible, path, sift: { ...sift, visible: bits } };
+      if (seen === count) return { selection, first, count, scanned: scannedVisible, path };
       if ('bits' in passed) this.bits = passed.bits;
-      return { selection: rowsOf(bits, first, count, seen), first: 0, count: seen, scanned: told, path };
+      return { selection: rowsOf(bits, first, count, seen), first: 0, count: seen, scanned: scannedVisible, path };
     }
-    const kept = new Int32Array(count);
+    const passingRows = new Int32Array(count);
     const flags = this.#flagsOf(passed);
     let seen = 0;
     for (let k = 0; k < count; k++) {
-      kept[seen] = selection === null ? first + k : selection[k]!;
+      passingRows[seen] = selection === null ? first + k : selection[k]!;
       seen += flags[k]!;
     }
     if (seen === 0) return null;
     if (seen === count) return { selection, first, count, scanned: Math.min(scanned, seen), path };
-    return { selection: kept.subarray(0, seen), first: 0, count: seen, scanned: Math.min(scanned, seen), path };
+    return { selection: passingRows.subarray(0, seen), first: 0, count: seen, scanned: Math.min(scanned, seen), path };
   }
 
   /** Where rows of a block are of several lanes, or of a path that several cover. */
@@ -287,7 +287,7 @@ class JudgedBlock {
     const lanesOfCode = new Map<number, readonly number[]>();
     /** By place, -1 where no lane lets the row through. */
     const laneOf = new Int32Array(count);
-    const kept = new Int32Array(count);
+    const passingRows = new Int32Array(count);
     let seen = 0;
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
@@ -299,19 +299,19 @@ class JudgedBlock {
         const passed = passingOf(lane);
         if (passed !== null && this.#passes(passed, k) === 0) continue;
         laneOf[k] = lane;
-        kept[seen++] = row;
+        passingRows[seen++] = row;
         break;
       }
     }
     if (seen === 0) return null;
     const columns = this.#columns((k) => laneOf[k]!, -1);
-    const told = Math.min(scanned, seen);
-    if (seen === count) return { columns, selection, first, count, scanned: told, path };
-    return { columns, selection: kept.subarray(0, seen), first: 0, count: seen, scanned: told, path };
+    const scannedVisible = Math.min(scanned, seen);
+    if (seen === count) return { columns, selection, first, count, scanned: scannedVisible, path };
+    return { columns, selection: passingRows.subarray(0, seen), first: 0, count: seen, scanned: scannedVisible, path };
   }
 
   /** `only` is the lane of all rows of the block, or -1. Rows that no lane lets through read as NULL too. */
-  #columns(laneOf: (place: number) => number, only: number): readonly Vector[] {
+  #columns(laneOf: (rowIndex: number) => number, only: number): readonly Vector[] {
     const { plan } = this.#scan;
     return plan.own.map((column) => {
       const vector = this.#block.columns[column.source]!;
@@ -323,7 +323,7 @@ class JudgedBlock {
     });
   }
 
-  #maskColumn(column: LaneColumn, vector: Vector, laneOf: (place: number) => number, only: number): Vector {
+  #maskColumn(column: LaneColumn, vector: Vector, laneOf: (rowIndex: number) => number, only: number): Vector {
     const conditions = column.masks.map((mask, lane) =>
       mask === null || mask.when === null || (only >= 0 && lane !== only) ? null : this.#evaluate(mask.when),
     );
@@ -359,13 +359,13 @@ function flagsAt(bits: Int32Array, { selection, first }: Pick<RowBlock, 'selecti
 
 function rowsOf(bits: Int32Array, first: number, count: number, seen: number): Int32Array {
   const rows = new Int32Array(seen);
-  let found = 0;
+  let bitsSet = 0;
   for (let word = first >>> 5; word << 5 < first + count; word++) {
     const base = word << 5;
     let left = bits[word]!;
     if (base < first) left &= -1 << (first - base);
     if (first + count - base < 32) left &= (1 << (first + count - base)) - 1;
-    for (; left !== 0; left &= left - 1) rows[found++] = base + 31 - Math.clz32(left & -left);
+    for (; left !== 0; left &= left - 1) rows[bitsSet++] = base + 31 - Math.clz32(left & -left);
   }
   return rows;
 }

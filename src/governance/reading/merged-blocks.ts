@@ -85,14 +85,15 @@ function headOf(block: RowBlock): Head {
   return { block, times: times.values, taken: 0 };
 }
 
-const timeAt = ({ block, times }: Head, place: number): bigint =>
-  times[block.selection === null ? block.first + place : block.selection[place]!]!;
+const timeAt = ({ block, times }: Head, rowIndex: number): bigint =>
+  times[block.selection === null ? block.first + rowIndex : block.selection[rowIndex]!]!;
 
 /** Rows from .. to-1 by place, without the time that they were put in order by. */
 function cut({ columns, selection, first, count, scanned, path }: RowBlock, from: number, to: number): RowBlock {
   const asked = columns.slice(0, -1);
-  const told = Math.min(scanned, to - from);
+  const scannedTaken = Math.min(scanned, to - from);
   if (from === 0 && to === count) return { columns: asked, selection, first, count, scanned, path };
-  if (selection === null) return { columns: asked, selection, first: first + from, count: to - from, scanned: told, path };
-  return { columns: asked, selection: selection.subarray(from, to), first: 0, count: to - from, scanned: told, path };
+  if (selection === null)
+    return { columns: asked, selection, first: first + from, count: to - from, scanned: scannedTaken, path };
+  return { columns: asked, selection: selection.subarray(from, to), first: 0, count: to - from, scanned: scannedTaken, path };
 }

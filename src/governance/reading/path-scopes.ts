@@ -65,7 +65,7 @@ function laneScope(lanes: readonly Lane[], { groups: allowed }: Scope, pathCodes
   const groups = new Uint16Array(size);
   const codes: number[] = [];
   const numbers = new Map<string, number>();
-  const found: number[][] = [];
+  const codesByScope: number[][] = [];
   for (let code = 0; code < size; code++) {
     const path = pathCodes.path(code);
     const own: number[] = [];
@@ -75,9 +75,9 @@ function laneScope(lanes: readonly Lane[], { groups: allowed }: Scope, pathCodes
     if (own.length === 0) continue;
     const key = own.join();
     let number = numbers.get(key);
-    if (number === undefined) numbers.set(key, (number = found.push(own)));
+    if (number === undefined) numbers.set(key, (number = codesByScope.push(own)));
     groups[code] = number;
     codes.push(code);
   }
-  return { codes, groups, lanes: found, apart: found.every((each) => each.length === 1) };
+  return { codes, groups, lanes: codesByScope, apart: codesByScope.every((each) => each.length === 1) };
 }

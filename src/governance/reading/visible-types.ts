@@ -54,9 +54,9 @@ export class VisibleTypes {
   /** Undefined when the caller can name no such type. Throws REL_HUMINT for a classified one. */
   find(name: string): VisibleType | undefined {
     if (this.#known.has(name)) return this.#known.get(name);
-    const found = this.#find(name);
-    this.#known.set(name, found);
-    return found;
+    const visibleType = this.#find(name);
+    this.#known.set(name, visibleType);
+    return visibleType;
   }
 
   /** A name that is no type yet stands for rows of its own. */
@@ -96,15 +96,16 @@ export class VisibleTypes {
 
   /** Sentences about rows of others that lack some of these columns, or are left out. */
   notices(name: string, columns: readonly string[]): readonly string[] {
-    const found = this.find(name);
-    return (found?.sources ?? []).flatMap(({ paths, type, grant, guards }) => {
+    const visibleType = this.find(name);
+    return (visibleType?.sources ?? []).flatMap(({ paths, type, grant, guards }) => {
       if (paths.tenant === this.#parts.paths.tenant) return [];
       const rows = `rows of ${JSON.stringify(type.name)} that ${paths.tenant} shares`;
-      if (found!.sources.length > 1 && isClosed(guards, type.name, columns)) return [`${rows} are left out: they are guarded`];
+      if (visibleType!.sources.length > 1 && isClosed(guards, type.name, columns))
+        return [`${rows} are left out: they are guarded`];
       const withheld = columns.filter((column) =>
         grant.lanes.every((lane) => lane.columns !== null && lane.masks.get(column)?.kind === 'null'),
       );
-      const lacking = columns.filter((column) => !isAlike(found!.definition, type, column));
+      const lacking = columns.filter((column) => !isAlike(visibleType!.definition, type, column));
       return [
         ...(withheld.length === 0 ? [] : [`${rows} have NULL in ${withheld.join(', ')}: not shared`]),
         ...(lacking.length === 0 ? [] : [`${rows} have NULL in ${lacking.join(', ')}: no such column there, or of another type`]),
@@ -212,7 +213,7 @@ function withMasked(type: TypeDefinition, names: ReadonlySet<string>): TypeDefin
   if (known?.masked === names) return known.type;
   const present = [...names].filter((name) => Object.hasOwn(type.properties, name));
   const added = present.map((name) => [name, { ...type.properties[name]!, masked: true }] as const);
-  const made = { ...type, properties: { ...type.properties, ...Object.fromEntries(added) } };
-  maskedTypes.set(type, { masked: names, type: made });
-  return made;
+  const widenedType = { ...type, properties: { ...type.properties, ...Object.fromEntries(added) } };
+  maskedTypes.set(type, { masked: names, type: widenedType });
+  return widenedType;
 }

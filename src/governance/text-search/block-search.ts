@@ -63,7 +63,7 @@ const held = new Uint8Array(ROWS);
 /** Rows that hold any. */
 const noted = new Int32Array(ROWS);
 /** By leaf, how often a row holds it, where that is not once; zeros between two searches; and rows that this is said of. */
-const few = Array.from({ length: FEW }, () => ({ times: new Float32Array(ROWS), told: new Int32Array(ROWS), count: 0 }));
+const few = Array.from({ length: FEW }, () => ({ times: new Float32Array(ROWS), rowIds: new Int32Array(ROWS), count: 0 }));
 /** Rows that are among the best, in no order. */
 const taken = new Int32Array(ROWS);
 /** By what is held of a row: 1 where it may score so much. */
@@ -144,29 +144,29 @@ export class BlockSearch {
 
   /** A bit a row of those that may be seen, by the shape of the query or what it came to. */
   matching(shape: TextQuery['shape'] = this.query.shape): Int32Array {
-    const found = this.#matching(shape);
+    const matchBits = this.#matching(shape);
     // A negation sets bits beyond the last row: clears them.
     const rest = this.rows & 31;
-    if (rest > 0) found[found.length - 1]! &= (1 << rest) - 1;
+    if (rest > 0) matchBits[matchBits.length - 1]! &= (1 << rest) - 1;
     const [first, ...others] = this.#fields.map(({ shown }) => shown);
-    if (first === null || others.includes(null)) return found;
+    if (first === null || others.includes(null)) return matchBits;
     const visible = first!.slice();
     for (const shown of others) join(visible, shown!);
-    meet(found, visible);
-    return found;
+    meet(matchBits, visible);
+    return matchBits;
   }
 
   #matching(shape: TextQuery['shape']): Int32Array {
     const { leaves } = this.query;
     assert(shape !== 'rarest', 'it is known by now how rare words are');
     if (shape === 'any') {
-      const found = new Int32Array(this.#words);
+      const fulfilledBits = new Int32Array(this.#words);
       for (let leaf = 0; leaf < leaves.length; leaf++) {
         // The visibility of the only column is applied once, after all leaves.
-        if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, found);
-        else join(found, this.#rowsOf(leaf));
+        if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, fulfilledBits);
+        else join(fulfilledBits, this.#rowsOf(leaf));
       }
-      return found;
+      return fulfilledBits;
     }
     if (shape === 'phrase') return this.#phrase();
     return this.#fulfilling(shape);
@@ -175,15 +175,15 @@ export class BlockSearch {
   #fulfilling(condition: Condition): Int32Array {
     if (typeof condition === 'number') return this.#rowsOf(condition).slice();
     if ('not' in condition) {
-      const found = this.#fulfilling(condition.not);
-      for (let i = 0; i < found.length; i++) found[i] = ~found[i]!;
-      return found;
+      const negatedBits = this.#fulfilling(condition.not);
+      for (let i = 0; i < negatedBits.length; i++) negatedBits[i] = ~negatedBits[i]!;
+      return negatedBits;
     }
     const isAll = 'all' in condition;
     const [first, ...others] = isAll ? condition.all : condition.any;
-    const found = first === undefined ? new Int32Array(this.#words) : this.#fulfilling(first);
-    for (const each of others) (isAll ? meet : join)(found, this.#fulfilling(each));
-    return found;
+    const conditionBits = first === undefined ? new Int32Array(this.#words) : this.#fulfilling(first);
+    for (const each of others) (isAll ? meet : join)(conditionBits, this.#fulfilling(each));
+    return conditionBits;
   }
 
   /** Adds what leaves score to the rows that hold them, leaf after leaf; with `only`, to those of them that have their bit there. */
@@ -224,17 +224,17 @@ export class BlockSearch {
     const words = leaves.map((_, leaf) => this.#wordOf(leaf, scoring));
     // As long as any row is among the best, those that may score much go first.
     const first = best.least === -Infinity ? this.#take(words, best, most / 2, matching, 0) : 0;
-    const found = this.#take(words, best, best.least, matching, first);
-    const rows = taken.slice(0, found).sort();
-    const scores = new Float64Array(found);
-    for (let i = 0; i < found; i++) {
+    const topEnd = this.#take(words, best, best.least, matching, first);
+    const rows = taken.slice(0, topEnd).sort();
+    const scores = new Float64Array(topEnd);
+    for (let i = 0; i < topEnd; i++) {
       scores[i] = weights[rows[i]!]!;
       weights[rows[i]!] = 0;
     }
     for (let i = 0; i < matching; i++) held[noted[i]!] = 0;
     for (let leaf = 0; leaf < leaves.length; leaf++) {
-      const { times, told, count } = few[leaf]!;
-      for (let i = 0; i < count; i++) times[told[i]!] = 0;
+      const { times, rowIds, count } = few[leaf]!;
+      for (let i = 0; i < count; i++) times[rowIds[i]!] = 0;
     }
     return { rows, scores, matching };
   }
@@ -243,7 +243,7 @@ export class BlockSearch {
   #take(words: readonly WordScores[], best: TopScores, least: number, matching: number, from: number): number {
     const { lengths } = this.#fields[0]!.index;
     reach(words.length, least);
-    let found = from;
+    let topEnd = from;
     for (let i = 0; i < matching; i++) {
       const row = noted[i]!;
       const bits = held[row]!;
@@ -257,9 +257,9 @@ export class BlockSearch {
       }
       if (!best.take(score)) continue;
       weights[row] = score;
-      taken[found++] = row;
+      taken[topEnd++] = row;
     }
-    return found;
+    return topEnd;
   }
 
   #postings(index: TextIndex): number {
@@ -273,7 +273,7 @@ export class BlockSearch {
   /** Notes rows that hold a leaf, behind those that were noted before; gives how many are noted then. */
   #hold(leaf: number, from: number): number {
     const { index, shown } = this.#fields[0]!;
-    const { times, told } = few[leaf]!;
+    const { times, rowIds } = few[leaf]!;
     const bit = 1 << leaf;
     let [noting, telling] = [from, 0];
     for (const term of this.#termsOf(0, leaf)) {
@@ -289,7 +289,7 @@ export class BlockSearch {
         const isFirst = (before & bit) === 0;
         if (isFirst && own === 1) continue;
         const known = times[row]!;
-        if (known === 0) told[telling++] = row;
+        if (known === 0) rowIds[telling++] = row;
         const all = isFirst ? own : (known || 1) + own;
         times[row] = all;
         held[row]! |= all > 1 ? TOLD | OFTEN : TOLD;
@@ -343,20 +343,20 @@ export class BlockSearch {
     const rests = bounds.map(() => 0);
     for (let i = bounds.length - 1; i >= 0; i--) rests[i] = rest += bounds[i]!.most;
     if (bounds.length <= wordsTogether) return this.#together(bounds, rests, 0, least);
-    const found = new Int32Array(this.#words);
+    const candidateBits = new Int32Array(this.#words);
     // A row needs at least one of the words without which the others come to too little.
-    for (const [i, { leaf }] of bounds.entries()) if (rests[i]! >= least) join(found, this.#rowsOf(leaf));
-    return found;
+    for (const [i, { leaf }] of bounds.entries()) if (rests[i]! >= least) join(candidateBits, this.#rowsOf(leaf));
+    return candidateBits;
   }
 
   /** Rows whose words from the i-th on may come to so much. */
   #together(bounds: readonly Bound[], rests: readonly number[], i: number, least: number): Int32Array {
     if ((rests[i] ?? 0) < least) return new Int32Array(this.#words);
     const { leaf, most } = bounds[i]!;
-    const found = this.#rowsOf(leaf).slice();
-    if (most < least) meet(found, this.#together(bounds, rests, i + 1, least - most));
-    if ((rests[i + 1] ?? 0) >= least) join(found, this.#together(bounds, rests, i + 1, least));
-    return found;
+    const leafBits = this.#rowsOf(leaf).slice();
+    if (most < least) meet(leafBits, this.#together(bounds, rests, i + 1, least - most));
+    if ((rests[i + 1] ?? 0) >= least) join(leafBits, this.#together(bounds, rests, i + 1, least));
+    return leafBits;
   }
 
   /** The most that a leaf adds to the score of any row that holds it no more often than so. */
@@ -425,10 +425,10 @@ export class BlockSearch {
         }
       }
       eachBit(rows, (row) => {
-        const found = often[row]!;
+        const rowCount = often[row]!;
         often[row] = 0;
-        if (found === 0 || (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0)) return;
-        weights[row]! += fieldWeight(fieldWeights[field]!, found, index.lengths[row]!, averages[field]!);
+        if (rowCount === 0 || (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0)) return;
+        weights[row]! += fieldWeight(fieldWeights[field]!, rowCount, index.lengths[row]!, averages[field]!);
       });
     });
     const idf = rarity(scoring.rows, scoring.frequencies[leaf]!);
@@ -440,23 +440,23 @@ export class BlockSearch {
 
   /** Rows that hold a leaf in any column where their cell is shown. */
   #rowsOf(leaf: number): Int32Array {
-    let found = this.#leafRows[leaf];
-    if (found) return found;
+    let leafBits = this.#leafRows[leaf];
+    if (leafBits) return leafBits;
     for (const field of this.#fields.keys()) {
       const own = this.#rowsIn(field, leaf);
-      if (found) join(found, own);
-      else found = own;
+      if (leafBits) join(leafBits, own);
+      else leafBits = own;
     }
-    return (this.#leafRows[leaf] = found!);
+    return (this.#leafRows[leaf] = leafBits!);
   }
 
   /** Rows that hold a leaf in one column, where their cell is shown. */
   #rowsIn(field: number, leaf: number): Int32Array {
     const { shown } = this.#fields[field]!;
-    const found = new Int32Array(this.#words);
-    this.#mark(field, leaf, found);
-    if (shown !== null) meet(found, shown);
-    return found;
+    const leafBits = new Int32Array(this.#words);
+    this.#mark(field, leaf, leafBits);
+    if (shown !== null) meet(leafBits, shown);
+    return leafBits;
   }
 
   /** Adds a bit of each row that holds a leaf in one column, shown or not. */
@@ -474,9 +474,9 @@ export class BlockSearch {
 
   /** Rows where the leaves stand one after the other in one column. */
   #phrase(): Int32Array {
-    const found = new Int32Array(this.#words);
+    const wordBits = new Int32Array(this.#words);
     const { leaves } = this.query;
-    if (leaves.length === 0) return found;
+    if (leaves.length === 0) return wordBits;
     for (const [field, { index }] of this.#fields.entries()) {
       const together = this.#rowsIn(field, 0);
       for (let leaf = 1; leaf < leaves.length; leaf++) meet(together, this.#rowsIn(field, leaf));
@@ -484,18 +484,18 @@ export class BlockSearch {
       let ends: readonly number[] | null = null;
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
-        const places: number[] = [];
+        const ordinals: number[] = [];
         const wide: OrdinalRange[] = [];
-        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places, wide);
-        if (terms.length > 1) places.sort((a, b) => a - b);
-        ends = withWide(ends === null ? places : following(ends, places), wide, ends);
+        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, ordinals, wide);
+        if (terms.length > 1) ordinals.sort((a, b) => a - b);
+        ends = withWide(ends === null ? ordinals : following(ends, ordinals), wide, ends);
       }
-      for (const place of ends ?? []) {
-        const row = Math.floor(place / PLACES);
-        found[row >>> 5]! |= 1 << (row & 31);
+      for (const ordinal of ends ?? []) {
+        const row = Math.floor(ordinal / PLACES);
+        wordBits[row >>> 5]! |= 1 << (row & 31);
       }
     }
-    return found;
+    return wordBits;
   }
 }
 
@@ -524,14 +524,14 @@ function sumLengths({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
 }
 
 /** Ordinals of `places` that come right after one of `before`; both ascending. */
-function following(before: readonly number[], places: readonly number[]): number[] {
-  const found: number[] = [];
+function following(before: readonly number[], ordinals: readonly number[]): number[] {
+  const followingOrdinals: number[] = [];
   let i = 0;
-  for (const place of places) {
-    while (i < before.length && before[i]! + 1 < place) i++;
-    if (i < before.length && before[i]! + 1 === place && place % PLACES !== 0) found.push(place);
+  for (const ordinal of ordinals) {
+    while (i < before.length && before[i]! + 1 < ordinal) i++;
+    if (i < before.length && before[i]! + 1 === ordinal && ordinal % PLACES !== 0) followingOrdinals.push(ordinal);
   }
-  return found;
+  return followingOrdinals;
 }
 
 /** These ordinals, and the last ones of words that come right after one of `before`; ascending. */
@@ -585,9 +585,9 @@ export function bitCount(bits: Int32Array): number {
 /** Numbers of bits, so many of them. */
 export function rowsIn(bits: Int32Array, count: number): Int32Array {
   const rows = new Int32Array(count);
-  let found = 0;
+  let bitTotal = 0;
   for (let word = 0; word < bits.length; word++) {
-    for (let left = bits[word]!; left !== 0; left &= left - 1) rows[found++] = (word << 5) + 31 - Math.clz32(left & -left);
+    for (let left = bits[word]!; left !== 0; left &= left - 1) rows[bitTotal++] = (word << 5) + 31 - Math.clz32(left & -left);
   }
   return rows;
 }

@@ -8,12 +8,12 @@ import type { TextIndex } from '../../projections/rows/indexes/text/text-index.t
 type Stems = ReadonlyMap<string, readonly number[]>;
 
 const termsAtOnce = 256;
-const kept = new WeakMap<TextIndex, Map<string, Stems>>();
+const stemsByIndex = new WeakMap<TextIndex, Map<string, Stems>>();
 
 /** Must finish before `termsOfStem` is called. */
 export function* stemTerms(index: TextIndex, language: string): Generator<undefined, void> {
-  let languages = kept.get(index);
-  if (!languages) kept.set(index, (languages = new Map()));
+  let languages = stemsByIndex.get(index);
+  if (!languages) stemsByIndex.set(index, (languages = new Map()));
   if (languages.has(language)) return;
   const stem = stemmer(language);
   const stems = new Map<string, number[]>();
@@ -28,7 +28,7 @@ export function* stemTerms(index: TextIndex, language: string): Generator<undefi
 }
 
 export function termsOfStem(index: TextIndex, language: string, stem: string): readonly number[] {
-  const known = kept.get(index)?.get(language);
+  const known = stemsByIndex.get(index)?.get(language);
   if (known) return known.get(stem) ?? [];
   for (const _ of stemTerms(index, language)) continue;
   return termsOfStem(index, language, stem);

@@ -29,13 +29,13 @@ export function termsOf(index: TextIndex, leaf: Leaf): readonly number[] {
     return leaf.language === null ? index.ofStem(leaf.text) : termsOfStem(index, leaf.language, leaf.text);
   if (leaf.kind === 'term') {
     if (leaf.edits > 0) return nearTerms(index, leaf.text, leaf.edits);
-    const found = index.findBytes(bytesOf(leaf));
-    return found < 0 ? [] : [found];
+    const termNumber = index.findBytes(bytesOf(leaf));
+    return termNumber < 0 ? [] : [termNumber];
   }
-  const found =
+  const termNumbers =
     leaf.kind === 'beginning' ? numbersFrom(index.beginning(leaf.text)) : index.holding(leaf.text, leaf.kind === 'end');
-  if (leaf.edits === 0) return found;
-  return union([found, nearTerms(index, leaf.text, leaf.edits)]);
+  if (leaf.edits === 0) return termNumbers;
+  return union([termNumbers, nearTerms(index, leaf.text, leaf.edits)]);
 }
 
 const encoder = new TextEncoder();
@@ -61,8 +61,8 @@ export function passesAsWritten(leaf: Leaf, term: string): boolean {
 
 const same = (term: string): string => term;
 
-function union(found: readonly (readonly number[])[]): number[] {
-  return [...new Set(found.flat())].sort((a, b) => a - b);
+function union(termLists: readonly (readonly number[])[]): number[] {
+  return [...new Set(termLists.flat())].sort((a, b) => a - b);
 }
 
 function numbersFrom([first, end]: readonly [number, number]): number[] {
@@ -105,10 +105,10 @@ class Distances {
   }
 
   /** Goes on from the first `kept` characters, which are those of the prefix before; false as soon as nothing can come of it. */
-  reach(term: Int32Array, size: number, kept: number): boolean {
+  reach(term: Int32Array, size: number, sharedPrefix: number): boolean {
     const [sought, most] = [this.#sought, this.#edits + 1];
     const width = sought.length;
-    let length = kept;
+    let length = sharedPrefix;
     while (length < size) {
       const before = this.#rows[length]!;
       const row = (this.#rows[length + 1] ??= new Uint8Array(width + 1));
@@ -147,20 +147,20 @@ let charsBefore = new Int32Array(charactersMost);
  * before, and terms with a beginning that is too far already are skipped as a whole.
  */
 function nearTerms(index: TextIndex, sought: string, edits: number): number[] {
-  const found: number[] = [];
+  const termNumbers: number[] = [];
   const distances = new Distances(codePoints(sought), edits);
   let known = 0;
   for (let number = 0; number < index.terms; ) {
     const size = index.characters(number, chars);
-    let kept = 0;
-    while (kept < size && kept < known && chars[kept] === charsBefore[kept]) kept++;
-    const isOpen = distances.reach(chars, size, kept);
+    let sharedPrefix = 0;
+    while (sharedPrefix < size && sharedPrefix < known && chars[sharedPrefix] === charsBefore[sharedPrefix]) sharedPrefix++;
+    const isOpen = distances.reach(chars, size, sharedPrefix);
     known = distances.length;
-    if (isOpen && distances.isWithin) found.push(number);
-    number = isOpen ? number + 1 : index.after(number, sizeOf(chars, known));
+    if (isOpen && distances.isWithin) termNumbers.push(number);
+    number = isOpen ? number + 1 : index.termAfter(number, sizeOf(chars, known));
     [chars, charsBefore] = [charsBefore, chars];
   }
-  return found;
+  return termNumbers;
 }
 
 /** Bytes of the first so many characters. */

@@ -161,14 +161,14 @@ class Parser {
 
   /** Each run of letters by itself, with its parts. */
   #termsOf(text: string, leafOf: (term: string) => Leaf): Word[] {
-    const found: { parts: Leaf[]; whole: Leaf | null; readonly until: number }[] = [];
-    for (const { term, place, width } of tokenSpans(text).spans) {
-      const last = found.at(-1);
-      if (width > 1) found.push({ parts: [], whole: leafOf(term), until: place + width });
-      else if (last && place < last.until) last.parts.push(leafOf(term));
-      else found.push({ parts: [leafOf(term)], whole: null, until: place });
+    const wordRuns: { parts: Leaf[]; whole: Leaf | null; readonly until: number }[] = [];
+    for (const { term, ordinal, width } of tokenSpans(text).spans) {
+      const last = wordRuns.at(-1);
+      if (width > 1) wordRuns.push({ parts: [], whole: leafOf(term), until: ordinal + width });
+      else if (last && ordinal < last.until) last.parts.push(leafOf(term));
+      else wordRuns.push({ parts: [leafOf(term)], whole: null, until: ordinal });
     }
-    return found;
+    return wordRuns;
   }
 
   /** Without stop words, unless there are no others. */
@@ -176,11 +176,11 @@ class Parser {
     const { stopWords } = this.#options.rules;
     if (stopWords.size === 0) return all;
     const isKept = (leaf: Leaf): boolean => !stopWords.has(this.#wordOf.get(leaf) ?? '');
-    const kept = all.flatMap(({ parts, whole }): Word[] => {
+    const searchedWords = all.flatMap(({ parts, whole }): Word[] => {
       const own = { parts: parts.filter(isKept), whole: whole && isKept(whole) ? whole : null };
       return own.parts.length > 0 || own.whole ? [own] : [];
     });
-    return kept.length > 0 ? kept : all;
+    return searchedWords.length > 0 ? searchedWords : all;
   }
 
   /** Leaves that are whole words, as they were written. */
@@ -194,7 +194,7 @@ class Parser {
     let at = 0;
     const group = (depth: number, isNegated: boolean): Condition | null => {
       if (depth > groupsMax) throw tooMuch(`a text to match has at most ${groupsMax} parentheses around each other`);
-      let found: Condition | null = null;
+      let wordCondition: Condition | null = null;
       let op: 'or' | 'and' = 'or';
       let [negated, said] = [false, false];
       for (; at < pieces.length && pieces[at] !== ')'; at++) {
@@ -202,7 +202,7 @@ class Parser {
         if (piece === 'AND' || piece === 'OR') op = piece === 'AND' ? 'and' : 'or';
         else if (piece === 'NOT') {
           // `a NOT b` is a without b; a NOT in front begins with all rows.
-          if (found !== null && op === 'or' && !said) op = 'and';
+          if (wordCondition !== null && op === 'or' && !said) op = 'and';
           negated = true;
         } else {
           const isInside = negated !== isNegated;
@@ -211,24 +211,24 @@ class Parser {
             throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match is not closed');
           if (own !== null) {
             const next: Condition = negated ? { not: own } : own;
-            found =
-              found === null
+            wordCondition =
+              wordCondition === null
                 ? op === 'and'
                   ? { any: [] }
                   : next
                 : op === 'and'
-                  ? { all: [found, next] }
-                  : { any: [found, next] };
+                  ? { all: [wordCondition, next] }
+                  : { any: [wordCondition, next] };
             [op, negated] = ['or', false];
           }
         }
         said = piece === 'OR';
       }
-      return found;
+      return wordCondition;
     };
-    const found = group(0, false);
+    const rootCondition = group(0, false);
     if (at < pieces.length) throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match was never opened');
-    return { leaves, shape: found ?? { any: [] }, scores };
+    return { leaves, shape: rootCondition ?? { any: [] }, scores };
   }
 
   /** All parts of a word, or the word. */

@@ -20,7 +20,7 @@ export interface Waiter {
 export class ConflictQueue {
   readonly clock: LineClock;
   /** In order, those of each tenant. */
-  readonly #places = new Map<string | null, QueueTicket[]>();
+  readonly #tickets = new Map<string | null, QueueTicket[]>();
 
   constructor(clock: LineClock) {
     this.clock = clock;
@@ -28,26 +28,26 @@ export class ConflictQueue {
 
   /** Whether somebody stands in it for one of these keys. */
   hasPlaces(tenant: string | null, keys: ReadonlySet<string>): boolean {
-    return this.placesOf(tenant).some((place) => place.isFor(keys));
+    return this.placesOf(tenant).some((ticket) => ticket.isFor(keys));
   }
 
   placesOf(tenant: string | null): readonly QueueTicket[] {
-    return this.#places.get(tenant) ?? [];
+    return this.#tickets.get(tenant) ?? [];
   }
 
-  add(tenant: string | null, place: QueueTicket): void {
-    const places = this.#places.get(tenant);
-    if (places === undefined) this.#places.set(tenant, [place]);
-    else places.push(place);
+  add(tenant: string | null, ticket: QueueTicket): void {
+    const tickets = this.#tickets.get(tenant);
+    if (tickets === undefined) this.#tickets.set(tenant, [ticket]);
+    else tickets.push(ticket);
   }
 
   /** False where it does not stand there. */
-  remove(tenant: string | null, place: QueueTicket): boolean {
-    const places = this.#places.get(tenant);
-    const index = places?.indexOf(place) ?? -1;
+  remove(tenant: string | null, ticket: QueueTicket): boolean {
+    const tickets = this.#tickets.get(tenant);
+    const index = tickets?.indexOf(ticket) ?? -1;
     if (index < 0) return false;
-    places!.splice(index, 1);
-    if (places!.length === 0) this.#places.delete(tenant);
+    tickets!.splice(index, 1);
+    if (tickets!.length === 0) this.#tickets.delete(tenant);
     return true;
   }
 }
@@ -75,7 +75,7 @@ export class QueueTicket {
     if (this.#hasEntered) return null;
     this.#hasEntered = true;
     this.#line.add(this.#tenant, this);
-    const before = this.#before();
+    const before = this.#ticketBefore();
     if (before !== undefined) return this.#wait(before, waiter);
     this.#headMs = this.#line.clock.monotonicMs();
     return null;
@@ -105,7 +105,7 @@ export class QueueTicket {
   async #wait(first: QueueTicket, { gone, untilMs }: Waiter): Promise<void> {
     this.#isContended = true;
     const { clock } = this.#line;
-    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#before()) {
+    for (let before: QueueTicket | undefined = first; before !== undefined; before = this.#ticketBefore()) {
       const nowMs = clock.monotonicMs();
       if (gone?.aborted === true || nowMs >= untilMs) break;
       await before.#leftOr(Math.min(untilMs, (before.#headMs ?? nowMs) + headMsMax) - nowMs, gone);
@@ -123,10 +123,10 @@ export class QueueTicket {
   }
 
   /** The nearest one that it has to wait for. */
-  #before(): QueueTicket | undefined {
-    const places = this.#line.placesOf(this.#tenant);
-    for (let at = places.indexOf(this) - 1; at >= 0; at--) {
-      const other = places[at]!;
+  #ticketBefore(): QueueTicket | undefined {
+    const tickets = this.#line.placesOf(this.#tenant);
+    for (let at = tickets.indexOf(this) - 1; at >= 0; at--) {
+      const other = tickets[at]!;
       if (!other.isLost && other.isFor(this.keys)) return other;
     }
     return undefined;

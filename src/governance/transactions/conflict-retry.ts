@@ -64,7 +64,7 @@ export class ConflictRetry {
   /** `conflict`: what it met before it came; null: nothing yet. */
   async #inLine<T>(contender: Contender, keys: ReadonlySet<string>, conflict: unknown, attempt: () => Promise<T>): Promise<T> {
     const { clock } = this.#line;
-    let place = await this.#standIn(contender, keys);
+    let ticket = await this.#standIn(contender, keys);
     try {
       for (let tries = 1, full = 0, last = conflict; ; ) {
         if (last !== null && this.#isOver(contender)) throw last;
@@ -81,22 +81,22 @@ export class ConflictRetry {
           else await this.#whenAcknowledged();
         }
         // After a refusal of its slot it holds none that it could give back.
-        if (last instanceof SlotsTaken || !place.isLost) continue;
-        place.leave();
-        place = await this.#standIn(contender, keys);
+        if (last instanceof SlotsTaken || !ticket.isLost) continue;
+        ticket.leave();
+        ticket = await this.#standIn(contender, keys);
       }
     } finally {
-      place.leave();
+      ticket.leave();
     }
   }
 
   /** At the end of the line, until nobody is before it. */
   async #standIn(contender: Contender, keys: ReadonlySet<string>): Promise<QueueTicket> {
     contender.pause();
-    const place = new QueueTicket(this.#line, contender.tenant, keys);
-    const waits = place.enter(contender);
+    const ticket = new QueueTicket(this.#line, contender.tenant, keys);
+    const waits = ticket.enter(contender);
     if (waits !== null) await waits;
-    return place;
+    return ticket;
   }
 
   #isOver({ gone, untilMs }: Contender): boolean {

@@ -67,7 +67,7 @@ interface TransactionDependencies {
   readonly nowMs: () => number;
   readonly bounds: TransactionBounds;
   /** In line with those that write rows of which its client met a conflict. */
-  readonly place: QueueTicket | null;
+  readonly ticket: QueueTicket | null;
   /** It waits there no longer than a statement may take. */
   readonly waitMsMax: number;
   readonly onEnd: () => void;
@@ -155,20 +155,20 @@ export class OpenTransaction implements Transaction {
 
   /** See `Transaction`. */
   waits(gone: AbortSignal | undefined): Promise<void> | null {
-    const { place, nowMs, waitMsMax } = this.#parts;
-    if (this.#isOver || this.#begun !== null || place === null) return null;
-    return place.enter({ gone, untilMs: nowMs() + waitMsMax });
+    const { ticket, nowMs, waitMsMax } = this.#parts;
+    if (this.#isOver || this.#begun !== null || ticket === null) return null;
+    return ticket.enter({ gone, untilMs: nowMs() + waitMsMax });
   }
 
   /** It met others, or may have by the time that it leaves the line. */
   get met(): boolean {
-    return this.#met !== null || this.#parts.place !== null;
+    return this.#met !== null || this.#parts.ticket !== null;
   }
 
   /** Rows for which the client's next transaction should stand in line; null: none. */
   get contended(): ReadonlySet<string> | null {
-    const { place } = this.#parts;
-    return this.#met ?? (place?.isContended === true ? place.keys : null);
+    const { ticket } = this.#parts;
+    return this.#met ?? (ticket?.isContended === true ? ticket.keys : null);
   }
 
   /** Ends it where it was left alone for too long. */
@@ -234,7 +234,7 @@ export class OpenTransaction implements Transaction {
   paths(): AccessPaths {
     const { basis, branch } = this.#enter();
     const { state } = this.#parts;
-    return branch.over(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
+    return branch.pathsOver(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
   }
 
   /** Decides a command on the state of the transaction; the commit writes it. An error of `before` refuses the command. */
@@ -330,11 +330,11 @@ export class OpenTransaction implements Transaction {
     this.#savepoints.length = index + 1;
     const { steps } = this.#savepoints[index]!;
     if (steps === this.#steps.length) return true;
-    const kept = this.#steps.slice(0, steps);
+    const remainingSteps = this.#steps.slice(0, steps);
     this.#clear();
     const begun = this.#begun!;
     begun.branch = this.#branchAt(begun.basis);
-    for (const step of kept) {
+    for (const step of remainingSteps) {
       begun.branch.take(step.drafts);
       this.#push(step);
     }
@@ -397,8 +397,8 @@ export class OpenTransaction implements Transaction {
     this.#clear();
     this.#savepoints.length = 0;
     this.#locked.clear();
-    const { place, onEnd } = this.#parts;
-    const leave = (): void => place?.leave();
+    const { ticket, onEnd } = this.#parts;
+    const leave = (): void => ticket?.leave();
     if (shown === null) leave();
     else shown.then(leave, leave);
     onEnd();

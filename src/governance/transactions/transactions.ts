@@ -59,7 +59,7 @@ export class Transactions {
       basis,
       nowMs: () => clock.monotonicMs(),
       bounds,
-      place: contended && new QueueTicket(line, tenant, contended),
+      ticket: contended && new QueueTicket(line, tenant, contended),
       waitMsMax,
       onEnd: () => {
         own.delete(begun);

@@ -106,7 +106,7 @@ export class GovernedWrites {
       }
       held = bytes;
       for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const placed = this.#isLong(command) ? await this.#placeInTurns(command, options) : this.#place(command, options);
+      const placed = this.#isLong(command) ? await this.#placeInTurns(command, options) : this.#placeCommand(command, options);
       const { outcome, receiptLeaf, acknowledged, isWritten = true } = placed;
       const durability = await acknowledged;
       // The commit of a transaction reports its writes.
@@ -234,7 +234,7 @@ export class GovernedWrites {
   async #settleInTurns<D, P>(
     rows: number,
     decide: (next: NextPosition) => Generator<undefined, D>,
-    place: (decided: D, next: NextPosition, isSameTurn: boolean) => P,
+    placeDrafts: (decided: D, next: NextPosition, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
     // Small writes are decided in the calling turn, even if the caller is gone by then.
@@ -264,7 +264,7 @@ export class GovernedWrites {
       // No time of a row lies ahead of what its readers call now.
       const leftNs = isInTurns ? next.time - clock.now() : 0n;
       if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
-      if (step.done === true && !isCancelled() && isAsDecided()) return place(step.value, next, !isInTurns);
+      if (step.done === true && !isCancelled() && isAsDecided()) return placeDrafts(step.value, next, !isInTurns);
     }
   }
 
@@ -352,7 +352,7 @@ export class GovernedWrites {
     return { outcome, receiptLeaf: undefined, acknowledged: Promise.resolve('buffered'), isWritten: false };
   }
 
-  #place(command: Command, options: SubmitOptions): Placed {
+  #placeCommand(command: Command, options: SubmitOptions): Placed {
     const transaction = openOf(this.#asked.request);
     if (transaction !== undefined && !standsAlone.has(command.kind)) return this.#placeWithin(transaction, command, options);
     this.#admit(command, true);
@@ -454,7 +454,7 @@ export class GovernedWrites {
     const { branch, path } = this.#asked.caller;
     const fork = projections.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return types;
-    const catalog = projections.catalog.on(fork, tenantOf(path));
+    const catalog = projections.catalog.catalogOn(fork, tenantOf(path));
     const links = types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? []);
     return [...types, ...links, ...sourceTypes(types, catalog)];
   }
@@ -462,8 +462,8 @@ export class GovernedWrites {
   /** Policies are asked about the type of the row that it is about, which the command does not name. */
   #checkKept(command: Command): void {
     const { path } = this.#asked.caller;
-    const kept = rowToRelease(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
-    if (kept !== null) this.#authorise({ action: actionOf[command.kind], objectType: kept.type });
+    const releasedRule = rowToRelease(command, this.#core.parts.projections.retention, { path, fork: this.#admission.fork });
+    if (releasedRule !== null) this.#authorise({ action: actionOf[command.kind], objectType: releasedRule.type });
   }
 
   #authorise(about: About): void {

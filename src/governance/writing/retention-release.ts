@@ -16,14 +16,14 @@ export interface KeptScope {
 /** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
 export function rowToRelease(command: Command, retention: Pick<Retention, 'find'>, scope: KeptScope): RetentionRule | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
-  const kept = retention.find(command.id);
-  if (kept === undefined || !isOwn(command.kind, kept, scope)) {
+  const retentionRule = retention.find(command.id);
+  if (retentionRule === undefined || !isOwn(command.kind, retentionRule, scope)) {
     throw notInForce();
   }
-  return kept;
+  return retentionRule;
 }
 
-function isOwn(kind: 'release-retention' | 'expire-retention', kept: RetentionRule, { path, fork }: KeptScope): boolean {
-  if (kind === 'expire-retention') return path === null || path === kept.path;
-  return path === kept.path && fork === kept.fork;
+function isOwn(kind: 'release-retention' | 'expire-retention', retentionRule: RetentionRule, { path, fork }: KeptScope): boolean {
+  if (kind === 'expire-retention') return path === null || path === retentionRule.path;
+  return path === retentionRule.path && fork === retentionRule.fork;
 }

@@ -17,14 +17,14 @@ export function writtenRows(
   path: string | null,
   reads: (type: string) => Read,
 ): WrittenRows[] {
-  const made = new Map<string, TypeDefinition>();
+  const draftedTypes = new Map<string, TypeDefinition>();
   const written: WrittenRows[] = [];
   let { position, time } = next;
   for (const { body } of drafts) {
-    if (body.kind === 'type') made.set(body.definition.name, body.definition);
+    if (body.kind === 'type') draftedTypes.set(body.definition.name, body.definition);
     if (body.kind === 'rows') {
       const { definition: stored, masks } = reads(body.type);
-      const definition = made.get(body.type) ?? stored;
+      const definition = draftedTypes.get(body.type) ?? stored;
       assert(definition, 'rows are of a type');
       const [keys, validFrom, validTo] = body.keys.columns.map(({ vector }) => vector);
       assert(keys?.kind === 'text' && validFrom && validTo, 'rows have keys and bounds');

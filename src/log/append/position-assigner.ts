@@ -43,18 +43,18 @@ export class PositionAssigner {
   }
 
   /** Whether a place that was meant to come later than `next` is free; it is kept as that is then. */
-  claim(place: NextPosition): boolean {
-    const isFree = this.isFree(place);
-    if (isFree) this.#promise(place);
+  claim(claimed: NextPosition): boolean {
+    const isFree = this.isFree(claimed);
+    if (isFree) this.#promise(claimed);
     return isFree;
   }
 
-  #promise(place: NextPosition): NextPosition {
+  #promise(promised: NextPosition): NextPosition {
     if (this.#promised === null)
       queueMicrotask(() => {
         this.#promised = null;
       });
-    return (this.#promised = place);
+    return (this.#promised = promised);
   }
 
   basis(): Basis {

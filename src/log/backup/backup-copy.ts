@@ -120,9 +120,9 @@ class LogCopy {
     const homes = new Set<string>();
     for (const blob of blobs) {
       const { name } = blob;
-      const place = `${home}/${name.slice(0, 'blobs/00'.length)}`;
-      if (!homes.has(place)) await disk.makeDirectory(place);
-      homes.add(place);
+      const blobFolder = `${home}/${name.slice(0, 'blobs/00'.length)}`;
+      if (!homes.has(blobFolder)) await disk.makeDirectory(blobFolder);
+      homes.add(blobFolder);
       try {
         copied.push(await this.#copier.copy(blob));
       } catch (error) {
@@ -131,7 +131,7 @@ class LogCopy {
         await disk.unlink(`${home}/${name}`).catch(() => undefined);
       }
     }
-    for (const place of homes) await disk.syncDirectory(place);
+    for (const blobFolder of homes) await disk.syncDirectory(blobFolder);
     return copied;
   }
 

@@ -255,8 +255,8 @@ const filesOf = ({ files, blobs }: Artefact): readonly CopiedFile[] => [...files
 
 const isOfLog = ({ name }: CopiedFile): boolean => placeOfName(name.slice(name.lastIndexOf('/') + 1)) !== undefined;
 
-function compare({ name, sha256 }: CopiedFile, found: string): void {
-  if (found !== sha256) throw refusal(`lists ${name} with another checksum than it has`);
+function compare({ name, sha256 }: CopiedFile, copiedDigest: string): void {
+  if (copiedDigest !== sha256) throw refusal(`lists ${name} with another checksum than it has`);
 }
 
 /** Keys kept from before an erasure bring back what it destroyed, so the records of it are followed once more. */

@@ -84,7 +84,7 @@ export async function copyAndRead<C, R>(
       throw error;
     }
   };
-  const [copying, reading] = await Promise.allSettled([copyFiles(), read(front.behind(disk))]);
+  const [copying, reading] = await Promise.allSettled([copyFiles(), read(front.limitedDisk(disk))]);
   // A file that could not be copied could not be read either: the copy's error is the cause.
   if (copying.status === 'rejected') throw copying.reason;
   if (reading.status === 'rejected') throw reading.reason;

@@ -267,10 +267,10 @@ export class Blobs {
    */
   #inTurn(address: string, change: () => Promise<void>): Promise<void> {
     const turn = (this.#changing.get(address) ?? Promise.resolve()).then(change);
-    const over = (): void => {
+    const endTurn = (): void => {
       if (this.#changing.get(address) === last) this.#changing.delete(address);
     };
-    const last: Promise<void> = turn.then(over, over);
+    const last: Promise<void> = turn.then(endTurn, endTurn);
     this.#changing.set(address, last);
     return turn;
   }

@@ -111,10 +111,10 @@ export class ByteWriter {
 
   /** Zeros up to a multiple of `size`. */
   align(size: number): void {
-    const over = this.#at % size;
-    if (over === 0) return;
-    const at = this.#reserve(size - over);
-    this.#bytes.fill(0, at, at + size - over);
+    const padding = this.#at % size;
+    if (padding === 0) return;
+    const at = this.#reserve(size - padding);
+    this.#bytes.fill(0, at, at + size - padding);
   }
 
   #utf8(value: string, at: number): number {
@@ -237,9 +237,9 @@ export class ByteReader {
   }
 
   align(size: number): void {
-    const over = this.#at % size;
-    if (over === 0) return;
-    const at = this.#advance(size - over);
+    const padding = this.#at % size;
+    if (padding === 0) return;
+    const at = this.#advance(size - padding);
     for (let i = at; i < this.#at; i++) if (this.bytes[i] !== 0) throw malformedError('padding that is not zero');
   }
 

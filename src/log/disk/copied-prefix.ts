@@ -41,7 +41,7 @@ export class CopiedPrefix {
   }
 
   /** Files that are copied have their final length, and reads of them find the bytes in place. */
-  behind(disk: Disk): Disk {
+  limitedDisk(disk: Disk): Disk {
     return {
       open: async (path, mode) => {
         const coming = this.#files.get(path);

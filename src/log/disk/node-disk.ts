@@ -63,9 +63,9 @@ export const nodeDisk: Disk = {
     const first = await fsp.mkdir(path, { recursive: true, mode: directoryMode });
     // An existing directory may have been made by a process that died before its name was durable.
     if (first === undefined) return await this.syncDirectory(dirname(path));
-    for (let made = path; ; made = dirname(made)) {
-      await this.syncDirectory(dirname(made));
-      if (made === first || made === dirname(made)) return;
+    for (let created = path; ; created = dirname(created)) {
+      await this.syncDirectory(dirname(created));
+      if (created === first || created === dirname(created)) return;
     }
   },
 
@@ -184,8 +184,8 @@ function takeFlock(fd: number, holder: string): boolean {
   if (!error && (status === 0 || status === 1)) return status === 0;
   const [pid, start] = holder.trim().split(' ');
   if (!pid) return true;
-  const found = startOf(Number(pid));
-  return found === undefined || (start !== undefined && found !== start);
+  const processStart = startOf(Number(pid));
+  return processStart === undefined || (start !== undefined && processStart !== start);
 }
 
 /** A token that tells a process from a later one with the same id; undefined when there is none. */

@@ -33,11 +33,11 @@ const main: Branch = { id: 0, name: mainBranch, tenant: null, source: null, shar
 
 /** Rows of a branch are those of these stretches, oldest first; the last one is the branch's own and has no end. */
 export function lineageOf(branch: Branch): readonly Stretch[] {
-  const stretches: Stretch[] = [{ branch, end: Infinity }];
+  const lineage: Stretch[] = [{ branch, end: Infinity }];
   for (let at = branch; at.source !== null && at.shares === 'everything'; at = at.source) {
-    stretches.unshift({ branch: at.source, end: at.id });
+    lineage.unshift({ branch: at.source, end: at.id });
   }
-  return stretches;
+  return lineage;
 }
 
 /** A tree at rest: branches by rising id, so that a source stands before what was forked from it. */
@@ -58,22 +58,22 @@ type Change =
   | { readonly forked: null; readonly ended: Branch; readonly released: readonly Branch[] };
 
 export class BranchTree {
-  readonly #standing = new TenantNames<Branch>();
+  readonly #liveNames = new TenantNames<Branch>();
   /** Branches with readers: live ones, and deleted ones below them. By id. */
-  #kept = new Map<number, Branch>([[0, main]]);
+  #branchesById = new Map<number, Branch>([[0, main]]);
 
   constructor() {
-    this.#standing.set(mainBranch, null, main);
+    this.#liveNames.set(mainBranch, null, main);
   }
 
   /** The branch that a name means to a tenant. */
   get(name: string, tenant: string | null): Branch | undefined {
-    return name === mainBranch ? main : this.#standing.get(name, tenant);
+    return name === mainBranch ? main : this.#liveNames.get(name, tenant);
   }
 
   /** A branch that is kept. */
   byId(id: number): Branch | undefined {
-    return this.#kept.get(id);
+    return this.#branchesById.get(id);
   }
 
   /** The branch that an entry belongs to. */
@@ -86,12 +86,12 @@ export class BranchTree {
 
   /** Branches whose rows a standing one reads, by rising id. */
   keptBranches(): readonly Branch[] {
-    return [...this.#kept.values()];
+    return [...this.#branchesById.values()];
   }
 
   /** True when another branch reads rows of this one. */
   isShared(branch: Branch): boolean {
-    for (const other of this.#kept.values()) if (other.source === branch && other.shares === 'everything') return true;
+    for (const other of this.#branchesById.values()) if (other.source === branch && other.shares === 'everything') return true;
     return false;
   }
 
@@ -99,31 +99,31 @@ export class BranchTree {
   apply(entry: CommittedEntry, body: BranchBody): Change {
     const { name, change, shares } = body;
     const tenant = scopeOfName(entry, body);
-    const standing = this.#standing.own(name, tenant);
+    const liveBranch = this.#liveNames.own(name, tenant);
     if (change === 'forked') {
       const source = this.get(body.source, entry.context.tenant);
       assert(source, 'a branch is forked from one that stands');
-      assert(!standing && name !== mainBranch, 'a branch takes a name that is free');
+      assert(!liveBranch && name !== mainBranch, 'a branch takes a name that is free');
       const forked: Branch = { id: entry.position, name, tenant, source, shares };
-      this.#standing.set(name, tenant, forked);
-      this.#kept.set(forked.id, forked);
+      this.#liveNames.set(name, tenant, forked);
+      this.#branchesById.set(forked.id, forked);
       return { forked, ended: null, released: [] };
     }
-    assert(standing && standing !== main, 'a branch that stands is deleted, and never main');
-    this.#standing.delete(name, tenant);
-    return { forked: null, ended: standing, released: this.#release() };
+    assert(liveBranch && liveBranch !== main, 'a branch that stands is deleted, and never main');
+    this.#liveNames.delete(name, tenant);
+    return { forked: null, ended: liveBranch, released: this.#release() };
   }
 
   savedState(): SavedBranches {
     return {
-      branches: [...this.#kept.values()].slice(1).map(({ id, name, tenant, source, shares }) => ({
+      branches: [...this.#branchesById.values()].slice(1).map(({ id, name, tenant, source, shares }) => ({
         id,
         name,
         tenant,
         // A branch without readers is not saved: the source of an ontology-only branch may be gone, and nothing reads it.
-        source: source && this.#kept.has(source.id) ? source.id : 0,
+        source: source && this.#branchesById.has(source.id) ? source.id : 0,
         shares,
-        standing: this.#standing.own(name, tenant)?.id === id,
+        standing: this.#liveNames.own(name, tenant)?.id === id,
       })),
     };
   }
@@ -131,11 +131,11 @@ export class BranchTree {
   static fromSaved(saved: SavedBranches): BranchTree {
     const tree = new BranchTree();
     for (const { standing, source: sourceId, tenant = null, ...rest } of saved.branches) {
-      const source = tree.#kept.get(sourceId);
+      const source = tree.#branchesById.get(sourceId);
       assert(source, 'a saved branch follows its source');
       const branch: Branch = { ...rest, tenant, source };
-      tree.#kept.set(branch.id, branch);
-      if (standing) tree.#standing.set(branch.name, tenant, branch);
+      tree.#branchesById.set(branch.id, branch);
+      if (standing) tree.#liveNames.set(branch.name, tenant, branch);
     }
     return tree;
   }
@@ -143,9 +143,9 @@ export class BranchTree {
   /** Takes out what no standing branch reads. */
   #release(): readonly Branch[] {
     const read = new Set<Branch>();
-    for (const branch of this.#standing.values()) for (const stretch of lineageOf(branch)) read.add(stretch.branch);
-    const released = [...this.#kept.values()].filter((branch) => !read.has(branch));
-    for (const { id } of released) this.#kept.delete(id);
+    for (const branch of this.#liveNames.values()) for (const range of lineageOf(branch)) read.add(range.branch);
+    const released = [...this.#branchesById.values()].filter((branch) => !read.has(branch));
+    for (const { id } of released) this.#branchesById.delete(id);
     return released;
   }
 }

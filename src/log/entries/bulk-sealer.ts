@@ -96,9 +96,10 @@ export class BulkSealer {
   prepare(rows: RowsBody | RowPartsBody, encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
     // Cells that don't fit are known to be: growing would copy them again and again.
     const least = 2 * (bytesOf(rows) + ROOM_BESIDE_CELLS);
-    const kept = this.#slots.pop();
-    const slot = kept && kept.byteLength >= least ? kept : new SharedArrayBuffer(Math.max(this.#slotBytes, least));
-    if (kept && kept !== slot) this.#keep(kept);
+    const reusedSlot = this.#slots.pop();
+    const slot =
+      reusedSlot && reusedSlot.byteLength >= least ? reusedSlot : new SharedArrayBuffer(Math.max(this.#slotBytes, least));
+    if (reusedSlot && reusedSlot !== slot) this.#keep(reusedSlot);
     const writer = new ByteWriter(new Uint8Array(slot, 0, slot.byteLength >> 1));
     try {
       encode(writer);

@@ -51,10 +51,10 @@ export function sealedVectors(
     else rows.push(row);
   }
   return [...rowsOf].map(([subject, rows]): SealedVectors => {
-    const made = keyOf(subject);
-    const key = Buffer.from(made.id, 'hex');
+    const sealingKey = keyOf(subject);
+    const key = Buffer.from(sealingKey.id, 'hex');
     const secret = Buffer.alloc(KEY_BYTES);
-    made.copyTo(secret, 0);
+    sealingKey.copyTo(secret, 0);
     const plain = new Uint8Array(rows.length * dims * 4);
     for (const [i, row] of rows.entries()) plain.set(bytesOf(vectors.subarray(row * dims, (row + 1) * dims)), i * dims * 4);
     const nonce = draw(NONCE_BYTES).slice();
@@ -166,16 +166,16 @@ export function readEmbedded(source: ByteReader, subjects: SubjectOpener): Embed
 export function withoutVectors(content: Embedded, gone: (position: number) => boolean): Embedded | null {
   if (content.isSealed === true) return null;
   const { positions, vectors, dims } = content;
-  const kept: number[] = [];
-  for (const [row, position] of positions.entries()) if (!gone(position)) kept.push(row);
-  if (kept.length === positions.length) return null;
-  const left = new Float32Array(kept.length * dims);
-  for (const [i, row] of kept.entries()) left.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
+  const remainingRows: number[] = [];
+  for (const [row, position] of positions.entries()) if (!gone(position)) remainingRows.push(row);
+  if (remainingRows.length === positions.length) return null;
+  const left = new Float32Array(remainingRows.length * dims);
+  for (const [i, row] of remainingRows.entries()) left.set(vectors.subarray(row * dims, (row + 1) * dims), i * dims);
   return {
     ...content,
-    positions: Float64Array.from(kept, (row) => positions[row]!),
+    positions: Float64Array.from(remainingRows, (row) => positions[row]!),
     vectors: left,
-    dropped: content.dropped + positions.length - kept.length,
+    dropped: content.dropped + positions.length - remainingRows.length,
   };
 }
 

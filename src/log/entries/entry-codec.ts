@@ -190,22 +190,22 @@ export class EntrySealer {
   }
 
   /** Placed and linked in one turn. */
-  encode(draft: EntryDraft, place: EntryPosition, previousHash: Uint8Array): EncodedEntry {
-    const placed = this.place(draft, place);
+  encode(draft: EntryDraft, position: EntryPosition, previousHash: Uint8Array): EncodedEntry {
+    const placed = this.placeDraft(draft, position);
     placed.link(previousHash);
     return placed;
   }
 
   /** Throws for what can't be encoded. A body that `bulk` is to seal is encoded only: nothing is started. */
-  place({ body, context }: EntryDraft, place: EntryPosition): PlacedEntry {
+  placeDraft({ body, context }: EntryDraft, position: EntryPosition): PlacedEntry {
     const positions = positionsOf(body);
-    const bytes = this.#encodeLeaf(context, kindOf(body), place, positions);
-    if (body.kind === 'parts') return this.#placeParts({ body, context }, bytes, place);
+    const bytes = this.#encodeLeaf(context, kindOf(body), position, positions);
+    if (body.kind === 'parts') return this.#placeParts({ body, context }, bytes, position);
     const sections = body.kind === 'rows' && body.subjects ? this.#sections(body, context) : null;
     const secrets = body.kind === 'rows' ? this.#secrets(positions, sections) : null;
     const keyId = this.#keyring.activeDataKey;
     const key = this.#keyring.open(keyId);
-    const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
+    const entry = { context, body, leaf: position.leaf, position: position.position, positions, time: position.time };
     if (body.kind === 'rows' && this.#bulk?.takes(body)) {
       const nonce = this.#nextNonce().slice();
       return new PlacedEntry(
@@ -276,16 +276,16 @@ export class EntrySealer {
   }
 
   /** Encodes the hashed part of a leaf: 0x00 and the leaf, without the fields that only sealing its body yields. */
-  #encodeLeaf(context: EntryContext, kind: EntryKind, place: EntryPosition, positions: number): Uint8Array {
+  #encodeLeaf(context: EntryContext, kind: EntryKind, position: EntryPosition, positions: number): Uint8Array {
     const leaf = this.#leaf;
     leaf.reset();
     leaf.u8(0);
     leaf.u8(LEAF_FORMAT);
     leaf.u8(kindNumber[kind]);
-    leaf.u64(place.leaf);
-    leaf.u64(place.position);
+    leaf.u64(position.leaf);
+    leaf.u64(position.position);
     leaf.u32(positions);
-    leaf.i64(place.time);
+    leaf.i64(position.time);
     for (let hashes = 0; hashes < 3; hashes++) leaf.raw(noPreviousHash);
     leaf.text(context.branch);
     leaf.optionalText(context.tenant);

@@ -292,9 +292,9 @@ function textsOf(value: unknown): readonly string[] {
 }
 
 function oneOf<T extends string>(value: unknown, known: readonly T[]): T {
-  const found = known.find((each) => each === value);
-  if (found === undefined) throw malformedError('a record with an unknown word');
-  return found;
+  const knownValue = known.find((each) => each === value);
+  if (knownValue === undefined) throw malformedError('a record with an unknown word');
+  return knownValue;
 }
 
 function countOf(value: unknown): number {

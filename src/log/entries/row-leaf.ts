@@ -61,15 +61,15 @@ export function rowsRoot(
   const hasher = new RowHasher(body, path);
   if (rows >= MODULE_ROWS_MIN && sharedHashes.begin(hasher.input(salts))) {
     sharedHashes.hash(0, rows);
-    if (dropped) for (const [row, kept] of dropped) sharedHashes.put(row, kept);
+    if (dropped) for (const [row, leafHash] of dropped) sharedHashes.put(row, leafHash);
     if (hashes) sharedHashes.take(0, rows, hashes);
     return sharedHashes.root();
   }
   if (rows === 1 && !dropped?.size && !hashes) return bytesOf(hasher.hash(0, salts));
   const tree = new RowTree();
   for (let row = 0; row < rows; row++) {
-    const kept = dropped?.get(row);
-    const hash = kept ? Buffer.from(kept).toString('binary') : hasher.hash(row, salts);
+    const droppedHash = dropped?.get(row);
+    const hash = droppedHash ? Buffer.from(droppedHash).toString('binary') : hasher.hash(row, salts);
     if (hashes) writeHash(hash, hashes, row);
     tree.append(hash);
   }

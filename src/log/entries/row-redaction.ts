@@ -23,17 +23,17 @@ export function withoutRows({ body, secrets }: Rows, path: string | null, rows: 
   const dropped = new Map(before);
   for (const row of gone) dropped.set(row, leaves.hashes(row, row + 1));
   const ordered = new Map([...dropped].sort(([a], [b]) => a - b));
-  const kept = new Uint8Array((count - ordered.size) * SALT_BYTES);
+  const remainingSalts = new Uint8Array((count - ordered.size) * SALT_BYTES);
   let at = 0;
   for (let row = 0; row < count; row++) {
     if (ordered.has(row)) continue;
-    kept.set(salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), at);
+    remainingSalts.set(salts.subarray(row * SALT_BYTES, (row + 1) * SALT_BYTES), at);
     at += SALT_BYTES;
   }
   for (const hash of ordered.values()) assert(hash.length === HASH_BYTES, 'a leaf hash has 32 bytes');
   return {
     body: { ...body, keys: emptyRows(body.keys, gone), cells: emptyRows(body.cells, gone), dropped: [...ordered.keys()] },
-    secrets: { salts: 'explicit', bytes: kept, dropped: ordered },
+    secrets: { salts: 'explicit', bytes: remainingSalts, dropped: ordered },
   };
 }
 

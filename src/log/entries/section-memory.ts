@@ -23,7 +23,7 @@ interface Exports {
 }
 
 let compiled: WebAssembly.Module | undefined;
-const kept: SectionMemory[] = [];
+const spareMemories: SectionMemory[] = [];
 
 export class SectionMemory {
   /** The bytes that callers may write. */
@@ -47,8 +47,8 @@ export class SectionMemory {
 
   /** Holds anything. To be given back, or to be forgotten. */
   static acquire(size: number): SectionMemory {
-    const found = kept.findIndex(({ bytes }) => bytes.length >= size);
-    if (found >= 0) return kept.splice(found, 1)[0]!;
+    const spareIndex = spareMemories.findIndex(({ bytes }) => bytes.length >= size);
+    if (spareIndex >= 0) return spareMemories.splice(spareIndex, 1)[0]!;
     return new SectionMemory(size <= KEPT_BYTES_MAX / 2 ? size * 2 : size);
   }
 
@@ -56,8 +56,8 @@ export class SectionMemory {
   giveBack(): void {
     this.#head.fill(0);
     if (this.bytes.length > KEPT_BYTES_MAX) return;
-    if (kept.length === KEPT_MAX) kept.shift();
-    kept.push(this);
+    if (spareMemories.length === KEPT_MAX) spareMemories.shift();
+    spareMemories.push(this);
   }
 
   setNonce(nonce: Uint8Array): void {

@@ -62,8 +62,8 @@ export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections
   assert(subjects.kind === 'text' || subjects.kind === 'dict', 'subjects are texts');
   const grouping = new Grouping(keyOf);
   const rows = body.ops.length;
-  const told = subjects.kind === 'text' ? subjects.offsets.length - 1 : subjects.values.length;
-  assert(told >= rows, 'it is told of every row whose it is');
+  const subjectCount = subjects.kind === 'text' ? subjects.offsets.length - 1 : subjects.values.length;
+  assert(subjectCount >= rows, 'it is told of every row whose it is');
   const ofRow = new Int32Array(rows);
   const { nulls } = subjects;
   let sealed = 0;
@@ -155,18 +155,18 @@ function textsOf({ offsets, heap }: TextVector): (row: number) => string {
 function allDiffer(bytes: Uint8Array, size: number): boolean {
   const count = bytes.length / size;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  let places = 8;
-  while (places < count * 2) places *= 2;
-  const table = new Int32Array(places);
+  let slotCount = 8;
+  while (slotCount < count * 2) slotCount *= 2;
+  const table = new Int32Array(slotCount);
   for (let i = 0; i < count; i++) {
-    let place = view.getUint32(i * size) & (places - 1);
-    for (; table[place] !== 0; place = (place + 1) & (places - 1)) {
-      const other = table[place]! - 1;
+    let slot = view.getUint32(i * size) & (slotCount - 1);
+    for (; table[slot] !== 0; slot = (slot + 1) & (slotCount - 1)) {
+      const other = table[slot]! - 1;
       let k = 0;
       while (k < size && bytes[other * size + k] === bytes[i * size + k]) k++;
       if (k === size) return false;
     }
-    table[place] = i + 1;
+    table[slot] = i + 1;
   }
   return true;
 }

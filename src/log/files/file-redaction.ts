@@ -88,7 +88,7 @@ class Rewriting {
   readonly #positions: Ascending;
   readonly #counts: Redacted;
   readonly #all: Ascending;
-  readonly #places: FrameStart[] = [];
+  readonly #frameStarts: FrameStart[] = [];
   readonly #body = new ByteWriter(1 << 16);
   #offset = 0;
   #changed = false;
@@ -119,23 +119,23 @@ class Rewriting {
     for (;;) {
       const { offset } = scanner;
       const scanned = await scanner.next();
-      if (scanned.found === 'end') {
+      if (scanned.result === 'end') {
         if (offset !== length) throw malformedError(`${this.#source.path} offset ${offset}: frames up to ${length} are gone`);
         break;
       }
-      if (scanned.found === 'bad') throw malformedError(`${this.#source.path} offset ${offset}: ${scanned.reason}`);
+      if (scanned.result === 'bad') throw malformedError(`${this.#source.path} offset ${offset}: ${scanned.reason}`);
       const { header, bytes } = scanned;
       const stored = frameEntries(bytes, header);
       const facts = decodeLeaf(stored[0]!.leaf);
       const entries = stored.map((entry) => this.#redact(entry));
-      const place = { file: number, offset: this.#offset, firstLeaf: header.firstLeaf };
-      this.#places.push({ ...place, firstPosition: facts.position });
-      await this.#write(encodeStored({ ...place, durableThrough: header.durableThrough }, entries));
-      last = { file: number, offset: place.offset, end: this.#offset };
+      const frameStart = { file: number, offset: this.#offset, firstLeaf: header.firstLeaf };
+      this.#frameStarts.push({ ...frameStart, firstPosition: facts.position });
+      await this.#write(encodeStored({ ...frameStart, durableThrough: header.durableThrough }, entries));
+      last = { file: number, offset: frameStart.offset, end: this.#offset };
       await this.#options.yieldTurn();
     }
     if (!this.#changed) return null;
-    return { record: { ...this.#record, length: this.#offset }, places: this.#places, lastFrame: last };
+    return { record: { ...this.#record, length: this.#offset }, frameStarts: this.#frameStarts, lastFrame: last };
   }
 
   async #write(bytes: Uint8Array): Promise<void> {
@@ -145,7 +145,7 @@ class Rewriting {
 
   #redact(stored: FrameEntry): FrameEntry {
     const facts = decodeLeaf(stored.leaf);
-    const rows = this.#within(facts);
+    const rows = this.#rowsWithin(facts);
     if (rows.length === 0) return stored;
     const body = facts.kind === 'rows' ? this.#withoutRows(facts, stored, rows) : this.#withoutTexts(facts, stored);
     if (!body) return stored;
@@ -210,7 +210,7 @@ class Rewriting {
   }
 
   /** Row numbers, within the entry, of the positions that it covers. */
-  #within({ position, positions }: LeafFields): readonly number[] {
+  #rowsWithin({ position, positions }: LeafFields): readonly number[] {
     const rows: number[] = [];
     for (let i = firstFrom(this.#positions, position); i < this.#positions.length; i++) {
       const row = this.#positions[i]! - position;

@@ -10,13 +10,13 @@ import { failsChecksum, type FrameHeader, type FrameScanner, frameIsWhole, type 
 /** Windows that are read before they are asked for. */
 const WINDOWS_AHEAD = 4;
 
-type FoundFrame = Extract<Scanned, { readonly found: 'frame' }>;
+type FoundFrame = Extract<Scanned, { readonly result: 'frame' }>;
 type End = Exclude<Scanned, FoundFrame>;
 
 export type Fed = FedFrame | End;
 
 export interface FedFrame {
-  readonly found: 'frame';
+  readonly result: 'frame';
   readonly offset: number;
   readonly header: FrameHeader;
   readonly bytes: Uint8Array;
@@ -56,7 +56,7 @@ export class FrameFeed {
     if (!this.#opener) {
       const { offset } = this.#scanner;
       const scanned = await this.#scanner.next();
-      return scanned.found === 'frame' ? { ...scanned, offset, bodyOf: () => null } : scanned;
+      return scanned.result === 'frame' ? { ...scanned, offset, bodyOf: () => null } : scanned;
     }
     while (!this.#window || this.#window.frame === this.#window.of.frames.length) {
       const ended = this.#window?.of.end;
@@ -71,12 +71,12 @@ export class FrameFeed {
     // One entry that was opened is enough: the checksum was looked at before.
     if (!isVouched(0) && !frameIsWhole(bytes)) {
       this.#scanner.offset = offset;
-      return { found: 'bad', reason: failsChecksum };
+      return { result: 'bad', reason: failsChecksum };
     }
     const openedBody = (i: number): Uint8Array | null => {
       return isVouched(i) ? bodyAt(window.reply!, first + i) : null;
     };
-    return { found: 'frame', offset, header, bytes, bodyOf: openedBody };
+    return { result: 'frame', offset, header, bytes, bodyOf: openedBody };
   }
 
   async #nextWindow(opener: FrameOpener): Promise<void> {
@@ -109,7 +109,7 @@ export class FrameFeed {
     for (;;) {
       const { offset } = this.#scanner;
       const scanned = await this.#scanner.next(false);
-      if (scanned.found !== 'frame') {
+      if (scanned.result !== 'frame') {
         this.#readAll = true;
         return this.#openWindow(opener, frames, scanned);
       }

@@ -14,22 +14,22 @@ const FIELDS = 4;
 
 export class FrameIndex {
   /** File, offset, first leaf and first position of one place after the other. */
-  #places = new Float64Array(64 * FIELDS);
+  #starts = new Float64Array(64 * FIELDS);
   #count = 0;
 
   static restore(source: ByteReader): FrameIndex {
     const index = new FrameIndex();
     const bytes = source.raw(source.count(FIELDS * Float64Array.BYTES_PER_ELEMENT) * FIELDS * Float64Array.BYTES_PER_ELEMENT);
     // A copy, for where it lies need not be aligned.
-    index.#places = new Float64Array(Uint8Array.from(bytes).buffer);
-    index.#count = index.#places.length / FIELDS;
+    index.#starts = new Float64Array(Uint8Array.from(bytes).buffer);
+    index.#count = index.#starts.length / FIELDS;
     return index;
   }
 
   /** The first `count` notes. */
   save(count: number, target: ByteWriter): void {
     target.u32(count);
-    target.raw(new Uint8Array(this.#places.buffer, 0, count * FIELDS * Float64Array.BYTES_PER_ELEMENT));
+    target.raw(new Uint8Array(this.#starts.buffer, 0, count * FIELDS * Float64Array.BYTES_PER_ELEMENT));
   }
 
   get count(): number {
@@ -39,27 +39,27 @@ export class FrameIndex {
   /** Frames in the order in which they lie in the log. */
   note({ file, offset, firstLeaf, firstPosition }: FrameStart): void {
     const last = (this.#count - 1) * FIELDS;
-    if (last >= 0 && this.#places[last] === file && offset - this.#places[last + 1]! < STEP_BYTES) return;
+    if (last >= 0 && this.#starts[last] === file && offset - this.#starts[last + 1]! < STEP_BYTES) return;
     const at = this.#count * FIELDS;
-    if (at === this.#places.length) {
+    if (at === this.#starts.length) {
       const grown = new Float64Array(Math.max(64 * FIELDS, at * 2));
-      grown.set(this.#places);
-      this.#places = grown;
+      grown.set(this.#starts);
+      this.#starts = grown;
     }
-    this.#places[at] = file;
-    this.#places[at + 1] = offset;
-    this.#places[at + 2] = firstLeaf;
-    this.#places[at + 3] = firstPosition;
+    this.#starts[at] = file;
+    this.#starts[at + 1] = offset;
+    this.#starts[at + 2] = firstLeaf;
+    this.#starts[at + 3] = firstPosition;
     this.#count++;
   }
 
   /** For a file that was written anew: other offsets, in order; places in other files stay. */
-  replace(file: number, places: readonly FrameStart[]): void {
-    const before = this.#fields().filter((place) => place.file < file);
-    const after = this.#fields().filter((place) => place.file > file);
-    this.#places = new Float64Array(64 * FIELDS);
+  replace(file: number, frameStarts: readonly FrameStart[]): void {
+    const before = this.#fields().filter((start) => start.file < file);
+    const after = this.#fields().filter((start) => start.file > file);
+    this.#starts = new Float64Array(64 * FIELDS);
     this.#count = 0;
-    for (const place of [...before, ...places, ...after]) this.note(place);
+    for (const start of [...before, ...frameStarts, ...after]) this.note(start);
   }
 
   #fields(): FrameStart[] {
@@ -67,7 +67,7 @@ export class FrameIndex {
   }
 
   /** The nearest known frame that does not begin after this leaf; undefined in an empty log. */
-  before(leaf: number): FrameStart | undefined {
+  frameBefore(leaf: number): FrameStart | undefined {
     return this.#last(2, leaf);
   }
 
@@ -81,14 +81,14 @@ export class FrameIndex {
     let high = this.#count;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (this.#places[middle * FIELDS + field]! <= bound) low = middle;
+      if (this.#starts[middle * FIELDS + field]! <= bound) low = middle;
       else high = middle;
     }
     return low < 0 ? undefined : this.#startAt(low);
   }
 
-  #startAt(place: number): FrameStart {
-    const [file, offset, firstLeaf, firstPosition] = this.#places.subarray(place * FIELDS, (place + 1) * FIELDS);
+  #startAt(index: number): FrameStart {
+    const [file, offset, firstLeaf, firstPosition] = this.#starts.subarray(index * FIELDS, (index + 1) * FIELDS);
     return { file: file!, offset: offset!, firstLeaf: firstLeaf!, firstPosition: firstPosition! };
   }
 }

@@ -71,7 +71,7 @@ interface HandedSubjectKeys {
 
 export interface OpenReply {
   /** Per entry: where its body begins, how long it is, and how many rows are erased; -1 where its content is not vouched for. */
-  readonly places: Int32Array;
+  readonly bodyRanges: Int32Array;
   /** Ids of keys of subjects that were not handed over, 16 bytes each: entries that need one are not vouched for. */
   readonly missing: Uint8Array;
   /** The buffer that was handed over, or a larger one. */
@@ -130,16 +130,16 @@ class HandedKeys implements BodyKeys {
 
 /** Entry `i` of those that were asked about is in order. */
 export function vouches(reply: OpenReply | null, i: number): boolean {
-  return reply !== null && reply.places[i * PLACE_FIELDS]! !== NOTHING;
+  return reply !== null && reply.bodyRanges[i * PLACE_FIELDS]! !== NOTHING;
 }
 
 /** Erased rows of entry i, which must be in order. */
 export function erasedRows(reply: OpenReply, i: number): number {
-  return reply.places[i * PLACE_FIELDS + 2]!;
+  return reply.bodyRanges[i * PLACE_FIELDS + 2]!;
 }
 
-export function bodyAt({ places, bodies }: OpenReply, i: number): Uint8Array {
-  return new Uint8Array(bodies!, places[i * PLACE_FIELDS]!, places[i * PLACE_FIELDS + 1]!);
+export function bodyAt({ bodyRanges, bodies }: OpenReply, i: number): Uint8Array {
+  return new Uint8Array(bodies!, bodyRanges[i * PLACE_FIELDS]!, bodyRanges[i * PLACE_FIELDS + 1]!);
 }
 
 /** A request for frames of one buffer, without keys. */
@@ -161,7 +161,7 @@ export function openFrames(
 ): OpenReply {
   let entries = 0;
   for (let i = 0; i < frames.length; i += 3) entries += frames[i + 2]!;
-  const places = new Int32Array(entries * PLACE_FIELDS).fill(NOTHING);
+  const bodyRanges = new Int32Array(entries * PLACE_FIELDS).fill(NOTHING);
   const missing = new Set<string>();
   const opened: Uint8Array[] = [];
   let size = 0;
@@ -169,27 +169,27 @@ export function openFrames(
   for (let i = 0; i < frames.length; i += 3) {
     const bytes = new Uint8Array(source, frames[i]!, frames[i + 1]!);
     const count = frames[i + 2]!;
-    for (const [k, found] of openFrame(bytes, count, rows, keys, has).entries()) {
-      if (found === null) continue;
-      if ('missing' in found) {
-        for (const id of found.missing) missing.add(id);
+    for (const [k, openedBody] of openFrame(bytes, count, rows, keys, has).entries()) {
+      if (openedBody === null) continue;
+      if ('missing' in openedBody) {
+        for (const id of openedBody.missing) missing.add(id);
         continue;
       }
-      const { body, erased } = found;
-      places.set([size, body.length, erased], (entry + k) * PLACE_FIELDS);
+      const { body, erased } = openedBody;
+      bodyRanges.set([size, body.length, erased], (entry + k) * PLACE_FIELDS);
       if (bodies) opened.push(body);
       size += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
     }
     entry += count;
   }
-  if (!bodies) return { places, missing: idsOf(missing), bodies: null };
+  if (!bodies) return { bodyRanges, missing: idsOf(missing), bodies: null };
   const target = bodies.byteLength >= size ? bodies : new SharedArrayBuffer(Math.ceil(size * 1.25));
   let at = 0;
   for (const body of opened) {
     new Uint8Array(target, at, body.length).set(body);
     at += Math.ceil(body.length / ALIGNMENT) * ALIGNMENT;
   }
-  return { places, missing: idsOf(missing), bodies: target };
+  return { bodyRanges, missing: idsOf(missing), bodies: target };
 }
 
 function idsOf(names: ReadonlySet<string>): Uint8Array {
@@ -283,19 +283,19 @@ export class FrameOpener {
     const ids: number[] = [];
     const has = new Uint8Array(count);
     const secrets = new Uint8Array(count * SECRET_BYTES);
-    let found = 0;
+    let missingKeys = 0;
     for (let at = 0; at < missing.length; at += KEY_ID_BYTES) {
       const id = missing.subarray(at, at + KEY_ID_BYTES);
       try {
-        has[found] = this.#keyring.subjects.copyKey(id, secrets, found * SECRET_BYTES) ? 1 : 0;
+        has[missingKeys] = this.#keyring.subjects.copyKey(id, secrets, missingKeys * SECRET_BYTES) ? 1 : 0;
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
         continue;
       }
       ids.push(...id);
-      found++;
+      missingKeys++;
     }
-    return found === 0 ? null : { ids: Uint8Array.from(ids), has, secrets };
+    return missingKeys === 0 ? null : { ids: Uint8Array.from(ids), has, secrets };
   }
 
   /** Adds keys that payloads of a frame name and that were not sent yet, as far as the unchecked frame can be read. */

@@ -105,17 +105,17 @@ export function frameBytes(entries: readonly Pick<EncodedEntry, 'leaf' | 'payloa
 
 /** One frame of `entries`, followed by `zeros` bytes of zeros; in the memory that `room` gives for so many bytes. */
 export function encodeFrame(
-  place: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough'>,
+  frame: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough'>,
   entries: readonly EncodedEntry[],
   zeros: number,
   room: (bytes: number) => Buffer = Buffer.allocUnsafe,
 ): Uint8Array {
-  return encodeStored({ ...place, firstLeaf: entries[0]!.entry.leaf }, entries, zeros, room);
+  return encodeStored({ ...frame, firstLeaf: entries[0]!.entry.leaf }, entries, zeros, room);
 }
 
 /** Encodes a frame of entries that were stored before. */
 export function encodeStored(
-  place: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough' | 'firstLeaf'>,
+  header: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough' | 'firstLeaf'>,
   entries: readonly (Pick<FrameEntry, 'leaf' | 'payload'> & Partial<FrameEntry>)[],
   zeros = 0,
   room: (bytes: number) => Buffer = Buffer.allocUnsafe,
@@ -127,11 +127,11 @@ export function encodeStored(
   view.setUint32(4, FILE_FORMAT, true);
   view.setUint32(8, bytes - FRAME_HEADER_BYTES, true);
   view.setUint32(12, entries.length, true);
-  view.setUint32(16, place.file, true);
+  view.setUint32(16, header.file, true);
   view.setUint32(20, 0, true);
-  view.setBigUint64(24, BigInt(place.offset), true);
-  view.setBigUint64(32, BigInt(place.firstLeaf), true);
-  view.setBigUint64(40, BigInt(place.durableThrough), true);
+  view.setBigUint64(24, BigInt(header.offset), true);
+  view.setBigUint64(32, BigInt(header.firstLeaf), true);
+  view.setBigUint64(40, BigInt(header.durableThrough), true);
   let at = FRAME_HEADER_BYTES;
   for (const { leaf, payload, redacted } of entries) {
     view.setUint32(at, leaf.length, true);
@@ -192,11 +192,11 @@ function checksum(frame: Uint8Array): bigint {
 export const failsChecksum = 'a frame that fails its checksum';
 
 export type Scanned =
-  | { readonly found: 'frame'; readonly header: FrameHeader; readonly bytes: Uint8Array }
+  | { readonly result: 'frame'; readonly header: FrameHeader; readonly bytes: Uint8Array }
   /** Nothing but zeros from here to the end, or the end itself. */
-  | { readonly found: 'end' }
+  | { readonly result: 'end' }
   /** Bytes that are no frame. */
-  | { readonly found: 'bad'; readonly reason: string };
+  | { readonly result: 'bad'; readonly reason: string };
 
 /** Reads a log file from front to back through one buffer. Never reads or allocates past the end of the file. */
 export class FrameScanner {
@@ -230,16 +230,16 @@ export class FrameScanner {
   /** The frame at `offset`, which moves past it; `end` and `bad` leave it where it is. `check`: its checksum is held against it. */
   async next(check = true): Promise<Scanned> {
     const left = this.#length - this.offset;
-    if (left <= 0) return { found: 'end' };
+    if (left <= 0) return { result: 'end' };
     const head = await this.#read(this.offset, Math.min(left, FRAME_HEADER_BYTES));
     const header = decodeFrameHeader(head, this.#file, this.offset);
-    if (!header) return (await this.#zerosFrom(this.offset)) ? { found: 'end' } : { found: 'bad', reason: 'no frame header' };
+    if (!header) return (await this.#zerosFrom(this.offset)) ? { result: 'end' } : { result: 'bad', reason: 'no frame header' };
     const size = FRAME_HEADER_BYTES + header.size;
-    if (size > left) return { found: 'bad', reason: 'a frame longer than the file' };
+    if (size > left) return { result: 'bad', reason: 'a frame longer than the file' };
     const bytes = await this.#read(this.offset, size);
-    if (check && !frameIsWhole(bytes)) return { found: 'bad', reason: failsChecksum };
+    if (check && !frameIsWhole(bytes)) return { result: 'bad', reason: failsChecksum };
     this.offset += size;
-    return { found: 'frame', header, bytes };
+    return { result: 'frame', header, bytes };
   }
 
   /** Frames anywhere after `offset`, at any byte: evidence about a bad frame. */

@@ -29,7 +29,7 @@ const SLICE_MS = 2;
 
 export function readEntries(range: ReadRange, frames: FrameIndex, clock: Clock): AsyncGenerator<CommittedEntry> {
   // Files and places are of one moment.
-  return readFrom(range, frames.before(range.fromLeaf), clock);
+  return readFrom(range, frames.frameBefore(range.fromLeaf), clock);
 }
 
 async function* readFrom(range: ReadRange, start: FrameStart | undefined, clock: Clock): AsyncGenerator<CommittedEntry> {
@@ -79,7 +79,7 @@ class Slices {
   }
 
   /** Whether what has been done since the last turn is enough. */
-  get over(): boolean {
+  get isOver(): boolean {
     return this.#clock.monotonicMs() - this.#start >= SLICE_MS;
   }
 
@@ -101,9 +101,9 @@ export type EntryLocator = { readonly leaf: number } | { readonly position: numb
 export async function readStoredEntries(
   range: Omit<ReadRange, 'fromLeaf' | 'keyring'>,
   frames: FrameIndex,
-  place: EntryLocator,
+  locator: EntryLocator,
 ): Promise<readonly FrameEntry[]> {
-  const start = 'leaf' in place ? frames.before(place.leaf) : frames.beforePosition(place.position);
+  const start = 'leaf' in locator ? frames.frameBefore(locator.leaf) : frames.beforePosition(locator.position);
   if (start === undefined) return [];
   let from = start.offset;
   for (const record of range.files.slice(start.file)) {
@@ -114,19 +114,19 @@ export async function readStoredEntries(
       for (;;) {
         const { offset } = scanner;
         const scanned = await scanner.next();
-        if (scanned.found === 'end') {
+        if (scanned.result === 'end') {
           mustEndAt(path, offset, length);
           break;
         }
-        if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
+        if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
         const { header } = scanned;
-        if ('leaf' in place && header.firstLeaf + header.entries <= place.leaf) continue;
+        if ('leaf' in locator && header.firstLeaf + header.entries <= locator.leaf) continue;
         const entries = frameEntries(scanned.bytes, header);
-        const found = entries.findIndex(({ leaf }) => {
+        const entryIndex = entries.findIndex(({ leaf }) => {
           const span = leafSpan(leaf);
-          return 'leaf' in place ? span.leaf === place.leaf : span.position + span.positions > place.position;
+          return 'leaf' in locator ? span.leaf === locator.leaf : span.position + span.positions > locator.position;
         });
-        if (found >= 0) return entries.slice(found);
+        if (entryIndex >= 0) return entries.slice(entryIndex);
       }
     } finally {
       await file.close();
@@ -161,17 +161,17 @@ async function* readFileEntries(
     await mustBe(record, path, file);
     const scanner = new FrameScanner(file, record.number, length, begin);
     for (;;) {
-      if (slices.over) await slices.turn();
+      if (slices.isOver) await slices.turn();
       const offset = scanner.offset;
       const scanned = await scanner.next();
-      if (scanned.found === 'end') return mustEndAt(path, offset, length);
-      if (scanned.found === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
+      if (scanned.result === 'end') return mustEndAt(path, offset, length);
+      if (scanned.result === 'bad') throw new ServiceError('REL_STORAGE', `${path} offset ${offset}: ${scanned.reason}`);
       const { header } = scanned;
       if (header.firstLeaf + header.entries <= range.fromLeaf) continue;
       for (const stored of frameEntries(scanned.bytes, header)) {
         const facts = decodeLeaf(stored.leaf);
         if (facts.leaf < range.fromLeaf) continue;
-        if (slices.over) await slices.turn();
+        if (slices.isOver) await slices.turn();
         yield decodeEntry(facts, stored.payload, range.keyring, { redacted: stored.redacted, rows: false });
       }
     }

@@ -36,7 +36,7 @@ const REUSED_FRAME_BYTES_MAX = 4 << 20;
 /** Another generation of a sealed file, durable under its name and not yet listed. */
 export interface ReplacedFile {
   readonly record: SealedFileRecord;
-  readonly places: readonly FrameStart[];
+  readonly frameStarts: readonly FrameStart[];
   readonly lastFrame: FrameSpan;
 }
 
@@ -160,7 +160,7 @@ export class LogWriter {
   }
 
   /** A sealed file was written anew: from here on the list names the other generation. Call it between groups. */
-  async replaceFile({ record, places, lastFrame }: ReplacedFile): Promise<void> {
+  async replaceFile({ record, frameStarts, lastFrame }: ReplacedFile): Promise<void> {
     const files = this.#manifest.files.map((file) => (file.number === record.number ? record : file));
     const before = this.#manifest.files[record.number]!;
     assert(before.state === 'sealed', 'what grows is not replaced');
@@ -169,7 +169,7 @@ export class LogWriter {
     // List, index and offsets of the last frame change in one turn: a reader takes them at any time.
     this.#manifest = manifest;
     this.#sealedBytes += record.length - before.length;
-    this.#frames.replace(record.number, places);
+    this.#frames.replace(record.number, frameStarts);
     if (this.#lastFrame?.file === record.number) this.#lastFrame = lastFrame;
   }
 

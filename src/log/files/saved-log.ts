@@ -206,7 +206,7 @@ async function lastEntry(
   try {
     const scanner = new FrameScanner(file, number, end, offset, { chunkBytes: end - offset });
     const scanned = await scanner.next();
-    if (scanned.found !== 'frame' || scanner.offset !== end)
+    if (scanned.result !== 'frame' || scanner.offset !== end)
       throw malformedError(`${name} has no such frame at offset ${offset}`);
     const { header, bytes } = scanned;
     if (header.firstLeaf + header.entries !== written)

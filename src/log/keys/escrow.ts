@@ -201,10 +201,14 @@ function* groups<T>(items: readonly T[], size: number): Generator<T[]> {
 }
 
 function binding(line: Uint8Array, number: number, last: boolean): Buffer {
-  const place = Buffer.alloc(5);
-  place.writeUInt32LE(number);
-  place[4] = last ? 1 : 0;
-  return Buffer.concat([Buffer.from('annals escrow\0', 'latin1'), crypto.createHash('sha256').update(line).digest(), place]);
+  const shardNumber = Buffer.alloc(5);
+  shardNumber.writeUInt32LE(number);
+  shardNumber[4] = last ? 1 : 0;
+  return Buffer.concat([
+    Buffer.from('annals escrow\0', 'latin1'),
+    crypto.createHash('sha256').update(line).digest(),
+    shardNumber,
+  ]);
 }
 
 function unseal(key: Uint8Array, box: Buffer, bound: Uint8Array): Buffer | null {

@@ -197,7 +197,7 @@ class OpenKeyring implements KeyStore {
   }
 
   contents(): KeyContents {
-    return { secrets: this.#secrets, records: this.subjects.standing(), tombstones: this.subjects.tombstones() };
+    return { secrets: this.#secrets, records: this.subjects.usedRecords(), tombstones: this.subjects.tombstones() };
   }
 
   async close(): Promise<void> {

@@ -46,8 +46,8 @@ export class RecentSubjectKeys {
   #idsBefore = this.#ids;
 
   ofSubject(tenant: string | null, subject: string): SubjectKey | undefined {
-    const found = this.#subjects.get(tenant)?.get(subject);
-    if (found || this.#subjectsBefore === this.#subjects) return found;
+    const recentKey = this.#subjects.get(tenant)?.get(subject);
+    if (recentKey || this.#subjectsBefore === this.#subjects) return recentKey;
     const before = this.#subjectsBefore.get(tenant)?.get(subject);
     if (before) this.keep(tenant, subject, before);
     return before;
@@ -66,8 +66,8 @@ export class RecentSubjectKeys {
   }
 
   ofId(id: string): KeyObject | undefined {
-    const found = this.#ids.get(id);
-    if (found || this.#idsBefore === this.#ids) return found;
+    const recentKey = this.#ids.get(id);
+    if (recentKey || this.#idsBefore === this.#ids) return recentKey;
     const before = this.#idsBefore.get(id);
     if (before) this.keepId(id, before);
     return before;

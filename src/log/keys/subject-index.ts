@@ -35,7 +35,7 @@ export class SubjectRecords {
   }
 
   /** Copies of those in use among records `from` to `to` of a shard. */
-  standing(shard: number, from: number, to: number): Buffer {
+  usedRecords(shard: number, from: number, to: number): Buffer {
     const slab = this.#slabs[shard]!;
     const target = Buffer.alloc((to - from) * RECORD_BYTES);
     let end = 0;
@@ -92,34 +92,34 @@ export class SubjectIndex {
     const number = bytes[at]!;
     if ((this.#used[number]! + 1) * 2 > this.#parts[number]!.length) this.#grow(number);
     const part = this.#parts[number]!;
-    const place = this.#placeOf(part, bytes, at);
-    const before = part[place]! - 1;
+    const slotIndex = this.#placeOf(part, bytes, at);
+    const before = part[slotIndex]! - 1;
     if (before < 0) this.#used[number]!++;
-    part[place] = slot + 1;
+    part[slotIndex] = slot + 1;
     return before;
   }
 
   /** Before the record is wiped: a key is compared with what its slot holds. */
   delete(bytes: Uint8Array, at: number): void {
     const part = this.#parts[bytes[at]!]!;
-    const place = this.#placeOf(part, bytes, at);
-    if (part[place] !== FREE) part[place] = REMOVED;
+    const slotIndex = this.#placeOf(part, bytes, at);
+    if (part[slotIndex] !== FREE) part[slotIndex] = REMOVED;
   }
 
   /** Where the key is, or the free place where its search ends. */
   #placeOf(part: Uint32Array, bytes: Uint8Array, at: number): number {
     const mask = part.length - 1;
     const hash = bytes[at + 1]! | (bytes[at + 2]! << 8) | (bytes[at + 3]! << 16);
-    for (let place = hash & mask; ; place = (place + 1) & mask) {
-      const stored = part[place]!;
-      if (stored === FREE) return place;
-      if (stored !== REMOVED && this.#records.has(stored - 1, this.#offset, bytes, at)) return place;
+    for (let slotIndex = hash & mask; ; slotIndex = (slotIndex + 1) & mask) {
+      const stored = part[slotIndex]!;
+      if (stored === FREE) return slotIndex;
+      if (stored !== REMOVED && this.#records.has(stored - 1, this.#offset, bytes, at)) return slotIndex;
     }
   }
 
   #grow(number: number): void {
-    const standing = this.#parts[number]!.reduce((sum, stored) => sum + (stored === FREE || stored === REMOVED ? 0 : 1), 0);
-    this.#resize(number, slotsFor(standing + 1));
+    const usedSlots = this.#parts[number]!.reduce((sum, stored) => sum + (stored === FREE || stored === REMOVED ? 0 : 1), 0);
+    this.#resize(number, slotsFor(usedSlots + 1));
   }
 
   #resize(number: number, slots: number): void {

@@ -35,7 +35,7 @@ export class SubjectKeyTable {
 
   /** Copies of the records in use among records `from` to `to` of a shard. */
   usedRecords(shard: number, from: number, to: number): Buffer {
-    return this.#records.standing(shard, from, to);
+    return this.#records.usedRecords(shard, from, to);
   }
 
   /** -1 for what is no id, too. */

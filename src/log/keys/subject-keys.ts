@@ -216,7 +216,7 @@ export class SubjectKeyFiles implements SubjectKeys {
   }
 
   /** Records of all keys that stand, one shard after the other: for the escrow. */
-  *standing(): Generator<Buffer> {
+  *usedRecords(): Generator<Buffer> {
     for (const { number, count } of this.#shards) yield this.#table.usedRecords(number, 0, count);
   }
 

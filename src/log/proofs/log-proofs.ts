@@ -21,7 +21,7 @@ export interface LogProofsDependencies {
   /** Hashes all that is placed, within the turn. */
   readonly linkNow: () => void;
   /** See `readStoredEntries`. */
-  readonly read: (place: EntryLocator) => Promise<readonly FrameEntry[]>;
+  readonly read: (locator: EntryLocator) => Promise<readonly FrameEntry[]>;
 }
 
 export class LocalProofs implements LogProofs {
@@ -68,8 +68,8 @@ export class LocalProofs implements LogProofs {
     return size === newest.size ? newest : this.#parts.sign({ size, root: this.root(size) });
   }
 
-  async entry(place: EntryLocator): Promise<StoredEntry | undefined> {
-    const [stored] = await this.#parts.read(place);
+  async entry(locator: EntryLocator): Promise<StoredEntry | undefined> {
+    const [stored] = await this.#parts.read(locator);
     return stored && this.#storedEntry(stored);
   }
 

@@ -68,7 +68,7 @@ export async function proveRow(facts: LeafFields, parts: readonly DecodedRows[],
 
 /** Rows of this key, in order; a row that was dropped has none. */
 export function rowsOfKey(body: RowsBody, pk: string): number[] {
-  const found: number[] = [];
+  const keyRows: number[] = [];
   const gone = new Set(body.dropped);
   const cells = body.keys.columns[0]!.vector;
   const wanted = Buffer.from(pk);
@@ -77,9 +77,9 @@ export function rowsOfKey(body: RowsBody, pk: string): number[] {
       cells.kind === 'text'
         ? wanted.equals(cells.heap.subarray(cells.offsets[row]!, cells.offsets[row + 1]!))
         : pkOf(cells, row) === pk;
-    if (same && !gone.has(row)) found.push(row);
+    if (same && !gone.has(row)) keyRows.push(row);
   }
-  return found;
+  return keyRows;
 }
 
 function pkOf(cells: Vector, row: number): string {

@@ -41,8 +41,8 @@ export const steppingJob: Job<null, StepRequest, Stepped> = {
     const running = new Map<number, Generator<Progress, unknown>>();
     return async (asked) => {
       if ('module' in asked) {
-        const found = (await import(asked.module)) as Record<string, SteppedJob<unknown, unknown>>;
-        running.set(asked.task, found[asked.name]!.steps(asked.request));
+        const jobModule = (await import(asked.module)) as Record<string, SteppedJob<unknown, unknown>>;
+        running.set(asked.task, jobModule[asked.name]!.steps(asked.request));
         return null;
       }
       if (asked.ask === 'drop') {

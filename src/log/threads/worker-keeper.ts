@@ -111,7 +111,7 @@ class Keeper implements WorkerKeeper {
 
   #close(task: Task, tell: () => void): void {
     if (task.over) return;
-    this.#over(task);
+    this.#endTask(task);
     // The thread may have ended meanwhile: then there is nothing to let go of.
     void task.lane?.worker?.ask({ task: task.number, ask: 'drop' }).catch(() => undefined);
     tell();
@@ -133,7 +133,7 @@ class Keeper implements WorkerKeeper {
         await this.#step(lane, task);
       } catch (error) {
         if (task.over) continue;
-        this.#over(task);
+        this.#endTask(task);
         task.reject(error);
       }
     }
@@ -153,11 +153,11 @@ class Keeper implements WorkerKeeper {
     const stepped = await worker.ask({ task: number, ask: 'step' });
     if (task.over || stepped === null) return;
     if ('progress' in stepped) return task.onProgress(stepped.progress.done, stepped.progress.of);
-    this.#over(task);
+    this.#endTask(task);
     task.resolve(stepped.reply);
   }
 
-  #over(task: Task): void {
+  #endTask(task: Task): void {
     task.over = true;
     this.#tasks = this.#tasks.filter((other) => other !== task);
   }

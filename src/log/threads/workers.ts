@@ -155,8 +155,8 @@ function endedError(cause?: unknown): ServiceError {
 
 async function serve({ module, name, data }: Start): Promise<void> {
   const port = parentPort!;
-  const found = (await import(module)) as Record<string, Job<unknown, unknown, unknown>>;
-  const answer = found[name]!.begin(data);
+  const jobModule = (await import(module)) as Record<string, Job<unknown, unknown, unknown>>;
+  const answer = jobModule[name]!.begin(data);
   let before = Promise.resolve();
   port.on('message', (request: unknown) => {
     before = before.then(async () => port.postMessage(await answerRequest(request)));

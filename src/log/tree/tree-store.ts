@@ -89,12 +89,12 @@ export class TreeStore implements NodeSink {
   /** Adds complete nodes of a growing tree: those of a level in order, each once. */
   keep(level: number, index: number, hash: Uint8Array): void {
     if (level % LEVEL_STEP !== 0) return;
-    const kept = this.#level(level / LEVEL_STEP);
-    assert(index === kept.count, 'nodes of a level are kept in order');
-    const at = index % kept.chunkHashes;
-    if (at === 0) kept.chunks.push(new Uint8Array(kept.chunkHashes * HASH_BYTES));
-    kept.chunks[kept.chunks.length - 1]!.set(hash, at * HASH_BYTES);
-    kept.count++;
+    const storedLevel = this.#level(level / LEVEL_STEP);
+    assert(index === storedLevel.count, 'nodes of a level are kept in order');
+    const at = index % storedLevel.chunkHashes;
+    if (at === 0) storedLevel.chunks.push(new Uint8Array(storedLevel.chunkHashes * HASH_BYTES));
+    storedLevel.chunks[storedLevel.chunks.length - 1]!.set(hash, at * HASH_BYTES);
+    storedLevel.count++;
   }
 
   /** Leaves so far. */
@@ -110,11 +110,11 @@ export class TreeStore implements NodeSink {
   /** A complete node, as a view of what is kept or hashed from it. Throws RangeError where there is none yet. */
   node(level: number, index: number): Uint8Array {
     if (level % LEVEL_STEP !== 0) return hashChildren(this.node(level - 1, index * 2), this.node(level - 1, index * 2 + 1));
-    const kept = this.#levels[level / LEVEL_STEP];
-    if (!kept || index < 0 || index >= kept.count) throw new RangeError(`no complete node ${level}/${index}`);
-    const at = (index % kept.chunkHashes) * HASH_BYTES;
-    const number = Math.floor(index / kept.chunkHashes);
-    const chunk = kept.chunks[number] ?? this.#read(Math.floor((index * 2 ** level) / GROUP_LEAVES), kept, number);
+    const storedLevel = this.#levels[level / LEVEL_STEP];
+    if (!storedLevel || index < 0 || index >= storedLevel.count) throw new RangeError(`no complete node ${level}/${index}`);
+    const at = (index % storedLevel.chunkHashes) * HASH_BYTES;
+    const number = Math.floor(index / storedLevel.chunkHashes);
+    const chunk = storedLevel.chunks[number] ?? this.#read(Math.floor((index * 2 ** level) / GROUP_LEAVES), storedLevel, number);
     return chunk.subarray(at, at + HASH_BYTES);
   }
 

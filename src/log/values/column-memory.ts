@@ -123,11 +123,11 @@ export class ColumnMemory {
   shorten(view: ArrayBufferView, bytes: number): void {
     const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
     assert(arena && bytes <= view.byteLength, 'what is shortened was allocated here');
-    const kept = roundUp(bytes);
-    const size = roundUp(view.byteLength) - kept;
+    const bytesLeft = roundUp(bytes);
+    const size = roundUp(view.byteLength) - bytesLeft;
     if (size === 0) return;
-    if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + kept, size).fill(0xdd);
-    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset + kept, size);
+    if (this.#poison) new Uint8Array(arena.buffer, view.byteOffset + bytesLeft, size).fill(0xdd);
+    give(view.byteOffset < arena.spareAt ? arena.free : arena.spare, view.byteOffset + bytesLeft, size);
     this.#used -= size;
   }
 }

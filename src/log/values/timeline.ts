@@ -83,6 +83,7 @@ export class Timeline {
     if (count === 0) return;
     const { base, deltas } = column;
     const out = new Int32Array(target.buffer, target.byteOffset, target.length * 2);
+    const chosen: ChosenRows = { out, deltas, rows, first, count, compact };
     const firstRow = rows ? rows[0]! : first;
     const start = base + (deltas ? deltas[firstRow]! : firstRow);
     let run = this.#lastRun((i) => this.#positions[i]! <= start);
@@ -94,8 +95,8 @@ export class Timeline {
       // Up to where the low word overflows, then from there: in between, times are 32-bit sums.
       const carry = from + TWO_32 - low;
       const sum = (low + (base - from)) | 0;
-      k = writeStretch(out, deltas, rows, first, k, count, compact, Math.min(end, carry) - base, sum, high);
-      if (carry < end) k = writeStretch(out, deltas, rows, first, k, count, compact, end - base, sum, high + 1);
+      k = writeTimes(chosen, k, Math.min(end, carry) - base, sum, high);
+      if (carry < end) k = writeTimes(chosen, k, end - base, sum, high + 1);
     }
   }
 
@@ -144,19 +145,19 @@ export class Timeline {
   }
 }
 
-/** Times of rows from `from` on whose delta is below `end`; returns the first row beyond. */
-function writeStretch(
-  out: Int32Array,
-  deltas: Int32Array | null,
-  rows: Int32Array | null,
-  first: number,
-  from: number,
-  count: number,
-  compact: boolean,
-  end: number,
-  low: number,
-  high: number,
-): number {
+/** Rows whose times are written: two words each, by row or, if compact, one after the other. */
+interface ChosenRows {
+  readonly out: Int32Array;
+  readonly deltas: Int32Array | null;
+  readonly rows: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+  readonly compact: boolean;
+}
+
+/** Writes the times of chosen rows from `from` on whose delta is below `end`; returns the first row beyond. */
+function writeTimes(chosen: ChosenRows, from: number, end: number, low: number, high: number): number {
+  const { out, deltas, rows, first, count, compact } = chosen;
   let k = from;
   for (; k < count; k++) {
     const row = rows ? rows[k]! : first + k;

@@ -125,7 +125,7 @@ export class FrameRun {
     if (this.#checker && !isVouched(0) && !frameIsWhole(frame.bytes)) return failsChecksum;
     return {
       frame,
-      isVouched: isVouched,
+      isVouched,
       erasedRows: (i) => erasedRows(known!, first + i),
       body: (i) => bodyAt(known!, first + i),
     };

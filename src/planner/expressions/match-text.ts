@@ -36,10 +36,10 @@ export class TextMatcher {
     for (let leaf = 1; leaf < leaves.length && open.length > 0; leaf++) {
       const next = new Map<number, TokenSpan[]>();
       for (const span of spans) {
-        if (this.leavesOf(span.term).includes(leaf)) next.set(span.place, [...(next.get(span.place) ?? []), span]);
+        if (this.leavesOf(span.term).includes(leaf)) next.set(span.ordinal, [...(next.get(span.ordinal) ?? []), span]);
       }
       open = open.flatMap((before) => {
-        const { place: wordOffset, width } = before.at(-1)!;
+        const { ordinal: wordOffset, width } = before.at(-1)!;
         return (next.get(wordOffset + width) ?? []).map((span) => [...before, span]);
       });
     }

@@ -183,10 +183,10 @@ export class SearchOperator implements Operator {
           yield* this.#seek(searchBlock);
           this.#count(searchBlock, totals);
         }
-        if (indexed !== null) this.#keep(placed!.place, searchBlock);
+        if (indexed !== null) this.#keep(placed!.segmentKey, searchBlock);
         else {
           isWhole = false;
-          if (placed) unindexed.add(placed.place);
+          if (placed) unindexed.add(placed.segmentKey);
         }
       }
       yield emptyBatch;
@@ -454,7 +454,7 @@ export class SearchOperator implements Operator {
     for (const column of unread) columns.splice(column, 0, { kind: 'null' });
     yield* this.#results.reach(selection === null ? first + count : selection[count - 1]! + 1);
     if (scored) {
-      const blocks = this.#blocksOfSegment.get(placed!.place)!;
+      const blocks = this.#blocksOfSegment.get(placed!.segmentKey)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
         const [matches, at] = this.#matchesAt(blocks, numberAt(placed!, row));
@@ -468,7 +468,7 @@ export class SearchOperator implements Operator {
   *#addResults(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
-    const blocks = placed && this.#blocksOfSegment.get(placed.place);
+    const blocks = placed && this.#blocksOfSegment.get(placed.segmentKey);
     const ownBlock = blocks
       ? null
       : this.#searchBlock(

@@ -15,7 +15,7 @@ interface RecordPosition {
 
 /** Stretches, and the leaf of the last record in them. */
 interface End {
-  readonly stretches: number;
+  readonly rangeCount: number;
   readonly leaf: number;
 }
 
@@ -74,18 +74,18 @@ export class LogAuditReader implements AuditReader {
 
   /** Entries that arrive while an answer is read are not part of it. */
   #end(): End {
-    const stretches = this.#projection.stretchCount;
-    return { stretches, leaf: stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf };
+    const rangeCount = this.#projection.stretchCount;
+    return { rangeCount, leaf: rangeCount === 0 ? -1 : this.#projection.leafRange(rangeCount - 1).lastLeaf };
   }
 
   async *#matching(filter: Filter, after: RecordPosition, end = this.#end()): AsyncGenerator<AuditEntry, void> {
-    for (let i = 0; i < end.stretches; i++) {
-      const stretch = this.#projection.stretch(i);
-      if (stretch.lastLeaf < after.leaf) continue;
-      if (filter.since !== undefined && stretch.until < filter.since) continue;
-      if (filter.until !== undefined && stretch.since >= filter.until) continue;
-      const lastLeaf = Math.min(stretch.lastLeaf, end.leaf);
-      for await (const entry of this.#readFrom(Math.max(stretch.firstLeaf, after.leaf))) {
+    for (let i = 0; i < end.rangeCount; i++) {
+      const leafRange = this.#projection.leafRange(i);
+      if (leafRange.lastLeaf < after.leaf) continue;
+      if (filter.since !== undefined && leafRange.until < filter.since) continue;
+      if (filter.until !== undefined && leafRange.since >= filter.until) continue;
+      const lastLeaf = Math.min(leafRange.lastLeaf, end.leaf);
+      for await (const entry of this.#readFrom(Math.max(leafRange.firstLeaf, after.leaf))) {
         if (entry.leaf > lastLeaf) break;
         const records = recordsOf(entry, this.#visible);
         for (let at = 0; at < records.length; at++) {

@@ -29,7 +29,7 @@ export class AuditProjection implements Projection {
   readonly formatVersion = 2;
   /** Five words a stretch: first leaf, last leaf, records, since, until. */
   #words = new BigInt64Array(64 * wordsPerStretch);
-  #stretches = 0;
+  #rangeCount = 0;
   /** Records by path, then action. The empty string stands for no path: it can't name one. */
   #counts = new Map<string, Map<string, number>>();
   /** Moves of agreements by their sides, assigner first. */
@@ -51,11 +51,11 @@ export class AuditProjection implements Projection {
   }
 
   get stretchCount(): number {
-    return this.#stretches;
+    return this.#rangeCount;
   }
 
-  stretch(index: number): Stretch {
-    assert(index >= 0 && index < this.#stretches, 'stretch exists');
+  leafRange(index: number): Stretch {
+    assert(index >= 0 && index < this.#rangeCount, 'stretch exists');
     const at = index * wordsPerStretch;
     const words = this.#words;
     return {
@@ -90,8 +90,8 @@ export class AuditProjection implements Projection {
     assert(bytes !== undefined, 'an audit checkpoint has its state');
     this.reset();
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#stretches = Number(view.getBigUint64(0, true));
-    const words = this.#stretches * wordsPerStretch;
+    this.#rangeCount = Number(view.getBigUint64(0, true));
+    const words = this.#rangeCount * wordsPerStretch;
     this.#words = new BigInt64Array(Math.max(words, 64 * wordsPerStretch));
     for (let i = 0; i < words; i++) this.#words[i] = view.getBigInt64(8 + i * 8, true);
     const dump = JSON.parse(Buffer.from(bytes.subarray(8 + words * 8)).toString()) as CountsDump;
@@ -102,7 +102,7 @@ export class AuditProjection implements Projection {
 
   reset(): void {
     this.#words = new BigInt64Array(64 * wordsPerStretch);
-    this.#stretches = 0;
+    this.#rangeCount = 0;
     this.#counts = new Map();
     this.#moves = new Map();
     this.#uncounted = false;
@@ -136,7 +136,7 @@ export class AuditProjection implements Projection {
 
   #extend(leaf: number, records: number, since: bigint, until: bigint): void {
     const words = this.#words;
-    const last = (this.#stretches - 1) * wordsPerStretch;
+    const last = (this.#rangeCount - 1) * wordsPerStretch;
     const joins =
       last >= 0 && Number(words[last + 2]) + records <= stretchRecordsMax && leaf - Number(words[last]) < stretchLeavesMax;
     if (joins) {
@@ -146,13 +146,13 @@ export class AuditProjection implements Projection {
       if (until > words[last + 4]!) words[last + 4] = until;
       return;
     }
-    const at = this.#stretches * wordsPerStretch;
+    const at = this.#rangeCount * wordsPerStretch;
     if (at === words.length) {
       this.#words = new BigInt64Array(words.length * 2);
       this.#words.set(words);
     }
     this.#words.set([BigInt(leaf), BigInt(leaf), BigInt(records), since, until], at);
-    this.#stretches++;
+    this.#rangeCount++;
   }
 
   /** Stretch count, words, then counts as JSON sorted by code unit: equal states, equal bytes. */
@@ -160,10 +160,10 @@ export class AuditProjection implements Projection {
     const counts: CountsDump['counts'] = [...this.#counts].map(([path, actions]) => [path, [...actions].sort(byName)]);
     const dump: CountsDump = { uncounted: this.#uncounted, counts: counts.sort(byName), moves: [...this.#moves].sort(byName) };
     const json = Buffer.from(JSON.stringify(dump));
-    const words = this.#stretches * wordsPerStretch;
+    const words = this.#rangeCount * wordsPerStretch;
     const bytes = new Uint8Array(8 + words * 8 + json.length);
     const view = new DataView(bytes.buffer);
-    view.setBigUint64(0, BigInt(this.#stretches), true);
+    view.setBigUint64(0, BigInt(this.#rangeCount), true);
     for (let i = 0; i < words; i++) view.setBigInt64(8 + i * 8, this.#words[i]!, true);
     bytes.set(json, 8 + words * 8);
     return bytes;

@@ -142,7 +142,7 @@ class TenantTypes implements CatalogReader {
     const { inherited, own } = this.#changes;
     if (inherited !== this.#sortedAt.inherited || own !== this.#sortedAt.own) {
       const changed = this.#definedSince(this.#sortedAt);
-      this.#sorted = changed === null ? this.#allSorted() : this.#merged(changed);
+      this.#sorted = changed === null ? this.#allSorted() : this.#mergedTypes(changed);
       this.#sortedAt = { inherited, own };
     }
     return this.#sorted;
@@ -163,7 +163,7 @@ class TenantTypes implements CatalogReader {
   }
 
   /** The sorted types, those of some names as they are now: sorting all of them after each change would take a turn of some milliseconds. */
-  #merged(names: ReadonlySet<string>): readonly TypeDefinition[] {
+  #mergedTypes(names: ReadonlySet<string>): readonly TypeDefinition[] {
     const changed = [...names].map((name) => this.type(name)!).sort(byName);
     const merged: TypeDefinition[] = [];
     let next = 0;

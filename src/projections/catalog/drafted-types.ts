@@ -5,7 +5,7 @@ import type { CatalogReader } from '../access-paths.ts';
 
 export class DraftedTypes implements CatalogReader {
   readonly #catalog: CatalogReader;
-  readonly #made = new Map<string, TypeDefinition>();
+  readonly #draftedTypes = new Map<string, TypeDefinition>();
   #changes = 0;
 
   constructor(catalog: CatalogReader) {
@@ -17,26 +17,26 @@ export class DraftedTypes implements CatalogReader {
   }
 
   type(name: string): TypeDefinition | undefined {
-    return this.#made.get(name) ?? this.#catalog.type(name);
+    return this.#draftedTypes.get(name) ?? this.#catalog.type(name);
   }
 
   isOwn(name: string): boolean {
-    return this.#made.has(name) || this.#catalog.isOwn(name);
+    return this.#draftedTypes.has(name) || this.#catalog.isOwn(name);
   }
 
   types(): readonly TypeDefinition[] {
-    if (this.#made.size === 0) return this.#catalog.types();
-    const others = this.#catalog.types().filter(({ name }) => !this.#made.has(name));
-    return [...others, ...this.#made.values()].sort((a, b) => compareText(a.name, b.name));
+    if (this.#draftedTypes.size === 0) return this.#catalog.types();
+    const others = this.#catalog.types().filter(({ name }) => !this.#draftedTypes.has(name));
+    return [...others, ...this.#draftedTypes.values()].sort((a, b) => compareText(a.name, b.name));
   }
 
   /** As it was made; undefined for what the catalog itself says, or does not know. */
   madeType(name: string): TypeDefinition | undefined {
-    return this.#made.get(name);
+    return this.#draftedTypes.get(name);
   }
 
   add(definition: TypeDefinition): void {
-    this.#made.set(definition.name, definition);
+    this.#draftedTypes.set(definition.name, definition);
     this.#changes++;
   }
 }

@@ -48,8 +48,8 @@ function intern(definition: PropertyDefinition): PropertyDefinition {
   if (definition.references !== undefined) return definition;
   const { type, required, masked, indexed, subject, dims } = definition;
   const text = JSON.stringify([type, required, masked, indexed, subject, dims]);
-  const found = known.get(text);
-  if (found) return found;
+  const ownProperty = known.get(text);
+  if (ownProperty) return ownProperty;
   const first = Object.freeze({ type, required, masked, indexed, subject, dims });
   known.set(text, first);
   return first;

@@ -35,7 +35,7 @@ export class Catalog implements Projection {
   readonly #protectionEpochs = new Map<string | null, number>();
 
   /** Types of the branch with this fork, as a tenant means them. */
-  on(branch: number, tenant: string | null): CatalogReader {
+  catalogOn(branch: number, tenant: string | null): CatalogReader {
     return this.#typesOn(branch).readerFor(tenant);
   }
 
@@ -60,9 +60,9 @@ export class Catalog implements Projection {
   protection(branch: number, tenant: string | null, name: string): Protection {
     // A control character can't occur in a path.
     const key = `${branch}\0${tenant ?? '\0'}\0${name}`;
-    let found = this.#protections.get(key);
-    if (found === undefined) this.#protections.set(key, (found = this.#protectionOf(branch, tenant, name)));
-    return found;
+    let protection = this.#protections.get(key);
+    if (protection === undefined) this.#protections.set(key, (protection = this.#protectionOf(branch, tenant, name)));
+    return protection;
   }
 
   /**
@@ -77,7 +77,7 @@ export class Catalog implements Projection {
   #protectionOf(branch: number, tenant: string | null, name: string): Protection {
     const at = this.#tree.byId(branch);
     assert(at, 'a branch that is read is kept');
-    const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
+    const lineage = new Set([0, ...lineageOf(at).map((range) => range.branch.id)]);
     const definitionsOf = (type: string): readonly TypeDefinition[] =>
       [...lineage].flatMap((id) => this.#branches.get(id)?.readerFor(tenant).type(type) ?? []);
     return protectionOf(definitionsOf(name), this.#sourcesOf(lineage, tenant, name, definitionsOf));
@@ -110,14 +110,15 @@ export class Catalog implements Projection {
   /** By link type, the types of a branch whose rows have its edges. */
   #makers(branch: number, tenant: string | null): ReadonlyMap<string, ReadonlySet<string>> {
     const key = `${branch}\0${tenant ?? '\0'}`;
-    let found = this.#edgeMakers.get(key);
-    if (found !== undefined) return found;
-    const made = new Map<string, Set<string>>();
+    let edgeMakers = this.#edgeMakers.get(key);
+    if (edgeMakers !== undefined) return edgeMakers;
+    const edgeMakersByType = new Map<string, Set<string>>();
     for (const { name, graphTriggers } of this.#branches.get(branch)?.readerFor(tenant).types() ?? []) {
-      for (const { linkType } of graphTriggers) made.set(linkType, (made.get(linkType) ?? new Set()).add(name));
+      for (const { linkType } of graphTriggers)
+        edgeMakersByType.set(linkType, (edgeMakersByType.get(linkType) ?? new Set()).add(name));
     }
-    this.#edgeMakers.set(key, (found = made));
-    return found;
+    this.#edgeMakers.set(key, (edgeMakers = edgeMakersByType));
+    return edgeMakers;
   }
 
   #forgetProtections(): void {

@@ -13,10 +13,10 @@ const known = new WeakMap<TypeDefinition, string | null>();
 
 /** Null where rows of the type have no subject. */
 export function subjectProperty(type: TypeDefinition): string | null {
-  let found = known.get(type);
-  if (found === undefined) {
-    found = Object.keys(type.properties).find((name) => type.properties[name]!.subject) ?? null;
-    known.set(type, found);
+  let subjectName = known.get(type);
+  if (subjectName === undefined) {
+    subjectName = Object.keys(type.properties).find((name) => type.properties[name]!.subject) ?? null;
+    known.set(type, subjectName);
   }
-  return found;
+  return subjectName;
 }

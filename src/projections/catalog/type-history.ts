@@ -101,7 +101,7 @@ export class CatalogHistory implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    const lives = this.#lives.map((life) => this.#standing(life));
+    const lives = this.#lives.map((life) => this.#lifeOf(life));
     target.section('lives', () => serialize(lives.map(savedLife)));
   }
 
@@ -128,12 +128,12 @@ export class CatalogHistory implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    hash.value(this.#lives.map((life) => savedLife(this.#standing(life))));
+    hash.value(this.#lives.map((life) => savedLife(this.#lifeOf(life))));
     return hash.hex();
   }
 
   /** A life as it is now, with lists of its own: definitions never change. */
-  #standing({ source, types, ...life }: Life): StandingLife {
+  #lifeOf({ source, types, ...life }: Life): StandingLife {
     return {
       ...life,
       source: source === null ? -1 : this.#lives.indexOf(source),
@@ -145,9 +145,9 @@ export class CatalogHistory implements Projection {
   #forget(tenant: string): void {
     for (const { types } of this.#lives) {
       for (const [name, steps] of types) {
-        const kept = steps.filter((step) => step.tenant !== tenant);
-        if (kept.length === 0) types.delete(name);
-        else types.set(name, kept);
+        const remainingSteps = steps.filter((step) => step.tenant !== tenant);
+        if (remainingSteps.length === 0) types.delete(name);
+        else types.set(name, remainingSteps);
       }
     }
   }
@@ -229,9 +229,9 @@ interface TypesThen {
 function collect(life: Life, position: number, of: string | null, into: ScopeThen): void {
   if (life.source !== null) collect(life.source, Math.min(position, life.fork), of, into);
   for (const [name, steps] of life.types) {
-    const made = steps.filter((step) => step.position < position && step.tenant === of);
-    into.steps.push(...made);
-    if (made.length > 0) into.types.set(name, made.at(-1)!.definition);
+    const earlierSteps = steps.filter((step) => step.position < position && step.tenant === of);
+    into.steps.push(...earlierSteps);
+    if (earlierSteps.length > 0) into.types.set(name, earlierSteps.at(-1)!.definition);
   }
 }
 

@@ -47,8 +47,8 @@ export function checkMeaning(
 ): void {
   const typeNamed = (name: string, what: string): ColumnType | null => {
     checkIdentifier(name, what);
-    const found = properties.get(name)?.type ?? (Object.hasOwn(systemColumns, name) ? 'string' : null);
-    if (found !== null || open) return found;
+    const columnType = properties.get(name)?.type ?? (Object.hasOwn(systemColumns, name) ? 'string' : null);
+    if (columnType !== null || open) return columnType;
     const guess = didYouMean(name, properties.keys());
     throw new ServiceError(
       'REL_UNKNOWN_COLUMN',

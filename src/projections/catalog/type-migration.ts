@@ -13,11 +13,11 @@ export function decideMigrate(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const made = new Map<string, TypeDefinition>();
+  const draftedTypes = new Map<string, TypeDefinition>();
   const drafts: EntryDraft[] = [];
   const growing: CatalogReader = {
-    type: (name) => made.get(name) ?? catalog.type(name),
-    isOwn: (name) => made.has(name) || catalog.isOwn(name),
+    type: (name) => draftedTypes.get(name) ?? catalog.type(name),
+    isOwn: (name) => draftedTypes.has(name) || catalog.isOwn(name),
     types: () => catalog.types(),
     get ontologyVersion() {
       return catalog.ontologyVersion + drafts.length;
@@ -32,7 +32,7 @@ export function decideMigrate(
         : decideEvolve(step, growing, stored, context, at);
     for (const draft of decision.drafts) {
       drafts.push(draft);
-      if (draft.body.kind === 'type') made.set(draft.body.definition.name, draft.body.definition);
+      if (draft.body.kind === 'type') draftedTypes.set(draft.body.definition.name, draft.body.definition);
     }
   }
   const changed = drafts.length > 0;
@@ -43,8 +43,8 @@ export function decideMigrate(
       accepted: drafts.length,
       rejected: 0,
       errors: [],
-      ids: [...made.keys()].slice(0, outcomeLimits.idsListed),
-      idsTruncated: made.size > outcomeLimits.idsListed,
+      ids: [...draftedTypes.keys()].slice(0, outcomeLimits.idsListed),
+      idsTruncated: draftedTypes.size > outcomeLimits.idsListed,
       systemFrom: changed ? next.time : 0n,
       systemFromLast: changed ? next.time + BigInt(drafts.length - 1) : 0n,
       changed,

@@ -81,17 +81,17 @@ export class Embeddings implements Projection {
     return {
       vectorAt: (systemFrom) => {
         const position = this.#timeline.positionAt(systemFrom);
-        const found = this.#find(position, model, bound);
-        if (found === null || found.columns.some((column) => !columns.has(column))) return null;
-        return vectorOf(found, position);
+        const storedVector = this.#find(position, model, bound);
+        if (storedVector === null || storedVector.columns.some((column) => !columns.has(column))) return null;
+        return vectorOf(storedVector, position);
       },
     };
   }
 
   /** Whether a version has a vector of the model that is of no other columns than these. */
   has(position: number, model: EmbeddingModel, columns: ReadonlySet<string>): boolean {
-    const found = this.#find(position, model, Number.POSITIVE_INFINITY);
-    return found !== null && found.columns.every((column) => columns.has(column));
+    const storedVector = this.#find(position, model, Number.POSITIVE_INFINITY);
+    return storedVector !== null && storedVector.columns.every((column) => columns.has(column));
   }
 
   /** How many of these versions have a vector of any model. */

@@ -116,11 +116,11 @@ export function* detectIdentifiers(text: string, region?: string): Generator<und
       const from = match.index + match[0].length - value.length;
       const to = from + value.length;
       if (isMeant && !isMeant(text, from, to)) continue;
-      const found =
+      const longestMatch =
         kind === 'iban' || kind === 'card' ? longestValid(kind, value) : { value, canonical: canonicalIdentifier(kind, value) };
-      const valid = found.canonical !== null;
+      const valid = longestMatch.canonical !== null;
       if (!valid && !toldInvalid?.(value)) continue;
-      candidates.push({ kind, ...found, from, to: from + found.value.length, valid });
+      candidates.push({ kind, ...longestMatch, from, to: from + longestMatch.value.length, valid });
     }
     yield;
   }
@@ -168,13 +168,13 @@ function chooseCandidates(text: string, candidates: readonly Candidate[]): reado
   );
   // A shorter span that overlaps a longer one has an end within it.
   const taken = new Uint8Array(text.length);
-  const kept: Candidate[] = [];
+  const disjointCandidates: Candidate[] = [];
   for (const each of ranked) {
     if (taken[each.from] === 1 || taken[each.to - 1] === 1) continue;
     taken.fill(1, each.from, each.to);
-    kept.push(each);
+    disjointCandidates.push(each);
   }
-  kept.sort((a, b) => a.from - b.from);
+  disjointCandidates.sort((a, b) => a.from - b.from);
   let units = 0;
   let points = 0;
   const pointsAt = (at: number): number => {
@@ -184,7 +184,7 @@ function chooseCandidates(text: string, candidates: readonly Candidate[]): reado
     }
     return points;
   };
-  return kept.map(({ kind, value, canonical, valid, from, to }) => ({
+  return disjointCandidates.map(({ kind, value, canonical, valid, from, to }) => ({
     kind,
     value,
     canonical,

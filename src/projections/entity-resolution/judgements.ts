@@ -26,7 +26,7 @@ export class Judgements implements Projection {
   #branches = new Map<number, Judgement[]>([[0, []]]);
 
   /** Judgements of the branch with this fork that stand below a basis and were made at or before an instant, in their order. */
-  on(branch: number, basis = Infinity, instant?: bigint): readonly Judgement[] {
+  judgementsOn(branch: number, basis = Infinity, instant?: bigint): readonly Judgement[] {
     const judgements = this.#branches.get(branch) ?? [];
     return judgements.filter(({ position, time }) => position < basis && (instant === undefined || time <= instant));
   }
@@ -57,11 +57,12 @@ export class Judgements implements Projection {
 
   /** Positions of a tenant's judgements, on any branch, about versions at these positions. */
   about(positions: ReadonlySet<number>, tenant: string | null): readonly number[] {
-    const found = new Set<number>();
+    const judgedPositions = new Set<number>();
     for (const judgements of this.#branches.values()) {
-      for (const each of judgements) if (tenantOf(each.owner) === tenant && isAbout(each, positions)) found.add(each.position);
+      for (const each of judgements)
+        if (tenantOf(each.owner) === tenant && isAbout(each, positions)) judgedPositions.add(each.position);
     }
-    return [...found];
+    return [...judgedPositions];
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
@@ -92,7 +93,7 @@ export class Judgements implements Projection {
 
   #reads(branch: number, source: number): boolean {
     const known = this.#tree.byId(branch);
-    return known !== undefined && lineageOf(known).some((stretch) => stretch.branch.id === source);
+    return known !== undefined && lineageOf(known).some((range) => range.branch.id === source);
   }
 
   /** `positions` are those of versions that went, and of judgements themselves. */

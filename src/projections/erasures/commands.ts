@@ -21,7 +21,7 @@ export function decideIntend(
   assert(/^[0-9a-f]{64}$/.test(commitment), 'a commitment is 64 lower-case hex digits');
   if (erasures.find(id)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
   const versions = command.versions.map(inOrder).sort((a, b) => compareText(a.type, b.type));
-  const held = versions.flatMap(({ type, positions }) => holds.on(type, positions));
+  const held = versions.flatMap(({ type, positions }) => holds.holdsOn(type, positions));
   if (held.length > 0) {
     throw new ServiceError('REL_CONFLICT', `rows of the subject are under legal hold: ${heldBy(held)}; nothing was erased`);
   }

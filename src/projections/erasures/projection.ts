@@ -77,7 +77,7 @@ export class Erasures implements Projection {
   }
 
   /** Intended and not completed, in order. */
-  standing(): readonly Erasure[] {
+  openErasures(): readonly Erasure[] {
     return this.all().filter(({ completed }) => completed === null);
   }
 
@@ -85,18 +85,18 @@ export class Erasures implements Projection {
     const { body, context, leaf, position, time } = entry;
     if (body.kind !== 'erasure') return;
     const { id, commitment, reason, keys, mentions, versions } = body;
-    const place = { leaf, position, time };
+    const entryPosition = { leaf, position, time };
     const before = this.#erasures.get(id);
     if (body.change === 'completed') {
       assert(before?.completed === null, 'an erasure that stands is completed');
-      this.#erasures.set(id, { ...before, completed: place, statement: body.statement, versions: [] });
+      this.#erasures.set(id, { ...before, completed: entryPosition, statement: body.statement, versions: [] });
       return;
     }
     assert(before === undefined, 'an erasure is intended once');
     this.#paths.add(versions);
     const counts = versions.map(({ type, positions }) => ({ type, versions: positions.length }));
     const { tenant, principal } = context;
-    const intent = { id, commitment, reason, keys, mentions, tenant, principal, intended: place, completed: null };
+    const intent = { id, commitment, reason, keys, mentions, tenant, principal, intended: entryPosition, completed: null };
     this.#put({ ...intent, statement: '', counts, versions });
   }
 

@@ -64,6 +64,6 @@ export function isCountsAlone({ kind, content }: OpenBody): boolean {
 }
 
 function membersIn(body: OpenBody, open: OpenText): Readonly<Record<string, Json>> | null {
-  const found = definitionIn(body, open);
-  return found === null || found.isErased ? null : found.members;
+  const runDefinition = definitionIn(body, open);
+  return runDefinition === null || runDefinition.isErased ? null : runDefinition.members;
 }

@@ -30,8 +30,8 @@ export function decidePutJob(
     if (replaces !== true) throw new ServiceError('REL_CONFLICT', 'there is one of this name with another definition');
     const seal = sealerOf(context);
     const ended = { context: entryOf(named, context), body: encodeJob({ change: 'ended', id: named.id, reason: null }, seal) };
-    const made = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }, seal) };
-    return decideOne('put-job', id, [ended, made], next);
+    const jobDraft = { context: context.entry, body: encodeJob({ change: 'made', id, definition, owner }, seal) };
+    return decideOne('put-job', id, [ended, jobDraft], next);
   }
   if (own.size >= jobsMax) throw new ServiceError('REL_CONFLICT', `an organisation path has at most ${jobsMax} jobs`);
   const body = encodeJob({ change: 'made', id, definition, owner }, sealerOf(context));

@@ -45,7 +45,7 @@ export class RemovedKeys implements Projection {
 
   /** The removals known to a snapshot of the branch with this fork and basis. */
   reader(branch: number, basis: number): RemovalReader {
-    return { removedAfter: (type, instant) => this.#after(branch, basis, type, instant) };
+    return { removedAfter: (type, instant) => this.#removalsAfter(branch, basis, type, instant) };
   }
 
   apply(entry: CommittedEntry): void {
@@ -136,14 +136,14 @@ export class RemovedKeys implements Projection {
     }
   }
 
-  #after(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
+  #removalsAfter(branch: number, basis: number, type: string, instant: bigint): readonly Removal[] {
     const known = this.#removals.get(type);
     const at = this.#tree.byId(branch);
     if (known === undefined || at === undefined) return [];
     let first = known.length;
     while (first > 0 && known[first - 1]!.instant > instant) first--;
     if (first === known.length) return [];
-    const ends = new Map(lineageOf(at).map((stretch) => [stretch.branch.id, stretch.end]));
+    const ends = new Map(lineageOf(at).map((range) => [range.branch.id, range.end]));
     return known
       .slice(first)
       .filter(({ position, oldest, branch: id }) => position < basis && (id === null || oldest < (ends.get(id) ?? -1)))

@@ -34,9 +34,9 @@ export function decideKeep(
   const versions = rows.versions(type);
   const path = rows.scopes.codeOf(context.entry.path);
   const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
-  const place = { path: context.entry.path, rows, at: next };
+  const writeContext = { path: context.entry.path, rows, at: next };
   // Rows that the caller may not remove get the same answer as rows that do not exist.
-  if (!versions || newest < 0 || isRefused(context, definition, key, place))
+  if (!versions || newest < 0 || isRefused(context, definition, key, writeContext))
     throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const change = kind === 'hold-row' ? 'held' : 'scheduled';
   const body: RetentionBody = { kind: 'retention', change, id, type, position: versions.positionOf(newest), until };
@@ -44,12 +44,12 @@ export function decideKeep(
 }
 
 export function decideRelease(command: ReleaseRetention, state: HeldState, context: DecideContext, next: NextPosition): Decision {
-  const kept = inForce(command.id, state.retention);
-  const { id, type, position, branch } = kept;
-  const row = rowOf(kept, state);
-  const of = rowsOfKept(kept, state);
-  const place = row && { path: row.path, rows: state.rows.on(of), at: next };
-  if (place && isRefused(context, of.catalog.type(type)!, row.key, place)) throw notInForce();
+  const releasedRule = inForce(command.id, state.retention);
+  const { id, type, position, branch } = releasedRule;
+  const row = rowOf(releasedRule, state);
+  const of = rowsOfKept(releasedRule, state);
+  const writeContext = row && { path: row.path, rows: state.rows.tenantRows(of), at: next };
+  if (writeContext && isRefused(context, of.catalog.type(type)!, row.key, writeContext)) throw notInForce();
   const body: RetentionBody = { kind: 'retention', change: 'released', id, type, position, until: FOREVER };
   return decideOne('release-retention', id, [{ context: { ...context.entry, branch }, body }], next);
 }
@@ -61,31 +61,31 @@ export function decideExpire(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const kept = inForce(command.id, state.retention);
-  if (!kept.scheduled || kept.until > next.time)
+  const expiredRule = inForce(command.id, state.retention);
+  if (!expiredRule.scheduled || expiredRule.until > next.time)
     throw new ServiceError('REL_CONFLICT', 'the retention time of the row is not over');
-  const row = rowOf(kept, state);
+  const row = rowOf(expiredRule, state);
   if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-  const ids = holds.on(kept.type, row.positions);
+  const ids = holds.holdsOn(expiredRule.type, row.positions);
   if (ids.length > 0) throw new ServiceError('REL_CONFLICT', `the row is under legal hold: ${heldBy(ids)}`);
-  const of = rowsOfKept(kept, state);
+  const of = rowsOfKept(expiredRule, state);
   const { tenant, catalog } = of;
-  const definition = catalog.type(kept.type)!;
-  const rows = state.rows.on(of);
+  const definition = catalog.type(expiredRule.type)!;
+  const rows = state.rows.tenantRows(of);
   const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
   const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, sealing, at: next });
   const why = edges.take(row.key);
   if (why !== null) throw new ServiceError(why.code, why.detail);
-  const entry = { ...context.entry, branch: kept.branch, tenant, path: row.path };
+  const entry = { ...context.entry, branch: expiredRule.branch, tenant, path: row.path };
   const bodies = [removalOf(definition, [row.key], row.path, rows, sealing), ...edges.bodies()];
   const drafts = bodies.map((body) => ({ context: entry, body }));
-  return decideOne('expire-retention', kept.id, drafts, next);
+  return decideOne('expire-retention', expiredRule.id, drafts, next);
 }
 
 function inForce(id: string, retention: Retention): RetentionRule {
-  const kept = retention.find(id);
-  if (!kept) throw notInForce();
-  return kept;
+  const ruleInForce = retention.find(id);
+  if (!ruleInForce) throw notInForce();
+  return ruleInForce;
 }
 
 /** The one answer for an id that is not in force and for an id that the caller may not end. */
@@ -94,7 +94,7 @@ export function notInForce(): ServiceError {
 }
 
 /** Whether some version of the row may not be removed. */
-function isRefused(context: DecideContext, definition: TypeDefinition, key: string, place: WriteContext): boolean {
+function isRefused(context: DecideContext, definition: TypeDefinition, key: string, writeContext: WriteContext): boolean {
   const test = context.rowCheck?.testFor(definition) ?? null;
-  return test !== null && refusedKeys(test, definition.name, [key], place, 'all').size > 0;
+  return test !== null && refusedKeys(test, definition.name, [key], writeContext, 'all').size > 0;
 }

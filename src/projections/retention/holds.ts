@@ -10,7 +10,7 @@ import type { RetentionRule, Retention } from './projection.ts';
 export interface HeldState {
   readonly retention: Retention;
   readonly rows: Rows;
-  readonly catalog: { on(fork: number, tenant: string | null): CatalogReader };
+  readonly catalog: { catalogOn(fork: number, tenant: string | null): CatalogReader };
 }
 
 /** Where the row of a schedule or hold lies, and its versions on the branch where that was asked for, newest first. */
@@ -21,9 +21,9 @@ export interface KeptRow {
 }
 
 /** Undefined when the version that it was asked for at is gone. */
-export function rowOf(kept: RetentionRule, state: HeldState): KeptRow | undefined {
-  const { type, position } = kept;
-  const branchRows = state.rows.on(rowsOfKept(kept, state));
+export function rowOf(hold: RetentionRule, state: HeldState): KeptRow | undefined {
+  const { type, position } = hold;
+  const branchRows = state.rows.tenantRows(rowsOfKept(hold, state));
   const versions = branchRows.versions(type);
   const version = versions?.versionAt(position) ?? -1;
   if (!versions || version < 0) return undefined;
@@ -47,15 +47,15 @@ export function heldRows(
   refused: { readonly check: RowCheck | undefined; readonly versions: 'open' | 'all'; readonly at: NextPosition },
 ): readonly HeldRow[] {
   const held: HeldRow[] = [];
-  for (const kept of state.retention.holds(type)) {
-    const row = kept.fork === fork ? rowOf(kept, state) : undefined;
+  for (const hold of state.retention.holds(type)) {
+    const row = hold.fork === fork ? rowOf(hold, state) : undefined;
     if (row === undefined) continue;
     const { path, key } = row;
-    const of = rowsOfKept(kept, state);
+    const of = rowsOfKept(hold, state);
     const test = refused.check?.testFor(of.catalog.type(type)!) ?? null;
-    const place = { path, rows: state.rows.on(of), at: refused.at };
-    if (test === null || refusedKeys(test, type, [key], place, refused.versions).size === 0)
-      held.push({ id: kept.id, path, key });
+    const writeContext = { path, rows: state.rows.tenantRows(of), at: refused.at };
+    if (test === null || refusedKeys(test, type, [key], writeContext, refused.versions).size === 0)
+      held.push({ id: hold.id, path, key });
   }
   return held;
 }
@@ -67,15 +67,15 @@ export function rowsOfKept({ fork, path }: RetentionRule, { catalog }: HeldState
 
 /** The ids of these holds as text, up to a maximum. */
 export function heldBy(ids: readonly string[]): string {
-  const told = ids.slice(0, idsTold).join(', ');
-  return ids.length > idsTold ? `${told} and ${ids.length - idsTold} more` : told;
+  const listedIds = ids.slice(0, idsTold).join(', ');
+  return ids.length > idsTold ? `${listedIds} and ${ids.length - idsTold} more` : listedIds;
 }
 
 const idsTold = 100;
 
 export function holds(state: HeldState): HoldReader {
   return {
-    on: (type, positions) => {
+    holdsOn: (type, positions) => {
       const held = state.retention.holds(type);
       if (held.length === 0) return [];
       const removed = new Set(positions);

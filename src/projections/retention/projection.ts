@@ -34,7 +34,7 @@ export class Retention implements Projection {
   readonly name = 'retention';
   readonly formatVersion = 1;
   #tree = new BranchTree();
-  #kept = new Map<string, RetentionRule>();
+  #rulesById = new Map<string, RetentionRule>();
   /** Ids of what is about a version, by its position. */
   #byPosition = new Map<number, Set<string>>();
   /** Ids of schedules by the hour in which they end. */
@@ -44,29 +44,29 @@ export class Retention implements Projection {
 
   /** The schedule or hold in force under an id. */
   find(id: string): RetentionRule | undefined {
-    return this.#kept.get(id);
+    return this.#rulesById.get(id);
   }
 
   /** Holds on rows of a type. */
   holds(type: string): readonly RetentionRule[] {
-    return [...(this.#holds.get(type) ?? [])].map((id) => this.#kept.get(id)!);
+    return [...(this.#holds.get(type) ?? [])].map((id) => this.#rulesById.get(id)!);
   }
 
   /** Ids of the holds that were asked for on a branch. */
   heldOn(fork: number): readonly string[] {
-    return this.#on(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
+    return this.#rulesOn(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
   }
 
   /** Schedules and holds on the version at a position. */
   rulesAt(position: number): readonly RetentionRule[] {
-    return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#kept.get(id)!);
+    return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#rulesById.get(id)!);
   }
 
   /** Ids of the holds on rows of a path and of what lies below it. */
   heldUnder(path: string): readonly string[] {
     const isUnder = (of: string | null): boolean => of !== null && (of === path || of.startsWith(`${path}/`));
-    const held = [...this.#holds.values()].flatMap((ids) => [...ids].map((id) => this.#kept.get(id)!));
-    return held.filter((kept) => isUnder(kept.path)).map(({ id }) => id);
+    const held = [...this.#holds.values()].flatMap((ids) => [...ids].map((id) => this.#rulesById.get(id)!));
+    return held.filter((rule) => isUnder(rule.path)).map(({ id }) => id);
   }
 
   /** Schedules whose time is over, the oldest first, at most so many. Their rows may be held all the same. */
@@ -75,7 +75,7 @@ export class Retention implements Projection {
     const hours = [...this.#byHour.keys()].filter((hour) => hour <= last).sort((a, b) => (a < b ? -1 : 1));
     const due: RetentionRule[] = [];
     for (const hour of hours) {
-      const ended = [...this.#byHour.get(hour)!].map((id) => this.#kept.get(id)!).filter(({ until }) => until <= now);
+      const ended = [...this.#byHour.get(hour)!].map((id) => this.#rulesById.get(id)!).filter(({ until }) => until <= now);
       ended.sort((a, b) => (a.until === b.until ? compareText(a.id, b.id) : a.until < b.until ? -1 : 1));
       due.push(...ended.slice(0, most - due.length));
       if (due.length === most) break;
@@ -97,7 +97,7 @@ export class Retention implements Projection {
         return;
       case 'branch': {
         const { ended } = this.#tree.apply(entry, body);
-        if (ended) for (const { id } of this.#on(ended.id)) this.#drop(id);
+        if (ended) for (const { id } of this.#rulesOn(ended.id)) this.#drop(id);
         return;
       }
       default:
@@ -106,7 +106,7 @@ export class Retention implements Projection {
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('kept', serialize({ tree: this.#tree.savedState(), kept: [...this.#kept.values()] }));
+    target.section('kept', serialize({ tree: this.#tree.savedState(), kept: [...this.#rulesById.values()] }));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
@@ -115,12 +115,12 @@ export class Retention implements Projection {
     const state = deserialize(bytes) as { tree: SavedBranches; kept: RetentionRule[] };
     this.reset();
     this.#tree = BranchTree.fromSaved(state.tree);
-    for (const kept of state.kept) this.#put(kept);
+    for (const rule of state.kept) this.#put(rule);
   }
 
   reset(): void {
     this.#tree = new BranchTree();
-    this.#kept = new Map();
+    this.#rulesById = new Map();
     this.#byPosition = new Map();
     this.#byHour = new Map();
     this.#holds = new Map();
@@ -128,12 +128,12 @@ export class Retention implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    hash.value([...this.#kept.values()].sort((a, b) => compareText(a.id, b.id)));
+    hash.value([...this.#rulesById.values()].sort((a, b) => compareText(a.id, b.id)));
     return hash.hex();
   }
 
-  #on(fork: number): readonly RetentionRule[] {
-    return [...this.#kept.values()].filter((kept) => kept.fork === fork);
+  #rulesOn(fork: number): readonly RetentionRule[] {
+    return [...this.#rulesById.values()].filter((rule) => rule.fork === fork);
   }
 
   #change(entry: CommittedEntry, { id, change, type, position, until }: RetentionBody): void {
@@ -144,12 +144,12 @@ export class Retention implements Projection {
   }
 
   /** Ends schedules and holds on these versions for which `concerned` is true. */
-  #end(type: string, positions: Iterable<number>, concerned: (kept: RetentionRule) => boolean): void {
+  #end(type: string, positions: Iterable<number>, concerned: (rule: RetentionRule) => boolean): void {
     if (this.#byPosition.size === 0) return;
     for (const position of positions) {
       for (const id of this.#byPosition.get(position) ?? []) {
-        const kept = this.#kept.get(id)!;
-        if (kept.type === type && concerned(kept)) this.#drop(id);
+        const rule = this.#rulesById.get(id)!;
+        if (rule.type === type && concerned(rule)) this.#drop(id);
       }
     }
   }
@@ -158,23 +158,23 @@ export class Retention implements Projection {
   #reaches(branch: Branch, fork: number, position: number): boolean {
     const at = this.#tree.byId(fork);
     assert(at, 'what is asked for on a branch ends with it');
-    return lineageOf(at).some((stretch) => stretch.branch === branch && position < stretch.end);
+    return lineageOf(at).some((range) => range.branch === branch && position < range.end);
   }
 
-  #put(kept: RetentionRule): void {
-    this.#kept.set(kept.id, kept);
-    addTo(this.#byPosition, kept.position, kept.id);
-    if (kept.scheduled) addTo(this.#byHour, kept.until / stretchNanoseconds, kept.id);
-    else addTo(this.#holds, kept.type, kept.id);
+  #put(rule: RetentionRule): void {
+    this.#rulesById.set(rule.id, rule);
+    addTo(this.#byPosition, rule.position, rule.id);
+    if (rule.scheduled) addTo(this.#byHour, rule.until / stretchNanoseconds, rule.id);
+    else addTo(this.#holds, rule.type, rule.id);
   }
 
   #drop(id: string): void {
-    const kept = this.#kept.get(id);
-    assert(kept, 'what ends was in force');
-    this.#kept.delete(id);
-    takeFrom(this.#byPosition, kept.position, id);
-    if (kept.scheduled) takeFrom(this.#byHour, kept.until / stretchNanoseconds, id);
-    else takeFrom(this.#holds, kept.type, id);
+    const rule = this.#rulesById.get(id);
+    assert(rule, 'what ends was in force');
+    this.#rulesById.delete(id);
+    takeFrom(this.#byPosition, rule.position, id);
+    if (rule.scheduled) takeFrom(this.#byHour, rule.until / stretchNanoseconds, id);
+    else takeFrom(this.#holds, rule.type, id);
   }
 }
 

@@ -42,11 +42,11 @@ export interface RowsScope {
 }
 
 export function rowsOf(
-  catalog: { on(branch: number, tenant: string | null): CatalogReader },
+  catalog: { catalogOn(branch: number, tenant: string | null): CatalogReader },
   branch: number,
   tenant: string | null,
 ): RowsScope {
-  return { branch, tenant, catalog: catalog.on(branch, tenant) };
+  return { branch, tenant, catalog: catalog.catalogOn(branch, tenant) };
 }
 
 export class Rows implements Projection {
@@ -158,7 +158,7 @@ export class Rows implements Projection {
   }
 
   /** The rows of a branch, for decide functions. */
-  on(of: RowsScope): TenantRows {
+  tenantRows(of: RowsScope): TenantRows {
     const layer = this.#layer(of.branch);
     return new TenantRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
   }
@@ -190,8 +190,8 @@ export class Rows implements Projection {
   }
 
   /** Reports keys and texts of these versions, a column of a segment a step. */
-  textsOf(versions: readonly ErasedVersions[], told: TextSink): Generator<undefined, void> {
-    return textsOf(versions, this.#byFork(), told);
+  textsOf(versions: readonly ErasedVersions[], textSink: TextSink): Generator<undefined, void> {
+    return textsOf(versions, this.#byFork(), textSink);
   }
 
   /**
@@ -211,7 +211,7 @@ export class Rows implements Projection {
   }
 
   /** For the digests of an erasure that is about to be intended. */
-  standing(): LiveVersionDigests {
+  liveVersionDigests(): LiveVersionDigests {
     return new LiveVersionDigests(() => this.#byFork());
   }
 
@@ -363,14 +363,14 @@ export class Rows implements Projection {
       });
       const replied = Promise.all(begun.map(({ reply }) => reply));
       const digests = new Map<Table, TableDigest>();
-      const found = new Map<Table, readonly CellHashes[]>();
+      const cellHashes = new Map<Table, readonly CellHashes[]>();
       try {
         for (const { table, names } of begun) {
-          const elsewhere = new Map(names.map((name, i) => [name, () => found.get(table)![i]!]));
+          const elsewhere = new Map(names.map((name, i) => [name, () => cellHashes.get(table)![i]!]));
           digests.set(table, new TableDigest(table, this.#scopes, this.timeline, { elsewhere }));
         }
       } finally {
-        for (const [i, hashes] of (await replied).entries()) found.set(begun[i]!.table, hashes);
+        for (const [i, hashes] of (await replied).entries()) cellHashes.set(begun[i]!.table, hashes);
       }
       return this.#digest((table) => digests.get(table)!);
     } finally {
@@ -434,7 +434,7 @@ export class Rows implements Projection {
   #newLayer(branch: Branch, names: ScopedNames): BranchLayer {
     const lower = lineageOf(branch)
       .slice(0, -1)
-      .map((stretch) => ({ layer: this.#layer(stretch.branch.id), end: stretch.end }));
+      .map((range) => ({ layer: this.#layer(range.branch.id), end: range.end }));
     return new BranchLayer(branch.id, lower, this.#storage, names);
   }
 

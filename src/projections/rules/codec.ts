@@ -32,13 +32,13 @@ export function encodeRule(change: RuleChange, seal: SealText): OpenBody {
 
 /** Null for an entry of this kind that no rule made: earlier releases wrote none, and a later one may have others. */
 export function decodeRule(body: OpenBody, open: OpenText): RuleChange | null {
-  const found = definitionIn(body, open);
-  if (found === null) return null;
-  const read = found.members;
+  const ruleDefinition = definitionIn(body, open);
+  if (ruleDefinition === null) return null;
+  const read = ruleDefinition.members;
   const id = read['id'] as string;
   const version = read['version'] as number;
   // A version that is erased has ended the one before it, and nothing else is left of it.
-  if (read['change'] === 'ended' || found.isErased) return { change: 'ended', id, version };
+  if (read['change'] === 'ended' || ruleDefinition.isErased) return { change: 'ended', id, version };
   return {
     change: read['change'] as 'made' | 'changed',
     id,

@@ -61,7 +61,7 @@ export function decideEndRule(
 
 /** A rule of another path, above or below, is as none. */
 function ownRule(own: readonly RuleRecord[], id: string): RuleRecord {
-  const found = own.find((rule) => rule.id === id);
-  if (found === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such rule');
-  return found;
+  const ownRule = own.find((rule) => rule.id === id);
+  if (ownRule === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such rule');
+  return ownRule;
 }

@@ -49,13 +49,13 @@ export class Rules implements Projection {
   }
 
   /** Rules of the branch that stand below a basis, in the order of registration; without one, now. */
-  on(branch: number, basis = Infinity): readonly RuleRecord[] {
-    const standing: RuleRecord[] = [];
+  rulesOn(branch: number, basis = Infinity): readonly RuleRecord[] {
+    const liveRules: RuleRecord[] = [];
     for (const versions of this.#branches.get(branch)?.values() ?? []) {
       const version = versions.findLast(({ record }) => record.position < basis);
-      if (version !== undefined && version.end >= basis) standing.push(version.record);
+      if (version !== undefined && version.end >= basis) liveRules.push(version.record);
     }
-    return standing.sort((a, b) => a.registered - b.registered);
+    return liveRules.sort((a, b) => a.registered - b.registered);
   }
 
   /** Every version of a rule, ended ones included. */

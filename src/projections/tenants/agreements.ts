@@ -71,8 +71,10 @@ export function decidePropose(command: ProposeAgreement, tenants: Tenants, conte
   checkTerms(terms, tenants, next);
   if (tenants.agreement(id)) throw new ServiceError('REL_CONFLICT', 'an agreement with this id exists');
   const assigner = tenantOfPath(terms.assigner);
-  const standing = tenants.agreementsOf(assigner).filter((each) => !isEnded(each) && tenantOfPath(each.assigner) === assigner);
-  if (standing.length >= standingMax) {
+  const liveAgreements = tenants
+    .agreementsOf(assigner)
+    .filter((each) => !isEnded(each) && tenantOfPath(each.assigner) === assigner);
+  if (liveAgreements.length >= standingMax) {
     throw new ServiceError('REL_CONFLICT', `a tenant shares rows under at most ${standingMax} agreements`);
   }
   const agreement: AgreementRecord = { ...termsOf(terms), id, state: 'proposed', createdAt: next.time, activatedAt: null };

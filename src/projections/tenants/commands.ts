@@ -46,7 +46,7 @@ export function decideCreateTenant(
   if (existing && !existing.purged) {
     throw new ServiceError('REL_CONFLICT', 'a deleted tenant of this id may still have rows: purge it first');
   }
-  if (tenantsMax !== 0 && tenants.standing >= tenantsMax) {
+  if (tenantsMax !== 0 && tenants.liveCount >= tenantsMax) {
     throw new ServiceError('REL_TENANT_CAP', `the installation may have ${tenantsMax} tenants`);
   }
   const added = command.members.map((member): MemberChange => ({ change: 'add', ...member }));
@@ -72,7 +72,7 @@ export function decideChangeTenant(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { record } = standing(command.id, tenants);
+  const { record } = liveTenant(command.id, tenants);
   const changed: TenantRecord = {
     ...record,
     name: command.name ?? record.name,
@@ -88,7 +88,7 @@ export function decideChangeTenant(
 }
 
 export function decideSuspend(command: SuspendTenant, tenants: Tenants, context: DecideContext, next: NextPosition): Decision {
-  const { record } = standing(command.id, tenants);
+  const { record } = liveTenant(command.id, tenants);
   if (record.state === 'suspended') return decideOne('suspend-tenant', record.id, [], next);
   const tenant: TenantRecord = { ...record, state: 'suspended', changedAt: next.time };
   return decide('suspend-tenant', { kind: 'tenant', change: 'suspended', manner: null, tenant }, context, next);
@@ -100,7 +100,7 @@ export function decideReactivate(
   context: DecideContext,
   next: NextPosition,
 ): Decision {
-  const { record } = standing(command.id, tenants);
+  const { record } = liveTenant(command.id, tenants);
   if (record.state === 'active') return decideOne('reactivate-tenant', record.id, [], next);
   const tenant: TenantRecord = { ...record, state: 'active', changedAt: next.time };
   return decide('reactivate-tenant', { kind: 'tenant', change: 'reactivated', manner: null, tenant }, context, next);
@@ -129,8 +129,8 @@ export function decideDeleteTenant(
   if (before.manner !== null && thoroughness[manner] <= thoroughness[before.manner]) throw unknownTenant();
   if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
   const { record } = before;
-  const kept = manner === 'soft' ? record : { ...record, name: '', tier: '', quota: noQuota, search: {}, members: [] };
-  const tenant: TenantRecord = { ...kept, state: 'deleted', changedAt: next.time };
+  const deletedRecord = manner === 'soft' ? record : { ...record, name: '', tier: '', quota: noQuota, search: {}, members: [] };
+  const tenant: TenantRecord = { ...deletedRecord, state: 'deleted', changedAt: next.time };
   const drafts = [
     recordDraft({ kind: 'tenant', change: 'deleted', manner, tenant }, context.entry),
     ...endings(id, tenants, context, next),
@@ -158,7 +158,7 @@ function decide(
   return decideOne(kind, body.tenant.id, [recordDraft(body, context.entry)], next);
 }
 
-function standing(id: string, tenants: Tenants): RegisteredTenant {
+function liveTenant(id: string, tenants: Tenants): RegisteredTenant {
   const tenant = tenants.tenant(id);
   if (!tenant || tenant.manner !== null) throw unknownTenant();
   return tenant;

@@ -56,7 +56,7 @@ export class Tenants implements Projection {
   readonly #agreements = new Map<string, KnownAgreement>();
   /** Ids of the agreements of a tenant, on either side. */
   readonly #ofTenant = new Map<string, Set<string>>();
-  #standing = 0;
+  #liveCount = 0;
   #epoch = 0;
 
   /** Rises with every change: data derived from tenants and agreements holds while it stays. */
@@ -80,8 +80,8 @@ export class Tenants implements Projection {
   }
 
   /** Tenants that count toward the cap: active and suspended ones. */
-  get standing(): number {
-    return this.#standing;
+  get liveCount(): number {
+    return this.#liveCount;
   }
 
   /** Deleted ones of which rows may be left, by id. */
@@ -93,10 +93,10 @@ export class Tenants implements Projection {
 
   /** Search defaults of a tenant for reads of what was believed at this instant. */
   searchAt(id: string | null, instant: bigint): SearchConfig {
-    const found = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
+    const searchConfig = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
     // Records of an earlier tenant of the id are not this one's.
-    if (found === undefined || found.time < (this.sinceOf(id)?.time ?? 0n)) return noSearchConfig;
-    return (found.config ??= searchConfigOf(found.search));
+    if (searchConfig === undefined || searchConfig.time < (this.sinceOf(id)?.time ?? 0n)) return noSearchConfig;
+    return (searchConfig.config ??= searchConfigOf(searchConfig.search));
   }
 
   agreement(id: string): KnownAgreement | undefined {
@@ -159,7 +159,7 @@ export class Tenants implements Projection {
     this.#searches.clear();
     this.#agreements.clear();
     this.#ofTenant.clear();
-    this.#standing = 0;
+    this.#liveCount = 0;
     this.#epoch = 0;
   }
 
@@ -198,7 +198,7 @@ export class Tenants implements Projection {
   #setTenant(tenant: RegisteredTenant): void {
     const { id } = tenant.record;
     const countOf = (one: RegisteredTenant | undefined): number => (one && one.record.state !== 'deleted' ? 1 : 0);
-    this.#standing += countOf(tenant) - countOf(this.#tenants.get(id));
+    this.#liveCount += countOf(tenant) - countOf(this.#tenants.get(id));
     this.#tenants.set(id, tenant);
   }
 

@@ -49,18 +49,18 @@ export function decidePurge(
   if (tenant.purged) return decideOne('purge-tenant', id, [], next);
   if (tenant.manner !== 'purge')
     throw new ServiceError('REL_CONFLICT', 'only a tenant that was deleted with its rows can be purged');
-  const found = nextKeys(id, keysMax, command.cursor, state, next.position);
-  if (found === null) {
+  const purgedKeys = nextKeys(id, keysMax, command.cursor, state, next.position);
+  if (purgedKeys === null) {
     const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;
     const own = state.branches.list().filter((branch) => branch.tenant === id);
     const ended = { ...context, entry: { ...context.entry, tenant: id, path: id } };
     const drafts = [...own.map((branch) => deletionOf(branch, ended)), recordDraft(body, context.entry)];
     return decideOne('purge-tenant', id, drafts, next);
   }
-  const drafts = [...found.keys].map(([path, keys]) => removal(path, [...keys], found, holds, context));
-  const removed = [...found.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
+  const drafts = [...purgedKeys.keys].map(([path, keys]) => removal(path, [...keys], purgedKeys, holds, context));
+  const removed = [...purgedKeys.keys.values()].reduce((sum, keys) => sum + keys.size, 0);
   const { outcome } = decideOne('purge-tenant', id, drafts, next);
-  return { drafts, outcome: { ...outcome, accepted: removed, purge: found.cursor } };
+  return { drafts, outcome: { ...outcome, accepted: removed, purge: purgedKeys.cursor } };
 }
 
 interface Found {
@@ -91,7 +91,7 @@ function nextKeys(id: string, keysMax: number, cursor: PurgeCursor | null, state
       if (keys.size === 0) continue;
       // A branch of others may have rows of this tenant from a branch that was deleted.
       const naming = branches.idOf(branch, id) === fork ? id : tenant;
-      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.on(of), keys };
+      return { cursor: { branch, fork, type, after: last }, naming, type: definition, rows: rows.tenantRows(of), keys };
     }
   }
   return null;
@@ -139,7 +139,7 @@ function removal(
   context: DecideContext,
 ): EntryDraft {
   const body = removalOf(type, keys, path, rows, null);
-  const held = holds.on(type.name, body.positions);
+  const held = holds.holdsOn(type.name, body.positions);
   if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
   return { context: { ...context.entry, branch: cursor.branch, tenant: naming, path }, body };
 }

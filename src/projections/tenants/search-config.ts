@@ -83,18 +83,18 @@ function textsOf(value: Json | undefined, name: string, wrong: Wrong): readonly 
 }
 
 function synonymsOf(value: Json | undefined, wrong: Wrong): SearchConfig['synonyms'] {
-  const found = new Map<string, string[]>();
-  if (value === undefined) return found;
-  if (!Array.isArray(value)) return wrong('synonyms is a list of lists of words') ?? found;
+  const synonyms = new Map<string, string[]>();
+  if (value === undefined) return synonyms;
+  if (!Array.isArray(value)) return wrong('synonyms is a list of lists of words') ?? synonyms;
   for (const group of value) {
     const terms = [...new Set(textsOf(group, 'a group of synonyms', wrong).map((word) => termOf(word, wrong)))];
     if (terms.length < 2) wrong('a group of synonyms has two words or more');
     for (const term of terms) {
       const others = terms.filter((other) => other !== term && other !== '');
-      if (term !== '') found.set(term, [...new Set([...(found.get(term) ?? []), ...others])]);
+      if (term !== '') synonyms.set(term, [...new Set([...(synonyms.get(term) ?? []), ...others])]);
     }
   }
-  return found;
+  return synonyms;
 }
 
 function termOf(word: string, wrong: Wrong): string {
@@ -106,9 +106,9 @@ function termOf(word: string, wrong: Wrong): string {
 }
 
 function weightsOf(value: Json | undefined, wrong: Wrong): SearchConfig['fieldWeights'] {
-  const found = new Map<string, ReadonlyMap<string, number>>();
-  if (value === undefined) return found;
-  if (!isObject(value)) return wrong('field_weights is {type: {column: number}}') ?? found;
+  const weights = new Map<string, ReadonlyMap<string, number>>();
+  if (value === undefined) return weights;
+  if (!isObject(value)) return wrong('field_weights is {type: {column: number}}') ?? weights;
   for (const [type, columns] of Object.entries(value)) {
     if (!isObject(columns)) wrong(`field_weights of ${JSON.stringify(type.slice(0, 64))} is {column: number}`);
     const own = new Map<string, number>();
@@ -116,9 +116,9 @@ function weightsOf(value: Json | undefined, wrong: Wrong): SearchConfig['fieldWe
       if (typeof weight === 'number' && weight >= 0 && weight <= weightMost) own.set(column, weight);
       else wrong(`field_weights: what a column weighs is a number from 0 to ${weightMost}`);
     }
-    found.set(type, own);
+    weights.set(type, own);
   }
-  return found;
+  return weights;
 }
 
 function typoOf(value: Json, wrong: Wrong): TypoConfig | undefined {

@@ -8,7 +8,7 @@ import type { Tokens, RegisteredToken } from './projection.ts';
 
 export function decideMint(command: MintToken, directory: Tokens, context: DecideContext, next: NextPosition): Decision {
   checkUnused(command.token, directory, next);
-  if (directory.standing(next.time) >= context.tokensMax) {
+  if (directory.liveCount(next.time) >= context.tokensMax) {
     throw new ServiceError('REL_TOKEN_CAP', `${context.tokensMax} tokens are registered`);
   }
   return decide('mint-token', { kind: 'token', change: 'minted', token: command.token, replaces: null }, context, next);

@@ -39,7 +39,7 @@ export class Tokens implements Projection {
   }
 
   /** Tokens that are live at `instant`, which count toward the cap. */
-  standing(instant: bigint): number {
+  liveCount(instant: bigint): number {
     let count = 0;
     for (const id of this.#bySecret.values()) if (instant < this.#tokens.get(id)!.record.expiresAt) count++;
     return count;

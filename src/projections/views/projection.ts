@@ -51,13 +51,13 @@ export class Views implements Projection {
   }
 
   /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */
-  on(branch: number, basis = Infinity): readonly ViewRecord[] {
-    const standing = [...(this.#branches.get(branch)?.values() ?? [])];
+  viewsOn(branch: number, basis = Infinity): readonly ViewRecord[] {
+    const liveViews = [...(this.#branches.get(branch)?.values() ?? [])];
     const ended: ViewRecord[] = [];
     for (let i = this.#ended.length - 1; i >= 0 && this.#ended[i]!.end >= basis; i--) {
       if (this.#ended[i]!.branch === branch) ended.push(this.#ended[i]!.view);
     }
-    const views = [...standing, ...ended].filter(({ position }) => position < basis);
+    const views = [...liveViews, ...ended].filter(({ position }) => position < basis);
     return views.sort((a, b) => a.position - b.position);
   }
 
@@ -95,11 +95,11 @@ export class Views implements Projection {
 
   /** Positions of the views, on any branch and of paths that one `owns`, whose name or query has one of the names in it. */
   mentioning(names: NameTest, owns: (path: string | null) => boolean): readonly number[] {
-    const standing = [...this.#branches.values()].flatMap((named) => [...named.values()]);
-    const found = [...standing, ...this.#ended.map(({ view }) => view)]
+    const liveViews = [...this.#branches.values()].flatMap((named) => [...named.values()]);
+    const viewRecord = [...liveViews, ...this.#ended.map(({ view }) => view)]
       .filter(({ name, sql, owner }) => owns(owner) && (names.areIn(name) || names.areIn(sql)))
       .map(({ position }) => position);
-    return [...new Set(found)];
+    return [...new Set(viewRecord)];
   }
 
   /** Ids of the keys that the queries of these views rest under. */

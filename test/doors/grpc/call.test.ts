@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { RpcCall, type RpcDependencies } from '../../../src/doors/grpc/call.ts';
-import { Outboxes } from '../../../src/doors/grpc/unsent-messages.ts';
+import { UnsentMessages } from '../../../src/doors/grpc/unsent-messages.ts';
 import { RpcConnections } from '../../../src/doors/grpc/connections.ts';
 import type { SentMessage } from '../../../src/doors/grpc/values.ts';
 
@@ -38,7 +38,7 @@ test('messages are made while a MiB of their connection waits to be taken, whate
   const parts = {
     clock: systemClock,
     yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
-    outboxes: new Outboxes(),
+    outboxes: new UnsentMessages(),
     endings: new RpcConnections(systemClock).endings,
     sending: new RpcConnections(systemClock).sending,
     ids: { next: () => 'a' },
@@ -84,7 +84,7 @@ test('a client that takes nothing for two minutes has its answer ended, and one 
     authenticator: { renew: () => undefined },
     gate: { checkStanding: () => undefined },
     yieldTurn: () => new Promise<void>((resolve) => setImmediate(resolve)),
-    outboxes: new Outboxes(),
+    outboxes: new UnsentMessages(),
     endings: new RpcConnections(systemClock).endings,
     sending: new RpcConnections(systemClock).sending,
     ids: { next: () => 'a' },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RequestTurns } from '../../../src/doors/shared/request-turns.ts';
-import { arrivals } from '../../../src/doors/grpc/client-stream.ts';
+import { receiveMessages } from '../../../src/doors/grpc/client-stream.ts';
 import { endingsAtOnce } from '../../../src/doors/grpc/connections.ts';
 import { TestClock } from '../../harness.ts';
 
@@ -44,7 +44,7 @@ async function taken(waitsMs: readonly number[], bytes: number): Promise<number 
   let count = 0;
   try {
     const endings = new RequestTurns(clock, nextRound);
-    for await (const _ of arrivals({ clock, endings }, sent(), (each) => each)) count++;
+    for await (const _ of receiveMessages({ clock, endings }, sent(), (each) => each)) count++;
     return count;
   } catch (error) {
     return `${count}: ${(error as Error).message}`;
@@ -70,7 +70,7 @@ test('calls that end together go on in portions', async () => {
   const endings = new RequestTurns(clock, () => new Promise((resolve) => rounds.push(resolve)), endingsAtOnce);
   let ended = 0;
   const calls = Array.from({ length: 40 }, async () => {
-    for await (const _ of arrivals({ clock, endings }, (async function* () {})(), () => 0));
+    for await (const _ of receiveMessages({ clock, endings }, (async function* () {})(), () => 0));
     ended++;
   });
   const counts: number[] = [];

@@ -88,7 +88,7 @@ export class FlightClient {
   /** Puts the table; gives the metadata of the results. */
   put(descriptor: Loose, table: Table): Promise<Buffer[]> {
     return this.putMessages(
-      [...flightDataFrom([tableToIPC(table, 'stream')])].map((each) => each.joined()),
+      [...flightDataFrom([tableToIPC(table, 'stream')])].map((each) => each.toBuffer()),
       descriptor,
     );
   }

@@ -133,7 +133,7 @@ describe('rows', () => {
       reason: 'REL_UNKNOWN_COLUMN',
     });
     expect(await refusalOf(client.put(typeDescriptor('a', 'b'), readings()))).toMatchObject({ reason: 'REL_INVALID' });
-    const [, batch] = [...flightDataFrom([tableToIPC(readings(), 'stream')])].map((each) => each.joined());
+    const [, batch] = [...flightDataFrom([tableToIPC(readings(), 'stream')])].map((each) => each.toBuffer());
     expect(await refusalOf(client.putMessages([batch!], typeDescriptor('Reading')))).toMatchObject({ reason: 'REL_PARSE' });
   });
 

@@ -1,6 +1,6 @@
 /** What a gRPC door makes of an answer, and how much of it waits for a client that does not read. */
 import { expect, test } from 'vitest';
-import { Outboxes } from '../../../src/doors/grpc/unsent-messages.ts';
+import { UnsentMessages } from '../../../src/doors/grpc/unsent-messages.ts';
 import { Message } from '../../../src/doors/grpc/protobuf.ts';
 import { reflectable } from '../../../src/doors/grpc/reflection.ts';
 import { loadProto } from '../../../src/doors/grpc/server.ts';
@@ -21,7 +21,7 @@ test('rows of long texts are few a message', () => {
 });
 
 test('calls of one connection wait for room together, and those of another do not', async () => {
-  const outboxes = new Outboxes();
+  const outboxes = new UnsentMessages();
   outboxes.add('a', 600_000);
   expect(outboxes.room('a')).toBeNull();
   outboxes.add('a', 600_000);

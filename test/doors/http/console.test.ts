@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/clock.ts';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { makePage } from '../../../src/doors/http/console/pages.ts';
-import { Sessions } from '../../../src/doors/http/console/browser-sessions.ts';
+import { BrowserSessions } from '../../../src/doors/http/console/browser-sessions.ts';
 import { type Reply, send } from './door-world.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
 
@@ -153,7 +153,7 @@ describe('a session', () => {
   test('is over after half an hour without a request, a code after a minute, an unclaimed one with it', () => {
     let ms = 0;
     const clock: Clock = { ...systemClock, monotonicMs: () => ms };
-    const sessions = new Sessions(clock, systemRandom);
+    const sessions = new BrowserSessions(clock, systemRandom);
     const { session, secret } = sessions.claim(sessions.begin({ token: 't' }).cookie);
     const unclaimed = sessions.begin({ token: 't' }).cookie;
     const code = sessions.mintCode({ token: 't' });

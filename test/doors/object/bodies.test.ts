@@ -15,7 +15,7 @@ import { connect } from 'node:net';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
-import { type Upload, Uploads } from '../../../src/doors/object/open-uploads.ts';
+import { type Upload, OpenUploads } from '../../../src/doors/object/open-uploads.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
@@ -294,7 +294,7 @@ test('parts and the object that they become are counted once, and what does not 
 test('uploads that nobody goes on with end after a day, and one that was completed is remembered for an hour', async () => {
   let ms = 0;
   const clock = { ...systemClock, monotonicMs: () => ms, now: () => BigInt(ms) * 1_000_000n };
-  const uploads = new Uploads({ clock, random: systemRandom });
+  const uploads = new OpenUploads({ clock, random: systemRandom });
   const caller = { principal: 'p', tenant: null, path: null, branch: 'main' } as Caller;
   const facts = { contentType: null, metadata: {}, headers: {} };
   const begin = (key: string): Upload => uploads.begin(caller, { bucket: 'b', key, facts, checksum: null });

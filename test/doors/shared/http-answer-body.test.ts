@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AnswerBody } from '../../../src/doors/shared/http-answer-body.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
-import { watchWhole } from '../../../src/doors/shared/stream-lease.ts';
+import { watchUnsent } from '../../../src/doors/shared/stream-lease.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { analyst } from '../../harness.ts';
@@ -167,7 +167,7 @@ describe('an answer of one piece', () => {
     const clock = new SteppedClock();
     let ended = 0;
     const answer = { overtaken: () => erased };
-    watchWhole(
+    watchUnsent(
       { clock } as never,
       answer,
       () => unsent,

@@ -2,7 +2,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/clock.ts';
-import { Bodies } from '../../../src/doors/shared/http-request-bodies.ts';
+import { RequestBodies } from '../../../src/doors/shared/http-request-bodies.ts';
 import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { DoorWorld, goodToken, openType, sendRaw } from '../http/door-world.ts';
@@ -153,14 +153,14 @@ describe('the pace of a body', () => {
     }
   }
 
-  const collected = (bodies: Bodies, source: PassThrough): Promise<number | string> =>
+  const collected = (bodies: RequestBodies, source: PassThrough): Promise<number | string> =>
     new Promise((resolve) => {
       bodies.collect(source, undefined, (error, body) => resolve(error instanceof ServiceError ? error.code : body!.length));
     });
 
   test('a sender that falls 30 s behind 2 KiB a second is cut off; one that keeps up is not', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9, nobodyWaits);
+    const bodies = new RequestBodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const slow = new PassThrough();
     const steady = new PassThrough();
@@ -180,7 +180,7 @@ describe('the pace of a body', () => {
 
   test('what came fast buys no stall later', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9, nobodyWaits);
+    const bodies = new RequestBodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const source = new PassThrough();
     const end = collected(bodies, source);
@@ -194,7 +194,7 @@ describe('the pace of a body', () => {
 
   test('time that we take ourselves does not count', async () => {
     const clock = new ManualClock();
-    const bodies = new Bodies(clock, 1e9, nobodyWaits);
+    const bodies = new RequestBodies(clock, 1e9, nobodyWaits);
     void bodies.sweep();
     const source = new PassThrough();
     source.write('first');
@@ -217,7 +217,7 @@ describe('the pace of a body', () => {
   test('work on what is here already gives others their turn', async () => {
     const clock = new ManualClock();
     let turns = 0;
-    const bodies = new Bodies(clock, 1e9, async () => void turns++);
+    const bodies = new RequestBodies(clock, 1e9, async () => void turns++);
     const seen: number[] = [];
     for await (const _ of bodies.stream(Readable.from(Array.from({ length: 6 }, () => Buffer.alloc(10))))) {
       seen.push(turns);
@@ -229,7 +229,7 @@ describe('the pace of a body', () => {
   test('so does work on a body that was collected before, which comes in pieces', async () => {
     const clock = new ManualClock();
     let turns = 0;
-    const bodies = new Bodies(clock, 1e9, async () => void turns++);
+    const bodies = new RequestBodies(clock, 1e9, async () => void turns++);
     const body = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
     const seen: number[] = [];
     const pieces: Uint8Array[] = [];
@@ -243,7 +243,7 @@ describe('the pace of a body', () => {
   });
 
   test('a sender that goes away is an error, not an end', async () => {
-    const bodies = new Bodies(new ManualClock(), 1e9, nobodyWaits);
+    const bodies = new RequestBodies(new ManualClock(), 1e9, nobodyWaits);
     const source = new PassThrough();
     const end = collected(bodies, source);
     source.write('half of it');

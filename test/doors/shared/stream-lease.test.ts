@@ -1,6 +1,6 @@
 /** Bodies that stream in go on for as long as their sender would be let in again. */
 import { expect, test } from 'vitest';
-import { lease } from '../../../src/doors/shared/stream-lease.ts';
+import { leasedPieces } from '../../../src/doors/shared/stream-lease.ts';
 import type { HttpContext } from '../../../src/doors/http/context.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { analyst } from '../../harness.ts';
@@ -45,7 +45,7 @@ test('a body passes as it is, and nothing is left that waits', async () => {
     for (const byte of [1, 2, 3]) yield Uint8Array.of(byte);
   })();
   const seen: number[] = [];
-  for await (const piece of lease(parts, analyst, body)) {
+  for await (const piece of leasedPieces(parts, analyst, body)) {
     await sleeps.pass();
     seen.push(piece[0]!);
   }
@@ -60,7 +60,7 @@ test('a sender that sends nothing more is ended while it is waited for', async (
     yield Uint8Array.of(1);
     await new Promise(() => undefined);
   })();
-  const pieces = lease(parts, analyst, body);
+  const pieces = leasedPieces(parts, analyst, body);
   expect((await pieces.next()).value).toEqual(Uint8Array.of(1));
   const next = pieces.next().catch((error: unknown) => error);
   await sleeps.pass();
@@ -75,7 +75,7 @@ test('one that is refused while its last piece is worked on gets no further', as
   const body = (async function* () {
     for (;;) yield Uint8Array.of(1);
   })();
-  const pieces = lease(parts, analyst, body);
+  const pieces = leasedPieces(parts, analyst, body);
   await pieces.next();
   refuse(suspended);
   await sleeps.pass();
@@ -89,6 +89,6 @@ test('a body that fails by itself fails as it would', async () => {
     yield* [];
     throw gone;
   })();
-  await expect(lease(parts, analyst, body).next()).rejects.toBe(gone);
+  await expect(leasedPieces(parts, analyst, body).next()).rejects.toBe(gone);
   expect(sleeps.wakes.size).toBe(0);
 });

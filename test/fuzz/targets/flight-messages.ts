@@ -26,7 +26,7 @@ const command = (bytes: Uint8Array): Buffer => message(varintField(1, 2), bytesF
 
 export function seeds(): Uint8Array[] {
   const rows = [...flightDataFrom([tableToIPC(tableFromArrays({ id: ['a', 'b'], n: Int32Array.of(1, 2) }), 'stream')])].map(
-    (each) => each.joined(),
+    (each) => each.toBuffer(),
   );
   return [
     ...rows,

@@ -15,7 +15,7 @@ import { checksumStated, copiedRange, namedParts } from '../../../src/doors/obje
 import { operationOf } from '../../../src/doors/object/operations.ts';
 import { sourceOf } from '../../../src/doors/object/put-object.ts';
 import { requestOf } from '../../../src/doors/object/request-path.ts';
-import type { Bodies } from '../../../src/doors/shared/http-request-bodies.ts';
+import type { RequestBodies } from '../../../src/doors/shared/http-request-bodies.ts';
 import { xmlMembers } from '../../../src/doors/object/xml.ts';
 import { ChunkSignatures, type Signature, signatureOf, verifySignature } from '../../../src/governance/authentication/sigv4.ts';
 
@@ -63,7 +63,7 @@ function look([first = '', ...lines]: readonly string[]): void {
     attempt(() => factsOf(request));
     attempt(() => checksumStated(request));
     attempt(() => (request.header('x-amz-copy-source') === null ? null : sourceOf(request)));
-    attempt(() => new IncomingBody(request, { bodies: null as unknown as Bodies, signed: null, goOn: () => undefined }));
+    attempt(() => new IncomingBody(request, { bodies: null as unknown as RequestBodies, signed: null, goOn: () => undefined }));
     attempt(() => {
       const { from, to } = copiedRange(request, 10);
       assert(from >= 0 && from < to && to <= 10, 'a part is copied from within its object');

@@ -34,7 +34,7 @@ function conditionOf(type: TypeDefinition, ...rules: readonly string[]): RowCond
   const text = rules
     .map((rule) => (rule.startsWith('forbid') ? rule : `permit(principal, action, resource) when { ${rule} };`))
     .join('\n');
-  const { rows } = new PolicySet(new Map([['p', text]])).for(asker).rows('read', type, 0n);
+  const { rows } = new PolicySet(new Map([['p', text]])).callerPolicies(asker).rows('read', type, 0n);
   if (rows === null || rows === 'none') throw new Error(`not a condition: ${rows}`);
   return rows;
 }

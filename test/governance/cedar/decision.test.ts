@@ -25,7 +25,7 @@ describe('a thing', () => {
   test('is allowed by a permit, denied by default, by any forbid, and by one that errs', () => {
     const decide = (...texts: readonly string[]): unknown =>
       setOf(...texts)
-        .for(asker)
+        .callerPolicies(asker)
         .decide('administer', { type: 'Type', id: 'T' }, 0n);
     const permit = 'permit(principal in Role::"analyst", action == Action::"administer", resource == Type::"T");';
     expect(decide()).toEqual({ allowed: false, because: [] });
@@ -52,14 +52,14 @@ describe('a thing', () => {
   test('belongs to whom it belongs', () => {
     const set = setOf('permit(principal, action == Action::"fork", resource in Org::"acme");');
     const allowed = (owner: string | null): boolean =>
-      set.for(asker).decide('fork', { type: 'Branch', id: 'b', owner }, 0n).allowed;
+      set.callerPolicies(asker).decide('fork', { type: 'Branch', id: 'b', owner }, 0n).allowed;
     expect([allowed('acme'), allowed('acme/eu'), allowed('acme-evil'), allowed(null)]).toEqual([true, true, false, false]);
   });
 
   test('is decided by the clock each time, where a policy asks for it', () => {
-    const mine = setOf('permit(principal, action, resource) when { context.now < datetime("1970-01-01T00:00:00.002Z") };').for(
-      asker,
-    );
+    const mine = setOf(
+      'permit(principal, action, resource) when { context.now < datetime("1970-01-01T00:00:00.002Z") };',
+    ).callerPolicies(asker);
     const at = (now: bigint): boolean => mine.decide('share', { type: 'Type', id: 'T' }, now).allowed;
     expect([at(0n), at(1_999_999n), at(2_000_000n), at(0n)]).toEqual([true, true, false, true]);
   });
@@ -68,7 +68,8 @@ describe('a thing', () => {
 describe('one caller', () => {
   test('is decided for as another is not', () => {
     const set = setOf('permit(principal == User::"ann", action, resource) when { context.purpose in Purpose::"fraud" };');
-    const allowed = (change: Partial<Asker>): boolean => set.for({ ...asker, ...change }).rows('read', person, 0n).rows === null;
+    const allowed = (change: Partial<Asker>): boolean =>
+      set.callerPolicies({ ...asker, ...change }).rows('read', person, 0n).rows === null;
     expect(allowed({})).toBe(true);
     expect(allowed({ principal: 'bob' })).toBe(false);
     expect(allowed({ purpose: 'support' })).toBe(false);
@@ -81,7 +82,7 @@ describe('one caller', () => {
     const set = setOf(
       'permit(principal, action, resource) when { context.now < datetime("1970-01-02") && resource.n > 1 || resource.n > 5 };',
     );
-    const rows = (now: bigint): unknown => set.for(asker).rows('read', person, now).rows;
+    const rows = (now: bigint): unknown => set.callerPolicies(asker).rows('read', person, now).rows;
     const early = rows(0n);
     expect(rows(5_000_000n)).toBe(early);
     const late = rows(86_400_000_000_000n);
@@ -95,7 +96,7 @@ describe('masks', () => {
     `@mask("${mask}") forbid(principal, action == Action::"readCell", resource ${rest};`;
   const masksOf = (...texts: readonly string[]): ReadonlyMap<string, unknown> =>
     setOf(...texts)
-      .for(asker)
+      .callerPolicies(asker)
       .masks(person, 0n).masks;
 
   test('are the strictest of those that may apply, in every row where one does', () => {
@@ -119,7 +120,7 @@ describe('masks', () => {
   test('are declared by the type as well, installed policies or not', () => {
     const declared = { ...person, properties: { ...person.properties, note: { ...person.properties['note']!, masked: true } } };
     const masks = (set: PolicySet, roles: readonly string[]): readonly unknown[] => [
-      ...set.for({ ...asker, roles }).masks(declared, 0n).masks,
+      ...set.callerPolicies({ ...asker, roles }).masks(declared, 0n).masks,
     ];
     const redacted = ['note', { kind: 'redact', when: null, because: 'masked Person.note' }];
     expect(masks(setOf(), [])).toEqual([redacted]);
@@ -130,8 +131,8 @@ describe('masks', () => {
   test('of the key hide what repeats it', () => {
     const keyed = { ...person, primaryKey: 'note' };
     const set = setOf(forbid('null', '== Column::"Person.note")'));
-    expect([...set.for(asker).masks(keyed, 0n).masks.keys()].sort()).toEqual(['_pk', 'id', 'note']);
-    expect([...set.for(asker).masks(person, 0n).masks.keys()]).toEqual(['note']);
+    expect([...set.callerPolicies(asker).masks(keyed, 0n).masks.keys()].sort()).toEqual(['_pk', 'id', 'note']);
+    expect([...set.callerPolicies(asker).masks(person, 0n).masks.keys()]).toEqual(['note']);
   });
 });
 
@@ -142,7 +143,7 @@ test('an explanation is made of the decision itself', () => {
     '@mask("last4") forbid(principal, action == Action::"readCell", resource in Column::"Person.note") unless { resource.flag };',
     'permit(principal in Role::"pci", action, resource);',
   );
-  expect(set.for(asker).explain(person, 0n)).toEqual({
+  expect(set.callerPolicies(asker).explain(person, 0n)).toEqual({
     decision: 'by row',
     determining: [
       { id: 'p0', effect: 'permit', left: 'resource.region == "EU"' },
@@ -151,7 +152,7 @@ test('an explanation is made of the decision itself', () => {
     residual: '(resource.region == "EU") && !((resource has n) && (resource.n > 100))',
     masks: [{ column: 'note', kind: 'last4', when: '!resource.flag', because: 'p2' }],
   });
-  expect(set.for({ ...asker, roles: [] }).explain(person, 0n)).toMatchObject({
+  expect(set.callerPolicies({ ...asker, roles: [] }).explain(person, 0n)).toMatchObject({
     decision: 'deny',
     determining: [],
     residual: null,
@@ -168,7 +169,7 @@ describe('installed policies', () => {
   });
   const decide = (texts: readonly string[], change: Partial<PolicyRequest> = {}): unknown => {
     const set = setOf(...texts);
-    const installed = { policies: () => (set.isEmpty ? null : set.for(asker)), now: 0n, typeOf: () => person };
+    const installed = { policies: () => (set.isEmpty ? null : set.callerPolicies(asker)), now: 0n, typeOf: () => person };
     const { allowed, because } = decideInstalled(defaultRules, request(change), installed);
     return [allowed, ...because.map(({ id }) => id)];
   };

@@ -93,7 +93,7 @@ export function runWorld(seed: number, report: Report): void {
   for (let i = 0; i < 2; i++) {
     const type = definitions.get(dice.pick(typeNames))!;
     const asker = askerFor(dice);
-    const caller = set.for(asker);
+    const caller = set.callerPolicies(asker);
     const now = dice.pick(clocks);
     const rows = rowsFor(dice, rowsInBlock);
     const columns = new Map<string, ColumnType>(

@@ -42,7 +42,7 @@ test('rows of the subject that come while it is erased are gone with the others,
     const names = await world.names();
     await world.restart();
     expect(await world.names()).toEqual(names);
-    expect(world.store.service.store.projections.erasures.standing()).toEqual([]);
+    expect(world.store.service.store.projections.erasures.openErasures()).toEqual([]);
   }
   await world.erase();
   expect(await world.names()).toEqual(['Bob', 'Nobody']);
@@ -99,9 +99,9 @@ test('a drain lets a run stop between two steps; the next start goes on with it'
   expect([error.code, await world.names()]).toEqual(['REL_UNAVAILABLE', ['Bob', 'Nobody']]);
   await world.restart();
   const { erasures } = world.store.service.store.projections;
-  expect(erasures.standing()).toHaveLength(1);
+  expect(erasures.openErasures()).toHaveLength(1);
   await world.store.service.upkeep.erasures.resume();
-  expect(erasures.standing()).toEqual([]);
+  expect(erasures.openErasures()).toEqual([]);
   const { receipt } = await world.erase();
   const said = JSON.parse(Buffer.from(receipt!.payload, 'base64').toString('utf8')) as { verification: { method: string } };
   expect(said.verification.method).toBe('blind-index rescan');

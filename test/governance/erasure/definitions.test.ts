@@ -71,7 +71,7 @@ const ofViews = ({
   store: {
     projections: { views },
   },
-}: Service): readonly unknown[] => views.on(0).map(({ sql }) => sql);
+}: Service): readonly unknown[] => views.viewsOn(0).map(({ sql }) => sql);
 
 const kinds: Readonly<Record<string, Kind>> = {
   'a rule': {
@@ -80,7 +80,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       store: {
         projections: { rules },
       },
-    }) => rules.on(0).map(({ definition }) => definition),
+    }) => rules.rulesOn(0).map(({ definition }) => definition),
   },
   'a job': { make: (who) => putJob(`j-${who.length}`, `of ${who}`, { sql: isAbout(who) }), shown: ofJobs },
   'the arguments of a run': {
@@ -220,7 +220,7 @@ test('of versions of a rule those go that name the subject, and others take no p
   world = await (await new ErasureWorld().open()).fill();
   const names = (): unknown =>
     ['a', 'b', 'c'].map((id) => world.store.service.store.projections.rules.versions(0, id).map(({ version }) => version));
-  const on = (): unknown => world.store.service.store.projections.rules.on(0).map(({ id, version }) => [id, version]);
+  const on = (): unknown => world.store.service.store.projections.rules.rulesOn(0).map(({ id, version }) => [id, version]);
   const [harmless, telling] = [ruleOf('bob'), ruleOf('alice', 'of bob')];
   // The first version names the subject, the last one, and one between others.
   await putRule('a', { ...telling, name: 'a' });
@@ -263,7 +263,7 @@ test('a view in whose place one came that names the subject is ended all the sam
     await put(isAbout(who), who === 'alice' || undefined);
     at.push(world.store.service.store.log.basis().position);
   }
-  const shown = (basis?: number) => world.store.service.store.projections.views.on(0, basis).map(({ sql }) => sql);
+  const shown = (basis?: number) => world.store.service.store.projections.views.viewsOn(0, basis).map(({ sql }) => sql);
   expect(shown()).toEqual([isAbout('alice')]);
   const { backup } = await world.store.service.upkeep.backups.create();
   await world.erase();
@@ -293,16 +293,16 @@ test('a subject that is a number is found in what somebody wrote, and not in ver
     new Set(['rule', 'job', 'judgement']),
   );
   // Numbers that their entries have: of versions and attempts, of windows and timeouts, and of rows that were judged.
-  const { a, b } = projections.judgements.on(0)[0]!;
+  const { a, b } = projections.judgements.judgementsOn(0)[0]!;
   const numbers = [1, 60, 3_600, ...a.positions, ...b.positions].map(String);
   for (const who of [...numbers, '61']) {
     await world.store.put('Person', [{ id: `of-${who}`, who, name: 'Some', age: 1 }], acme);
     expect((await world.erase(who)).certified).toBe(true);
   }
   const { rules, jobs, judgements } = world.store.service.store.projections;
-  expect(rules.on(0)).toHaveLength(1);
+  expect(rules.rulesOn(0)).toHaveLength(1);
   expect([...jobs.all()].map(({ id }) => id)).toEqual(['j']);
-  expect(judgements.on(0)).toHaveLength(1);
+  expect(judgements.judgementsOn(0)).toHaveLength(1);
   const again = await replayed(world.store.service);
   expect(digestsOf(world.store.service.store)).toEqual(digestsOf(again));
   expect(again.projections.jobs.job('j')!.runCount).toBe(1);

@@ -57,7 +57,7 @@ test('an erased subject is in no cluster, model or evidence, then and at every e
     await world.restart();
     expect(await answers(more)).toEqual(after);
   }
-  expect(world.store.service.store.projections.judgements.on(0)).toEqual([]);
+  expect(world.store.service.store.projections.judgements.judgementsOn(0)).toEqual([]);
   await world.store.close();
 });
 

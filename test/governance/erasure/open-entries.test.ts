@@ -79,9 +79,9 @@ test('a judgement about a row of the subject leaves the log with it, though its 
   await world.store.rows("SPLIT_IDENTITIES('p2', 'p3')", acme);
   expect((await world.erase()).certified).toBe(true);
   const { judgements } = world.store.service.store.projections;
-  expect(judgements.on(0).map(({ a, b }) => [a.key, b.key])).toEqual([['p2', 'p3']]);
+  expect(judgements.judgementsOn(0).map(({ a, b }) => [a.key, b.key])).toEqual([['p2', 'p3']]);
   expect((await contents()).map((each) => String(each))).toEqual(['judgement,', expect.stringContaining('"p3"')]);
   await world.restart();
-  expect(world.store.service.store.projections.judgements.on(0)).toEqual(judgements.on(0));
+  expect(world.store.service.store.projections.judgements.judgementsOn(0)).toEqual(judgements.judgementsOn(0));
   await world.store.close();
 });

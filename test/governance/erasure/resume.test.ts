@@ -53,7 +53,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
     const world = await worldOn(new FaultyDisk({}, image));
     const { erasures } = world.store.service.store.projections;
     const found = erasures.all().map(({ completed }) => completed !== null);
-    const views = world.store.service.store.projections.views.on(0).map(({ sql }) => sql);
+    const views = world.store.service.store.projections.views.viewsOn(0).map(({ sql }) => sql);
     expect([what, views]).toEqual([what, found.length === 0 ? [view] : []]);
     if (found.length === 0) {
       ends.never++;
@@ -63,7 +63,7 @@ test('nothing is half-erased, whenever the power goes', { timeout: 300_000 }, as
       expect([what, await world.names()]).toEqual([what, ['Bob', 'Nobody']]);
       ends[found[0] ? 'ended' : 'resumed']++;
       await world.store.service.upkeep.erasures.resume();
-      expect([what, world.said, erasures.standing()]).toEqual([what, [], []]);
+      expect([what, world.said, erasures.openErasures()]).toEqual([what, [], []]);
     }
     const { receipt, certified, key } = await world.erase();
     expect([what, certified]).toEqual([what, true]);
@@ -98,7 +98,7 @@ test('what is written of a subject before its erasure is gone on with is not era
   for (const image of cutOff) {
     const world = await worldOn(new FaultyDisk({}, image));
     const { erasures } = world.store.service.store.projections;
-    if (erasures.standing().length === 0) {
+    if (erasures.openErasures().length === 0) {
       await world.store.close();
       continue;
     }

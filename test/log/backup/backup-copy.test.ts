@@ -180,7 +180,7 @@ describe('what is behind a copy', () => {
       { path: '/c/a', length: 10 },
       { path: '/c/b', length: 4 },
     ]);
-    const behind = front.behind(disk);
+    const behind = front.limitedDisk(disk);
     expect([await behind.size('/c/a'), await behind.size('/c/b'), await behind.size('/c/x')]).toEqual([10, 4, undefined]);
     const said: string[] = [];
     const read = async (path: string, offset: number, length: number): Promise<void> => {
@@ -218,7 +218,7 @@ describe('what is behind a copy', () => {
     const disk = new MemoryDisk();
     await disk.makeDirectory('/c');
     await disk.replaceFile('/c/empty', new Uint8Array(0));
-    const behind = new CopiedPrefix([{ path: '/c/empty', length: 0 }]).behind(disk);
+    const behind = new CopiedPrefix([{ path: '/c/empty', length: 0 }]).limitedDisk(disk);
     const file = await Promise.race([behind.open('/c/empty', 'read'), yieldTurn()]);
     expect(file?.path).toBe('/c/empty');
   });

@@ -62,7 +62,7 @@ async function said({ disk, ...world }: World): Promise<string> {
     if (!name.endsWith('.log')) continue;
     const file = await disk.open(`${directory}/log/${name}`, 'read');
     const scanner = new FrameScanner(file, Number(name.slice(0, 8)), await file.size(), FILE_HEADER_BYTES);
-    for (let next = await scanner.next(); next.found === 'frame'; next = await scanner.next()) {
+    for (let next = await scanner.next(); next.result === 'frame'; next = await scanner.next()) {
       for (const { payload } of frameEntries(next.bytes, next.header))
         text += Buffer.from(openPayload(payload, keyring)).toString('latin1');
     }

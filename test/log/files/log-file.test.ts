@@ -90,8 +90,8 @@ test('a scan tells the end of the data from bytes that are no frame', async () =
     const seen: string[] = [];
     for (;;) {
       const scanned = await scanner.next();
-      seen.push(scanned.found);
-      if (scanned.found !== 'frame') return seen;
+      seen.push(scanned.result);
+      if (scanned.result !== 'frame') return seen;
     }
   };
   expect(await found()).toEqual(['end']);
@@ -131,7 +131,7 @@ test('a scanner reads into memory that was released, and never into memory that 
   let frames = 0;
   for (;;) {
     const scanned = await scanner.next();
-    if (scanned.found !== 'frame') break;
+    if (scanned.result !== 'frame') break;
     const { bytes } = scanned;
     memories.add(bytes.buffer);
     if (last && last.buffer !== bytes.buffer && scanner.release(last.buffer)) new Uint8Array(last.buffer).fill(0xdd);

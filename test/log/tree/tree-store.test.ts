@@ -116,7 +116,7 @@ test('tiles are those of c2sp.org/tlog-tiles: leaves at level 0, roots of full t
 
 test('a frame is found by what it holds, from notes that are far apart', () => {
   const frames = new FrameIndex();
-  expect(frames.before(0)).toBeUndefined();
+  expect(frames.frameBefore(0)).toBeUndefined();
   frames.note({ file: 0, offset: 64, firstLeaf: 0, firstPosition: 0 });
   frames.note({ file: 0, offset: 100, firstLeaf: 1, firstPosition: 5 });
   frames.note({ file: 0, offset: 70_000, firstLeaf: 9, firstPosition: 9 });
@@ -125,10 +125,10 @@ test('a frame is found by what it holds, from notes that are far apart', () => {
   const saved = new ByteWriter();
   frames.save(frames.count, saved);
   const restored = FrameIndex.restore(new ByteReader(saved.take()));
-  expect([0, 8, 13].map((leaf) => restored.before(leaf))).toEqual([0, 8, 13].map((leaf) => frames.before(leaf)));
+  expect([0, 8, 13].map((leaf) => restored.frameBefore(leaf))).toEqual([0, 8, 13].map((leaf) => frames.frameBefore(leaf)));
   restored.note({ file: 1, offset: 900_000, firstLeaf: 20, firstPosition: 30 });
-  expect(restored.before(21)).toEqual({ file: 1, offset: 900_000, firstLeaf: 20, firstPosition: 30 });
-  expect([0, 8, 9, 11, 12, 13, 99].map((leaf) => frames.before(leaf)!.firstLeaf)).toEqual([0, 0, 9, 9, 12, 13, 13]);
+  expect(restored.frameBefore(21)).toEqual({ file: 1, offset: 900_000, firstLeaf: 20, firstPosition: 30 });
+  expect([0, 8, 9, 11, 12, 13, 99].map((leaf) => frames.frameBefore(leaf)!.firstLeaf)).toEqual([0, 0, 9, 9, 12, 13, 13]);
   // The later of two that begin at one position: the earlier holds access records only.
   expect([0, 8, 9, 10, 11].map((position) => frames.beforePosition(position)!.firstLeaf)).toEqual([0, 0, 12, 12, 13]);
 });

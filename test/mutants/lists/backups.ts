@@ -31,8 +31,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'restore: checksums are not compared',
     file: 'src/log/backup/backup-restore.ts',
-    find: 'if (found !== sha256)',
-    replace: "if (found === '')",
+    find: 'if (copiedDigest !== sha256)',
+    replace: "if (copiedDigest === '')",
     killedBy: store,
   },
   {

@@ -46,7 +46,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'branches: deleting a branch takes its rows from its children',
     file: 'src/log/entries/branches.ts',
-    find: 'for (const stretch of lineageOf(branch)) read.add(stretch.branch);',
+    find: 'for (const range of lineageOf(branch)) read.add(range.branch);',
     replace: 'read.add(branch);',
     killedBy: [...projections, ...contract],
   },

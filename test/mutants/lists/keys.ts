@@ -81,8 +81,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'escrow: pieces are bound to nothing',
     file: 'src/log/keys/escrow.ts',
-    find: 'place[4] = last ? 1 : 0;',
-    replace: 'place.fill(0);',
+    find: 'shardNumber[4] = last ? 1 : 0;',
+    replace: 'shardNumber.fill(0);',
     killedBy: escrow,
   },
 ];

@@ -46,8 +46,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'lanes: provenance names the hidden version before',
     file: rows,
-    find: 'return isVisible ? found : { ...found, derivedFrom: null };',
-    replace: 'return found;',
+    find: 'return isVisible ? storedProvenance : { ...storedProvenance, derivedFrom: null };',
+    replace: 'return storedProvenance;',
     killedBy: lanes,
   },
   {

@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a frame that nobody vouched for is followed',
     file: frameFeed,
     find: 'if (!isVouched(0) && !frameIsWhole(bytes)) {',
-    replace: 'if (vouched(0) && !frameIsWhole(bytes)) {',
+    replace: 'if (isVouched(0) && !frameIsWhole(bytes)) {',
     killedBy: beside,
   },
   {
@@ -242,7 +242,7 @@ export const mutants: readonly Mutant[] = [
     file: groupCommit,
     find: "if (this.#walSync !== 'off') this.#listener.onCommitted(written.last!);\n      for (const acknowledgement",
     replace:
-      "if (this.#walSync !== 'off') this.#listener.onCommitted(this.#unsynced.last ?? written.last!);\n      for (const acknowledgement",
+      "if (this.#walSync !== 'off') this.#listener.onCommitted(this.#backlog.next.last ?? written.last!);\n      for (const acknowledgement",
     killedBy: ['test/log/append/group-commit.test.ts'],
   },
   {

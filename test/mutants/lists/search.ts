@@ -8,7 +8,7 @@ export const mutants: readonly Mutant[] = [
     name: 'search: of rows that were gathered, those of the first chunk alone are found',
     file: 'src/projections/rows/scan/scan.ts',
     in: 'withAddresses',
-    find: 'const gathered = made.first !== first || made.selection !== rows;',
+    find: 'const gathered = rowBlock.first !== first || rowBlock.selection !== rows;',
     replace: 'const gathered = false;',
     killedBy: sizes,
   },

@@ -34,9 +34,9 @@ describe('registering a type', () => {
     const outcome = store.run(person);
     expect(outcome).toMatchObject({ accepted: 1, changed: true, ids: ['Person'] });
     const { catalog } = store.projections;
-    expect(catalog.on(0, null).ontologyVersion).toBe(1);
-    expect(catalog.on(0, null).type('Person')).toMatchObject({ open: false, primaryKey: 'ref', ontologyVersion: 1 });
-    expect(Object.keys(catalog.on(0, null).type('Person')!.properties)).toEqual(['ref', 'age']);
+    expect(catalog.catalogOn(0, null).ontologyVersion).toBe(1);
+    expect(catalog.catalogOn(0, null).type('Person')).toMatchObject({ open: false, primaryKey: 'ref', ontologyVersion: 1 });
+    expect(Object.keys(catalog.catalogOn(0, null).type('Person')!.properties)).toEqual(['ref', 'age']);
   });
 
   test('again with the same definition changes nothing and takes no entry', () => {
@@ -134,7 +134,7 @@ describe('evolving a type', () => {
   test('adds columns after those that were there; earlier rows read NULL in them', () => {
     const made = store();
     evolve(made, { city: property('string') })();
-    expect(Object.keys(made.projections.catalog.on(0, null).type('Person')!.properties)).toEqual(['ref', 'age', 'city']);
+    expect(Object.keys(made.projections.catalog.catalogOn(0, null).type('Person')!.properties)).toEqual(['ref', 'age', 'city']);
     expect(made.read('Person', ['ref', 'city'])).toEqual([{ ref: 'a', city: null }]);
   });
 
@@ -196,17 +196,17 @@ describe('what there is to read', () => {
   test('built-in types exist and are empty; classified ones are not among them', () => {
     const store = new Store();
     for (const { name } of builtinTypes) {
-      expect(store.projections.catalog.on(0, null).type(name)).toBeDefined();
+      expect(store.projections.catalog.catalogOn(0, null).type(name)).toBeDefined();
       expect(store.read(name, ['_pk'])).toEqual([]);
     }
-    for (const name of classifiedTypes) expect(store.projections.catalog.on(0, null).type(name)).toBeUndefined();
+    for (const name of classifiedTypes) expect(store.projections.catalog.catalogOn(0, null).type(name)).toBeUndefined();
   });
 
   test('types come in codepoint order', () => {
     const store = new Store();
     for (const name of ['\u{1f600}', '\uffee', 'a', 'Z']) store.run({ ...person, name });
     const names = store.projections.catalog
-      .on(0, null)
+      .catalogOn(0, null)
       .types()
       .map(({ name }) => name);
     expect(names.filter((name) => !builtinTypes.some((builtin) => builtin.name === name))).toEqual([
@@ -224,7 +224,7 @@ describe('what there is to read', () => {
       properties: { b: property('number'), id: property('integer'), a: property('json') },
       primaryKey: 'id',
     });
-    const columns = readableColumns(store.projections.catalog.on(0, null).type('Person')!);
+    const columns = readableColumns(store.projections.catalog.catalogOn(0, null).type('Person')!);
     expect(columns.map(({ name }) => name)).toEqual([
       '_pk',
       'id',
@@ -238,7 +238,7 @@ describe('what there is to read', () => {
       'a',
     ]);
     expect(columns[1]).toEqual({ name: 'id', type: 'integer', system: true });
-    expect(columnTypeOf(store.projections.catalog.on(0, null).type('Person')!, 'constructor')).toBeUndefined();
+    expect(columnTypeOf(store.projections.catalog.catalogOn(0, null).type('Person')!, 'constructor')).toBeUndefined();
   });
 });
 
@@ -256,10 +256,10 @@ describe('a migration', () => {
     expect(outcome).toMatchObject({ accepted: 2, ids: ['Person'], changed: true });
     store.commit(drafts);
     const { catalog } = store.projections;
-    expect([catalog.on(0, null).type('Person')!.properties['age']!.type, catalog.on(0, null).ontologyVersion]).toEqual([
-      'number',
-      2,
-    ]);
+    expect([
+      catalog.catalogOn(0, null).type('Person')!.properties['age']!.type,
+      catalog.catalogOn(0, null).ontologyVersion,
+    ]).toEqual(['number', 2]);
     expect(store.decide({ kind: 'migrate-types', steps: [] }).outcome.changed).toBe(false);
   });
 
@@ -267,7 +267,7 @@ describe('a migration', () => {
     const store = new Store();
     const steps = [person, evolution('Person', { age: property('json') }), evolution('Person', { age: property('integer') })];
     expect(() => store.run({ kind: 'migrate-types', steps })).toThrow(refused('REL_CONFLICT'));
-    expect(store.projections.catalog.on(0, null).type('Person')).toBeUndefined();
+    expect(store.projections.catalog.catalogOn(0, null).type('Person')).toBeUndefined();
   });
 });
 

@@ -40,7 +40,7 @@ test('an erasure stands from its intent to its completion, and its first stateme
     ],
     mentions: [2, 9],
   });
-  expect(erasures.standing()).toMatchObject([
+  expect(erasures.openErasures()).toMatchObject([
     {
       id: 'e1',
       tenant: 'acme',
@@ -59,7 +59,7 @@ test('an erasure stands from its intent to its completion, and its first stateme
   store.run(complete('e1', '{"version":1}'));
   expect(store.entries.at(-1)!.context.tenant).toBe('acme');
   expect(store.run(complete('e1', '{"version":2}')).changed).toBe(false);
-  expect(erasures.standing()).toEqual([]);
+  expect(erasures.openErasures()).toEqual([]);
   expect(erasures.find('e1')).toMatchObject({
     statement: '{"version":1}',
     versions: [],

@@ -223,7 +223,7 @@ function seen({ tenants }: Projections, now: bigint): unknown {
         id,
         { state, terms, made: createdAt, events: tenants.agreement(id)!.events.length, activated: activatedAt !== null },
       ]),
-    standing: tenants.standing,
+    standing: tenants.liveCount,
     purging: tenants.purging(),
     shared: tenantIds.map((id) =>
       tenants

@@ -70,7 +70,7 @@ describe('a tenant', () => {
       purged: false,
       since: null,
     });
-    expect([tenants.standing, tenants.epoch]).toEqual([1, 1]);
+    expect([tenants.liveCount, tenants.epoch]).toEqual([1, 1]);
   });
 
   test('that stands is left as it is when it is created again, below the cap and at it', () => {
@@ -211,7 +211,7 @@ describe('a tenant', () => {
         manner === 'soft' ? ['The soft', 'standard', 1] : ['', '', 0],
       );
     }
-    expect(store.projections.tenants.standing).toBe(0);
+    expect(store.projections.tenants.liveCount).toBe(0);
     expect(store.projections.tenants.purging()).toEqual(['purge']);
   });
 

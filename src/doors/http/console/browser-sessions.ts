@@ -25,7 +25,7 @@ export interface Acting {
   readonly expiresAt: bigint;
 }
 
-export interface Session {
+export interface BrowserSession {
   readonly cookie: string;
   /** Digest of the page's secret; null until a page has claimed it. */
   secret: Buffer | null;
@@ -42,10 +42,10 @@ const claimMs = 60_000;
 const codeMs = 60_000;
 const sessionsMax = 1_000;
 
-export class Sessions {
+export class BrowserSessions {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, BrowserSession>();
   /** By the digest of a code. */
   readonly #codes = new Map<string, { readonly grant: Grant; readonly untilMs: number }>();
 
@@ -54,9 +54,9 @@ export class Sessions {
     this.#random = random;
   }
 
-  begin(grant: Grant): Session {
+  begin(grant: Grant): BrowserSession {
     this.#dropIdle();
-    const session: Session = {
+    const session: BrowserSession = {
       cookie: this.#secret(),
       secret: null,
       administrator: grant.administrator ?? null,
@@ -69,7 +69,7 @@ export class Sessions {
   }
 
   /** The page's secret, given out once. A second claim ends the session: somebody else holds the first. */
-  claim(cookie: string | undefined): { readonly session: Session; readonly secret: string } {
+  claim(cookie: string | undefined): { readonly session: BrowserSession; readonly secret: string } {
     const session = this.#live(cookie);
     if (session === undefined) throw unauthenticatedError();
     if (session.secret !== null) {
@@ -83,7 +83,7 @@ export class Sessions {
   }
 
   /** The session of a cookie and a secret that belong together. Throws REL_UNAUTHENTICATED. */
-  find(cookie: string | undefined, secret: string | undefined): Session {
+  find(cookie: string | undefined, secret: string | undefined): BrowserSession {
     const session = this.#live(cookie);
     const expected = session?.secret ?? noDigest;
     const isSame = timingSafeEqual(digest(secret ?? ''), expected);
@@ -92,7 +92,7 @@ export class Sessions {
     return session;
   }
 
-  end(session: Session): void {
+  end(session: BrowserSession): void {
     this.#sessions.delete(session.cookie);
   }
 
@@ -114,7 +114,7 @@ export class Sessions {
     return held.grant;
   }
 
-  #live(cookie: string | undefined): Session | undefined {
+  #live(cookie: string | undefined): BrowserSession | undefined {
     const session = cookie === undefined ? undefined : this.#sessions.get(cookie);
     if (session === undefined) return undefined;
     if (this.#isOver(session)) {
@@ -124,7 +124,7 @@ export class Sessions {
     return session;
   }
 
-  #isOver({ usedMs, secret }: Session): boolean {
+  #isOver({ usedMs, secret }: BrowserSession): boolean {
     return this.#clock.monotonicMs() - usedMs > (secret === null ? claimMs : idleMs);
   }
 

@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import { makePage, type ConsoleFiles, type Page } from './pages.ts';
-import { Sessions } from './browser-sessions.ts';
+import { BrowserSessions } from './browser-sessions.ts';
 
 /** A listener's routes, as for a request that came to it. */
 export type Routing = (request: IncomingMessage, response: ServerResponse) => void;
 
-export class ConsoleDesk {
-  readonly sessions: Sessions;
+export class WebConsole {
+  readonly sessions: BrowserSessions;
   /** Set by the door once its listeners are made. */
   data: Routing | null = null;
   admin: Routing | null = null;
@@ -17,7 +17,7 @@ export class ConsoleDesk {
   readonly #pages = new Map<string, Page>();
 
   constructor(clock: Clock, random: Random, files: () => ConsoleFiles | null) {
-    this.sessions = new Sessions(clock, random);
+    this.sessions = new BrowserSessions(clock, random);
     this.#files = files;
   }
 

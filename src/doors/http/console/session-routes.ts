@@ -14,7 +14,7 @@ import { invoke, submitNamed } from '../invoke.ts';
 import { route, type Route, type RouteMethod } from '../route.ts';
 import { boundOf, consoleMount, cookieOf, refuseOtherPages, secretHeader, setCookie } from './session-cookie.ts';
 import { fileHeaders, guardHeaders } from './pages.ts';
-import type { Acting, Session } from './browser-sessions.ts';
+import type { Acting, BrowserSession } from './browser-sessions.ts';
 
 const page = { access: 'page', action: 'inspect', bucket: 'read' } as const;
 const secret = z.string().min(1).max(4_096);
@@ -173,7 +173,7 @@ function beginSession(
   return sessions.begin({ administrator }).cookie;
 }
 
-function sessionOf(context: HttpContext, request: FastifyRequest, mount: string): Session {
+function sessionOf(context: HttpContext, request: FastifyRequest, mount: string): BrowserSession {
   refuseOtherPages(request, boundOf(context, mount));
   const found = context.console.sessions.find(cookieOf(request, mount), headerText(request, secretHeader) ?? undefined);
   context.connections.know(request.raw.socket);
@@ -185,7 +185,7 @@ function callerOfToken({ authenticator }: HttpContext, request: FastifyRequest, 
 }
 
 /** The token of the principal that the administrator acts as, else the session's own. */
-function tokenOf({ clock }: HttpContext, session: Session): string | null {
+function tokenOf({ clock }: HttpContext, session: BrowserSession): string | null {
   if (session.acting !== null && clock.now() >= session.acting.expiresAt) session.acting = null;
   return session.acting?.token ?? session.token;
 }
@@ -214,7 +214,7 @@ function guard(reply: FastifyReply, { tls }: HttpContext, request: FastifyReques
 }
 
 /** The session as the page may know it: whom it stands for, never by which credential. */
-function describeSession(context: HttpContext, request: FastifyRequest, session: Session, mount: string) {
+function describeSession(context: HttpContext, request: FastifyRequest, session: BrowserSession, mount: string) {
   const { system } = context;
   const token = tokenOf(context, session);
   let caller: Caller | null = null;
@@ -254,7 +254,7 @@ function describeSession(context: HttpContext, request: FastifyRequest, session:
   };
 }
 
-function becomeAdministrator(context: HttpContext, request: FastifyRequest, { administrator }: Session): void {
+function becomeAdministrator(context: HttpContext, request: FastifyRequest, { administrator }: BrowserSession): void {
   if (administrator === null) throw new ServiceError('REL_ACL', 'only the administrator acts as somebody else');
   request.caller = context.authenticator.adminCaller({ authorization: administrator, door: 'http-admin', clientIp: request.ip });
 }
@@ -291,7 +291,7 @@ function mintActing(
 }
 
 /** The minted token is revoked, unless it has ended by itself. */
-async function endActing(context: HttpContext, request: FastifyRequest, session: Session): Promise<void> {
+async function endActing(context: HttpContext, request: FastifyRequest, session: BrowserSession): Promise<void> {
   const { acting } = session;
   if (acting === null) return;
   session.acting = null;

@@ -9,7 +9,7 @@ import {
   refuseLoss,
 } from '../../../planner/formats/output-format.ts';
 import { openBody } from '../streamed-reply.ts';
-import { envelopeFacts, envelopeHeaders } from '../result-envelope.ts';
+import { envelopeFields, envelopeHeaders } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { preferredType } from '../request-headers.ts';
 import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../query-body.ts';
@@ -95,7 +95,7 @@ async function sendFile(
   const write = await form.writer();
   const { answer, pieces, facts } = await ask(context, request, question, options, (given) => {
     refuseLoss(given, form);
-    return { answer: given, pieces: write(given, envelopeFacts(given)), facts: envelopeHeaders(given) };
+    return { answer: given, pieces: write(given, envelopeFields(given)), facts: envelopeHeaders(given) };
   });
   const all = { 'content-type': form.mediaType, ...facts, ...headers };
   await openBody(context, request, reply, all, answer)?.sendAll(pieces);

@@ -21,8 +21,8 @@ import type { HttpContext, GateRequest } from '../context.ts';
 import { exactJson } from '../../shared/write-exact-json.ts';
 import { headerText, statedOpener, transactionHeader, wantsSync } from '../request-headers.ts';
 import { invoke } from '../invoke.ts';
-import { checkCaller, lease } from '../../shared/stream-lease.ts';
-import type { PlainRoute } from '../fast-path.ts';
+import { checkCaller, leasedPieces } from '../../shared/stream-lease.ts';
+import type { FastPathRoute } from '../fast-path.ts';
 import { route, type Route } from '../route.ts';
 import { flag } from '../schemas.ts';
 import { ragRoutes } from './rag.ts';
@@ -135,7 +135,7 @@ const rowsRoute = (plan: Plan): Route =>
         return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
       }
       const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
-        write(context, invocation, asked, lease(context, invocation.caller, context.bodies.stream(source))),
+        write(context, invocation, asked, leasedPieces(context, invocation.caller, context.bodies.stream(source))),
       );
       if (replayed) reply.header('idempotency-replayed', 'true');
       else context.metrics.countRows(ingested.accepted);
@@ -148,7 +148,7 @@ export const ingestRoutes: readonly Route[] = [...plans.map(rowsRoute), ...taskR
 const plainTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
 
 /** A few rows of a type, from clients that commit each event by itself. */
-export function plainIngest(context: HttpContext): PlainRoute {
+export function plainIngest(context: HttpContext): FastPathRoute {
   const [plan] = plans;
   return {
     url: plan.url,

@@ -6,7 +6,7 @@ import { openBody } from '../streamed-reply.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../result-envelope.ts';
 import type { HttpContext, GateRequest } from '../context.ts';
 import type { Overtaken } from '../../shared/stream-lease.ts';
-import type { PlainRoute } from '../fast-path.ts';
+import type { FastPathRoute } from '../fast-path.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../query-body.ts';
 import { ReplyBytes } from '../fast-path-reply.ts';
 import { route, type Route } from '../route.ts';
@@ -97,7 +97,7 @@ export const queryRoutes: readonly Route[] = [
 ];
 
 /** Questions that arrive whole, as nearly all do. */
-export function plainQuery(context: HttpContext): PlainRoute {
+export function plainQuery(context: HttpContext): FastPathRoute {
   return {
     url: '/query',
     action: 'query',

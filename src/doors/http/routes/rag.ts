@@ -5,7 +5,7 @@ import type { IngestReply } from '../../ingest/ingest-stream.ts';
 import type { IngestTasks } from '../../ingest/ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/document-tools.ts';
 import type { stored } from '../../verbs/documents/store-document.ts';
-import { VerbSession } from '../../verbs/verb-call.ts';
+import { VerbCall } from '../../verbs/verb-call.ts';
 import type { FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedOpener } from '../request-headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
@@ -85,14 +85,14 @@ function accept(context: HttpContext, request: FastifyRequest, { caller, purpose
     type,
     run: async (invocation, _progress, work): Promise<IngestReply> => {
       const { chunks: _, ...kept } = input;
-      const session = new VerbSession(context, invocation, {
+      const verbCall = new VerbCall(context, invocation, {
         verb: ragIngest.name,
         purpose,
         signal: work.signal,
         arguments: kept,
       });
-      const made = (await ragIngest.run(session, input)) as z.output<typeof stored>;
-      await session.end();
+      const made = (await ragIngest.run(verbCall, input)) as z.output<typeof stored>;
+      await verbCall.end();
       invocation.describe({ rowCount: made.chunks });
       work.progress(made.chunks, made.chunks);
       context.metrics.countRows(made.chunks);

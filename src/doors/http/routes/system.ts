@@ -6,7 +6,7 @@ import { platformAdmin } from '../../../governance/authorization/access-rules.ts
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import { descriptionOf } from '../openapi.ts';
 import { reply, route, type Route } from '../route.ts';
-import type { SystemDesk } from '../system-contract.ts';
+import type { SystemContract } from '../system-contract.ts';
 import { problems } from '../schemas.ts';
 
 const probe = { access: 'probe', action: null } as const;
@@ -147,7 +147,7 @@ export const systemRoutes: readonly Route[] = [
 ];
 
 /** The reason why the store is not ready, and what the operator can do. */
-function unready(system: SystemDesk, state: string): string {
+function unready(system: SystemContract, state: string): string {
   const why = system.failure();
   if (why === null) return `the store is ${state}`;
   return state === 'full'

@@ -53,7 +53,7 @@ const shownTenant = (invocation: Invocation, id: string): object => tenantShown(
 const registered = {
   summary: 'Registered tenants',
   reply: tenantList,
-  run: (invocation: Invocation) => invocation.tenants().standing().map(tenantShown),
+  run: (invocation: Invocation) => invocation.tenants().liveTenants().map(tenantShown),
 };
 
 export const platformTenant = tenantReply

@@ -41,21 +41,21 @@ export const ingestDocument = verb({
   tool: { title: 'Ingest a document', readOnly: false },
   contents: ['content', 'content_base64', 'title', 'uri', 'subject'],
   example: { content: '# Kettles\n\nA kettle boils water.', format: 'markdown', title: 'Kettles', uri: 'kettles.md' },
-  run: async (session, input) => {
+  run: async (verbCall, input) => {
     const { content, content_base64: encoded, format = null, title, uri, subject, chunk_size: chunkSize, overlap } = input;
     if ((content === undefined) === (encoded === undefined)) {
       throw new ServiceError('REL_INVALID', 'content: give the document as content or as content_base64');
     }
     if (overlap * 2 > chunkSize) throw new ServiceError('REL_INVALID', 'overlap: half of chunk_size at most');
     const bytes = content === undefined ? Buffer.from(encoded!, 'base64') : Buffer.from(content, 'utf8');
-    const read = await session.parts.readDocuments(
+    const read = await verbCall.parts.readDocuments(
       { bytes, format, name: uri ?? title ?? null, chunkSize, overlap },
-      { tenant: tenantOf(session.invocation.caller.path) ?? '', signal: session.signal },
+      { tenant: tenantOf(verbCall.invocation.caller.path) ?? '', signal: verbCall.signal },
     );
     const { format: isFormat, length, contentHash } = read;
     if (read.chunks.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds no text');
     const named = title ?? read.title;
-    const made = await storeDocument(session, {
+    const made = await storeDocument(verbCall, {
       source_id: input.source_id,
       title: named,
       uri,
@@ -92,7 +92,7 @@ export const ragStoreElements = verb({
       { text: 'A kettle boils water.', page: 1 },
     ],
   },
-  run: (session, { elements, ...source }) => storeDocument(session, { ...source, pieces: elements }),
+  run: (verbCall, { elements, ...source }) => storeDocument(verbCall, { ...source, pieces: elements }),
 });
 
 /** The verb behind POST /rag/ingest. It is no tool: `rag_store_elements` does the same at once. */
@@ -103,7 +103,7 @@ export const ragIngest = verb({
   output: stored,
   contents: ['chunks', 'title', 'uri', 'subject'],
   example: { title: 'Kettles', chunks: ['A kettle boils water.'] },
-  run: (session, { chunks, ...source }) => storeDocument(session, { ...source, pieces: chunks }),
+  run: (verbCall, { chunks, ...source }) => storeDocument(verbCall, { ...source, pieces: chunks }),
 });
 
 export const ragStoreAnswer = verb({
@@ -136,13 +136,13 @@ export const ragStoreAnswer = verb({
   tool: { title: 'Store an answer', readOnly: false },
   contents: ['question', 'answer'],
   example: { question: 'what boils water', answer: 'A kettle does.', source_ids: ['a memory'], confidence: 0.8 },
-  run: async (session, { question, answer, source_ids: sources, confidence: sure, session_id: named }) => {
+  run: async (verbCall, { question, answer, source_ids: sources, confidence: sure, session_id: named }) => {
     for (const each of sources) {
       // A row that the caller does not see counts as absent.
-      if ((await findRow(session, each)) === null)
+      if ((await findRow(verbCall, each)) === null)
         throw new ServiceError('REL_INVALID', `source_ids: no document, chunk or memory ${JSON.stringify(each)} is there`);
     }
-    const id = session.parts.ids.next();
+    const id = verbCall.parts.ids.next();
     const item = {
       content: answer,
       confidence: sure,
@@ -152,9 +152,9 @@ export const ragStoreAnswer = verb({
       fields: { question },
       ...(named !== undefined && { session_id: named }),
     };
-    const { step, notices } = await storing(session, item, id);
-    session.note({ sessionId: named ?? null, result: { id, source_ids: sources } });
-    const { steps } = await session.commit([step, ...(await sessionSteps(session, [item]))]);
+    const { step, notices } = await storing(verbCall, item, id);
+    verbCall.note({ sessionId: named ?? null, result: { id, source_ids: sources } });
+    const { steps } = await verbCall.commit([step, ...(await sessionSteps(verbCall, [item]))]);
     return {
       id,
       confidence: sure,

@@ -10,7 +10,7 @@ import { chunksMax } from '../../rich-text/rich-text.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { float } from '../../schemas/exact-numbers.ts';
 import { putting, textOf } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut } from '../verb.ts';
 
 const textsAtOnce = 8;
@@ -92,13 +92,13 @@ export interface NewDocument {
   readonly pieces: readonly (string | Piece)[];
 }
 
-export async function storeDocument(session: VerbSession, document: NewDocument): Promise<z.output<typeof stored>> {
-  const id = document.source_id ?? session.parts.ids.next();
+export async function storeDocument(verbCall: VerbCall, document: NewDocument): Promise<z.output<typeof stored>> {
+  const id = document.source_id ?? verbCall.parts.ids.next();
   const notices: string[] = [];
-  const rows = await chunkRows(session, id, document, notices);
+  const rows = await chunkRows(verbCall, id, document, notices);
   const known = new Set(rows.map(({ _pk }) => _pk));
-  const before = await session.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [id]);
-  const { path } = session.invocation.caller;
+  const before = await verbCall.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [id]);
+  const { path } = verbCall.invocation.caller;
   // A document of another path under the same id is another document.
   const stale = before
     .filter((row) => textOf(row['namespace_path']) === path && !known.has(String(row['_pk'])))
@@ -111,19 +111,19 @@ export async function storeDocument(session: VerbSession, document: NewDocument)
     format: format ?? null,
     length: length ?? null,
     content_hash: hash ?? null,
-    tool_call_id: session.callId,
+    tool_call_id: verbCall.callId,
     subject: subject ?? null,
   };
   const ids = rows.map(({ _pk }) => _pk);
-  session.note({ result: { source_id: id, chunks: ids.length, replaced: stale.length } });
-  const provenance = session.provenance();
+  verbCall.note({ result: { source_id: id, chunks: ids.length, replaced: stale.length } });
+  const provenance = verbCall.provenance();
   const ends: readonly DeleteRows[] = stale.length === 0 ? [] : [{ kind: 'delete-rows', type: 'DocumentChunk', keys: stale }];
   const steps: Batch['steps'] = [
-    putting({ definition: session.type('DocumentSource'), rows: [source], provenance }),
-    putting({ definition: session.type('DocumentChunk'), rows, provenance }),
+    putting({ definition: verbCall.type('DocumentSource'), rows: [source], provenance }),
+    putting({ definition: verbCall.type('DocumentChunk'), rows, provenance }),
     ...ends,
   ];
-  const { systemFrom } = await session.commit(steps);
+  const { systemFrom } = await verbCall.commit(steps);
   return {
     source_id: id,
     chunks: ids.length,
@@ -137,7 +137,7 @@ export async function storeDocument(session: VerbSession, document: NewDocument)
 type ChunkRow = Readonly<Record<string, unknown>> & { readonly _pk: string };
 
 async function chunkRows(
-  session: VerbSession,
+  verbCall: VerbCall,
   id: string,
   { pieces: given, subject }: Pick<NewDocument, 'pieces' | 'subject'>,
   notices: string[],
@@ -146,7 +146,7 @@ async function chunkRows(
   for (let first = 0; first < given.length; first += textsAtOnce) {
     const some = given.slice(first, first + textsAtOnce);
     rows.push(
-      ...(await Promise.all(some.map((each, i) => chunkRow(session, id, first + i, each, notices)))).map((row) => ({
+      ...(await Promise.all(some.map((each, i) => chunkRow(verbCall, id, first + i, each, notices)))).map((row) => ({
         ...row,
         subject: subject ?? null,
       })),
@@ -156,7 +156,7 @@ async function chunkRows(
 }
 
 async function chunkRow(
-  session: VerbSession,
+  verbCall: VerbCall,
   id: string,
   sequence: number,
   given: string | Piece,
@@ -167,7 +167,7 @@ async function chunkRow(
   const { start_offset: start, end_offset: end } = each;
   if (start !== undefined && end !== undefined && end < start)
     throw new ServiceError('REL_INVALID', `chunk ${sequence}: it ends before it starts`);
-  const vector = each.embedding ?? (await vectorOf(session, content, notices));
+  const vector = each.embedding ?? (await vectorOf(verbCall, content, notices));
   return {
     _pk: `${id}#${sequence}`,
     source_id: id,
@@ -179,7 +179,7 @@ async function chunkRow(
     page: each.page ?? null,
     heading: each.heading ?? null,
     metadata: each.metadata ?? null,
-    tool_call_id: session.callId,
+    tool_call_id: verbCall.callId,
     ...(vector !== null && { [embeddingColumn]: vector }),
   };
 }

@@ -9,7 +9,7 @@ import { checkIdentifier } from '../../../log/values/value.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call-verb.ts';
 import { groupBy, putting, quote } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { itemId, memoryItem } from './memory-items.ts';
 
@@ -41,12 +41,12 @@ export const associate = verb({
   http: [{ method: 'POST', url: '/memory/associate' }],
   tool: { title: 'Associate', readOnly: false, idempotent: true },
   example: { from_id: 'a memory', to_id: 'another memory', relation: 'supports' },
-  run: async (session, input) => {
-    const [missing] = await missingIds(session, [input.from_id, input.to_id]);
+  run: async (verbCall, input) => {
+    const [missing] = await missingIds(verbCall, [input.from_id, input.to_id]);
     if (missing !== undefined) throw nothingOf(missing);
     const id = edgeId(input);
-    session.note({ result: { edge_id: id } });
-    const { systemFrom } = await session.commit([edgeStep(session, [input])]);
+    verbCall.note({ result: { edge_id: id } });
+    const { systemFrom } = await verbCall.commit([edgeStep(verbCall, [input])]);
     return { edge_id: id, ...input, valid_from: systemFrom };
   },
 });
@@ -69,7 +69,7 @@ export const associateBatch = verb({
   http: [{ method: 'POST', url: '/memory/associate/batch' }],
   tool: { title: 'Associate many', readOnly: false, idempotent: true },
   example: { items: [{ from_id: 'a memory', to_id: 'another memory', relation: 'supports' }] },
-  run: async (session, { items }) => {
+  run: async (verbCall, { items }) => {
     const errors: { index: number; code: string; detail: string }[] = [];
     const good = new Map<string, Edge>();
     const attempt = <T>(index: number, make: () => T): T | null => {
@@ -84,13 +84,13 @@ export const associateBatch = verb({
     const edges = items.map((given, index) =>
       attempt(index, () => {
         const read = readInput(edge, given);
-        checkRelation(session, read.relation);
+        checkRelation(verbCall, read.relation);
         return read;
       }),
     );
     const missing = new Set(
       await missingIds(
-        session,
+        verbCall,
         edges.flatMap((each) => (each === null ? [] : [each.from_id, each.to_id])),
       ),
     );
@@ -104,8 +104,8 @@ export const associateBatch = verb({
     });
     errors.sort((a, b) => a.index - b.index);
     const byRelation = groupBy(good.values(), ({ relation }) => relation);
-    session.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
-    const { systemFrom } = await session.commit([...byRelation.values()].map((edges) => edgeStep(session, edges)));
+    verbCall.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
+    const { systemFrom } = await verbCall.commit([...byRelation.values()].map((edges) => edgeStep(verbCall, edges)));
     return {
       associated: good.size,
       results: ids.map((id, index) => {
@@ -124,10 +124,10 @@ const nothingOf = (id: string): ServiceError =>
 const idsAtOnce = 500;
 
 /** Those of which the caller sees neither a row, superseded ones included, nor an edge. Memories are looked at first: nearly always that is all. */
-async function missingIds(session: VerbSession, ids: readonly string[]): Promise<readonly string[]> {
+async function missingIds(verbCall: VerbCall, ids: readonly string[]): Promise<readonly string[]> {
   const left = new Set(ids);
-  const { catalog } = session.snapshot;
-  const types = catalog.types().filter(({ name }) => session.snapshot.offers(name));
+  const { catalog } = verbCall.snapshot;
+  const types = catalog.types().filter(({ name }) => verbCall.snapshot.offers(name));
   for (const { name, properties } of types.sort((a, b) => Number(b.name === memoryItem) - Number(a.name === memoryItem))) {
     const named = ['id', 'from_id', 'to_id'].filter((column) => properties[column]?.type === 'string');
     const columns = ['_pk', ...named];
@@ -136,7 +136,11 @@ async function missingIds(session: VerbSession, ids: readonly string[]): Promise
       const sought = some.slice(first, first + idsAtOnce);
       const marks = sought.map((_, i) => `$${i + 1}`).join(', ');
       const where = columns.map((column) => `${quote(column)} IN (${marks})`).join(' OR ');
-      const rows = await session.ask(`SELECT ${columns.map(quote).join(', ')} FROM ${quote(name)} WHERE ${where}`, sought, 'all');
+      const rows = await verbCall.ask(
+        `SELECT ${columns.map(quote).join(', ')} FROM ${quote(name)} WHERE ${where}`,
+        sought,
+        'all',
+      );
       for (const row of rows) for (const column of columns) left.delete(String(row[column]));
     }
     if (left.size === 0) break;
@@ -145,10 +149,10 @@ async function missingIds(session: VerbSession, ids: readonly string[]): Promise
 }
 
 /** `edges` are of one relation. */
-function edgeStep(session: VerbSession, edges: readonly Edge[]): PutRows {
+function edgeStep(verbCall: VerbCall, edges: readonly Edge[]): PutRows {
   const { relation } = edges[0]!;
-  checkRelation(session, relation);
-  const definition = session.snapshot.catalog.type(relation) ?? {
+  checkRelation(verbCall, relation);
+  const definition = verbCall.snapshot.catalog.type(relation) ?? {
     name: relation,
     properties: {},
     open: true,
@@ -157,12 +161,12 @@ function edgeStep(session: VerbSession, edges: readonly Edge[]): PutRows {
     ontologyVersion: 0,
   };
   const rows = edges.map((each) => ({ _pk: edgeId(each), from_id: each.from_id, to_id: each.to_id }));
-  return putting({ definition, rows, provenance: session.provenance(), createType: true });
+  return putting({ definition, rows, provenance: verbCall.provenance(), createType: true });
 }
 
-function checkRelation(session: VerbSession, relation: string): void {
+function checkRelation(verbCall: VerbCall, relation: string): void {
   checkIdentifier(relation, 'relation');
-  const known = session.snapshot.catalog.type(relation);
+  const known = verbCall.snapshot.catalog.type(relation);
   if (known === undefined) return;
   if (known.properties['from_id']?.type === 'string' && known.properties['to_id']?.type === 'string') return;
   throw new ServiceError('REL_INVALID', `relation: ${JSON.stringify(relation)} is a type whose rows are no edges`);

@@ -5,7 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows, PutRows } from '../../../projections/command.ts';
 import { putting, type Row, textOf } from '../verb-rows.ts';
 import { carrySubject } from '../source-subjects.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './memory-items.ts';
@@ -37,22 +37,22 @@ export const consolidate = verb({
   tool: { title: 'Consolidate', readOnly: false },
   contents: ['content', 'rationale'],
   example: { id: 'a memory', content: 'Ada prefers coffee now', confidence: 0.8 },
-  run: async (session, { id, content, type, expected_version: version, ...input }) => {
+  run: async (verbCall, { id, content, type, expected_version: version, ...input }) => {
     const asRead = version === undefined ? null : toInstant(version);
-    const standing = await standingOf(session, type, id);
+    const standing = await standingOf(verbCall, type, id);
     if (standing === null) throw unknownItem();
     if (standing.state === 'superseded') {
-      const chain = await chainFrom(session, type, id);
+      const chain = await chainFrom(verbCall, type, id);
       throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${chain.at(-1)}`);
     }
     const { row } = standing;
     const since = asRead ?? (row['system_from'] as bigint);
     const certainty = row['confidence'];
     const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
-    const newId = session.parts.ids.next();
+    const newId = verbCall.parts.ids.next();
     const { step } = await storing(
-      session,
-      { content, confidence: sure, type, supersedes: id, ...keptOf(session, type, row) },
+      verbCall,
+      { content, confidence: sure, type, supersedes: id, ...keptOf(verbCall, type, row) },
       newId,
     );
     const ends: DeleteRows = {
@@ -61,16 +61,16 @@ export const consolidate = verb({
       keys: [id],
       when: { unchangedSince: since },
     };
-    const decisionId = session.parts.ids.next();
-    const decision = await decisionStep(session, {
+    const decisionId = verbCall.parts.ids.next();
+    const decision = await decisionStep(verbCall, {
       id: decisionId,
       choice: 'consolidate',
       inputs: [id, newId],
       rationale: input.rationale ?? null,
       session_id: textOf(row['session_id']),
     });
-    session.note({ sessionId: textOf(row['session_id']), result: { superseded: id, new_id: newId } });
-    await session.commit([ends, step, decision]);
+    verbCall.note({ sessionId: textOf(row['session_id']), result: { superseded: id, new_id: newId } });
+    await verbCall.commit([ends, step, decision]);
     return { superseded: id, new_id: newId, confidence: sure, decision_id: decisionId };
   },
 });
@@ -84,10 +84,10 @@ interface CarriedFields {
 /**
  * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
  */
-function keptOf(session: VerbSession, type: string, row: Row): CarriedFields {
+function keptOf(verbCall: VerbCall, type: string, row: Row): CarriedFields {
   const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
-  const masked = session.snapshot.masksOf(type);
-  const { properties, primaryKey } = session.type(type);
+  const masked = verbCall.snapshot.masksOf(type);
+  const { properties, primaryKey } = verbCall.type(type);
   const fields: Record<string, unknown> = {};
   for (const [name, { type: column }] of Object.entries(properties)) {
     const cell = row[name];
@@ -116,11 +116,11 @@ export interface Decision {
 }
 
 /** A decision as a row, which is erased with any of its subjects. */
-export async function decisionStep(session: VerbSession, { id, ...decision }: Decision): Promise<PutRows> {
-  const definition = session.type('DecisionRecord');
+export async function decisionStep(verbCall: VerbCall, { id, ...decision }: Decision): Promise<PutRows> {
+  const definition = verbCall.type('DecisionRecord');
   const row = { _pk: id, ...decision };
-  const subject = await carrySubject(session, row, { definition, key: id, sources: decision.inputs });
-  const put = putting({ definition, rows: [row], provenance: session.provenance() });
+  const subject = await carrySubject(verbCall, row, { definition, key: id, sources: decision.inputs });
+  const put = putting({ definition, rows: [row], provenance: verbCall.provenance() });
   return subject === null ? put : { ...put, subject };
 }
 
@@ -142,10 +142,10 @@ export const resolve = verb({
   http: [{ method: 'GET', url: '/memory/resolve/:id' }],
   tool: { title: 'Resolve', readOnly: true },
   example: { id: 'a memory' },
-  run: async (session, { id, type }) => {
-    if ((await standingOf(session, type, id)) === null) throw unknownItem();
-    const chain = await chainFrom(session, type, id);
-    const last = await standingOf(session, type, chain.at(-1)!);
+  run: async (verbCall, { id, type }) => {
+    if ((await standingOf(verbCall, type, id)) === null) throw unknownItem();
+    const chain = await chainFrom(verbCall, type, id);
+    const last = await standingOf(verbCall, type, chain.at(-1)!);
     if (last === null) throw unknownItem();
     const certainty = last.row['confidence'];
     return {
@@ -181,9 +181,9 @@ export const recognize = verb({
   http: [{ method: 'GET', url: '/memory/recognize/:id' }],
   tool: { title: 'Recognize', readOnly: true },
   example: { id: 'a memory' },
-  run: async (session, { id, type }) => {
-    const { snapshot } = session;
-    const standing = await standingOf(session, type, id);
+  run: async (verbCall, { id, type }) => {
+    const { snapshot } = verbCall;
+    const standing = await standingOf(verbCall, type, id);
     if (standing === null) {
       const erased = snapshot.removals.removedAfter(type, 0n).some(({ keys }) => keys.includes(id));
       const nothing = { valid_from: null, valid_to: null, superseded_by: null, last_recalled: null, recalls: 0, version: null };
@@ -192,14 +192,14 @@ export const recognize = verb({
     const { row, state } = standing;
     const path = textOf(row['namespace_path']);
     const [recalled] = snapshot.recallsOf(type, [{ key: id, path }], snapshot.instant);
-    const hidden = await session.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);
+    const hidden = await verbCall.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);
     return {
       known: true,
       id,
-      state: state === 'live' && isScheduled(session, type, id) ? ('scheduled' as const) : state,
+      state: state === 'live' && isScheduled(verbCall, type, id) ? ('scheduled' as const) : state,
       valid_from: row['valid_from'] as bigint,
       valid_to: row['valid_to'] as bigint,
-      superseded_by: await successorOf(session, type, id),
+      superseded_by: await successorOf(verbCall, type, id),
       last_recalled: recalled?.last ?? null,
       recalls: recalled?.count ?? 0,
       version: row['system_from'] as bigint,
@@ -209,7 +209,7 @@ export const recognize = verb({
 });
 
 /** Whether the row is scheduled, as far as the caller may know: only callers who may remove the row see schedules. */
-function isScheduled({ invocation }: VerbSession, type: string, id: string): boolean {
+function isScheduled({ invocation }: VerbCall, type: string, id: string): boolean {
   try {
     return invocation.retentionOf(type, id).some(({ scheduled }) => scheduled);
   } catch (error) {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { verb } from '../verb.ts';
 import { itemId, memoryType } from './memory-items.ts';
 
@@ -38,17 +38,17 @@ export const forget = verb({
   http: [{ method: 'DELETE', url: '/memory/forget/:id' }],
   tool: { title: 'Forget', readOnly: false, destructive: true },
   example: { id: 'a memory', retain_days: 30 },
-  run: async (session, { id, retain_days: retainDays, type }) => {
-    session.invocation.describe({ objectType: type });
-    const forgotten = await forgetItem(session, type, id, retainDays ?? null);
-    session.note({ result: forgotten });
+  run: async (verbCall, { id, retain_days: retainDays, type }) => {
+    verbCall.invocation.describe({ objectType: type });
+    const forgotten = await forgetItem(verbCall, type, id, retainDays ?? null);
+    verbCall.note({ result: forgotten });
     return forgotten;
   },
 });
 
 /** The last request counts: it replaces an earlier schedule or hold. */
 async function forgetItem(
-  { invocation, parts }: VerbSession,
+  { invocation, parts }: VerbCall,
   type: string,
   key: string,
   retainDays: number | null,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';
 import { putting, quote, type Row, textOf } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decisionStep } from './consolidate.ts';
 import { itemId, unknownItem } from './memory-items.ts';
@@ -34,11 +34,11 @@ export const justify = verb({
   http: [{ method: 'GET', url: '/memory/justify/:id' }],
   tool: { title: 'Justify', readOnly: true },
   example: { id: 'a memory' },
-  run: async (session, { id }) => {
-    const found = await findRow(session, id);
+  run: async (verbCall, { id }) => {
+    const found = await findRow(verbCall, id);
     if (found === null) throw unknownItem();
-    const rests = [...(await upstream(session, found)), found];
-    const derived = await downstream(session, found, true);
+    const rests = [...(await upstream(verbCall, found)), found];
+    const derived = await downstream(verbCall, found, true);
     return {
       id,
       kind: found.kind,
@@ -89,14 +89,14 @@ export const quarantine = verb({
   tool: { title: 'Quarantine', readOnly: false, destructive: true, idempotent: true },
   contents: ['reason'],
   example: { id: 'a memory', reason: 'the source was forged' },
-  run: async (session, { id, reason }) => {
-    const root = await findRow(session, id);
+  run: async (verbCall, { id, reason }) => {
+    const root = await findRow(verbCall, id);
     if (root === null) throw unknownItem();
-    const closure = [root, ...(await downstream(session, root, false))].filter(({ kind }) => isItem(session, kind));
+    const closure = [root, ...(await downstream(verbCall, root, false))].filter(({ kind }) => isItem(verbCall, kind));
     if (closure.length === 0)
       throw new ServiceError('REL_UNPROCESSABLE', 'no memory was derived from it: there is nothing to hide');
-    await checkDeletable(session, closure);
-    const receiptId = session.parts.ids.next();
+    await checkDeletable(verbCall, closure);
+    const receiptId = verbCall.parts.ids.next();
     const rows = closure.map(({ kind, id: item }) => ({
       _pk: `${id} ${kind} ${item}`,
       item_type: kind,
@@ -112,16 +112,16 @@ export const quarantine = verb({
       rationale: reason ?? null,
       session_id: null,
     };
-    session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const definition = session.type('Quarantine');
-    const put = putting({ definition, rows, provenance: session.provenance() });
-    await session.commit([put, await decisionStep(session, decision)]);
+    verbCall.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
+    const definition = verbCall.type('Quarantine');
+    const put = putting({ definition, rows, provenance: verbCall.provenance() });
+    await verbCall.commit([put, await decisionStep(verbCall, decision)]);
     return {
       receipt_id: receiptId,
       id,
       items: closure.map(({ kind, id: item, relation }) => ({ type: kind, id: item, because: relation })),
       count: closure.length,
-      as_of_system: session.snapshot.instant,
+      as_of_system: verbCall.snapshot.instant,
     };
   },
 });
@@ -143,17 +143,17 @@ export const liftQuarantine = verb({
   http: [{ method: 'DELETE', url: '/memory/quarantine/:id' }],
   tool: { title: 'Lift a quarantine', readOnly: false, idempotent: true },
   example: { id: 'a memory' },
-  run: async (session, { id }) => {
-    const { path } = session.invocation.caller;
-    const all = await session.ask('SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1', [id]);
+  run: async (verbCall, { id }) => {
+    const { path } = verbCall.invocation.caller;
+    const all = await verbCall.ask('SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1', [id]);
     const rows = all.filter((row) => textOf(row['namespace_path']) === path);
     if (rows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'it is not in quarantine here');
     const items = rows.map((row) => ({ type: String(row['item_type']), id: String(row['item_id']) }));
     await checkRight(
-      session,
+      verbCall,
       items.map((item) => ({ ...item, path })),
     );
-    const receiptId = session.parts.ids.next();
+    const receiptId = verbCall.parts.ids.next();
     const decision = {
       id: receiptId,
       choice: 'lift_quarantine',
@@ -161,16 +161,16 @@ export const liftQuarantine = verb({
       rationale: null,
       session_id: null,
     };
-    session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
+    verbCall.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
     const ends: DeleteRows = { kind: 'delete-rows', type: 'Quarantine', keys: rows.map((row) => String(row['_pk'])) };
-    await session.commit([ends, await decisionStep(session, decision)]);
+    await verbCall.commit([ends, await decisionStep(verbCall, decision)]);
     return { receipt_id: receiptId, id, items, count: items.length };
   },
 });
 
-function checkDeletable(session: VerbSession, closure: readonly Link[]): Promise<void> {
+function checkDeletable(verbCall: VerbCall, closure: readonly Link[]): Promise<void> {
   return checkRight(
-    session,
+    verbCall,
     closure.map(({ kind, id, row }) => ({ type: kind, id, path: textOf(row['namespace_path']) })),
   );
 }
@@ -182,19 +182,19 @@ interface Item {
 }
 
 /** Checks all of them: a caller may hide only rows that it may delete. Rows are deleted in their own path. */
-async function checkRight(session: VerbSession, items: readonly Item[]): Promise<void> {
-  const { path } = session.invocation.caller;
+async function checkRight(verbCall: VerbCall, items: readonly Item[]): Promise<void> {
+  const { path } = verbCall.invocation.caller;
   const refusal = (): ServiceError =>
     new ServiceError('REL_ACL', 'delete is denied for one of the memories: nothing was changed');
   if (items.some((item) => item.path !== path)) throw refusal();
   for (const type of new Set(items.map((item) => item.type))) {
     const ids = items.filter((item) => item.type === type).map(({ id }) => id);
-    const snapshot = session.invocation.deletable(type);
+    const snapshot = verbCall.invocation.deletable(type);
     const found = new Set<string>();
     for (let first = 0; first < ids.length; first += 500) {
       const some = ids.slice(first, first + 500);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-      const rows: Row[] = await session.askOn(snapshot, `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`, some, 'all');
+      const rows: Row[] = await verbCall.askOn(snapshot, `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`, some, 'all');
       for (const row of rows) found.add(String(row['_pk']));
     }
     if (ids.some((id) => !found.has(id))) throw refusal();

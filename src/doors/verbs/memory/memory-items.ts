@@ -3,7 +3,7 @@ import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
 import type { Row } from '../verb-rows.ts';
 import { quote, textOf } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 
 export const memoryItem = 'MemoryItem';
 
@@ -24,11 +24,11 @@ export interface Standing {
 }
 
 /** Null for an item that never existed, and for one that the caller may not see. */
-export async function standingOf(session: VerbSession, type: string, id: string): Promise<Standing | null> {
-  session.type(type);
-  const [live] = await ownFirst(session, await session.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
+export async function standingOf(verbCall: VerbCall, type: string, id: string): Promise<Standing | null> {
+  verbCall.type(type);
+  const [live] = await ownFirst(verbCall, await verbCall.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
   if (live !== undefined) return { state: 'live', row: live };
-  const versions = await session.ask(
+  const versions = await verbCall.ask(
     `SELECT * FROM ${quote(type)} WHERE _pk = $1 ORDER BY system_from DESC LIMIT 1`,
     [id],
     'all',
@@ -38,17 +38,17 @@ export async function standingOf(session: VerbSession, type: string, id: string)
 }
 
 /** Rows of one key may be of several paths: that of the caller's own comes first. */
-async function ownFirst(session: VerbSession, rows: Row[]): Promise<Row[]> {
-  const { path } = session.invocation.caller;
+async function ownFirst(verbCall: VerbCall, rows: Row[]): Promise<Row[]> {
+  const { path } = verbCall.invocation.caller;
   return rows.sort((a, b) => Number(textOf(b['namespace_path']) === path) - Number(textOf(a['namespace_path']) === path));
 }
 
 export const unknownItem = (): ServiceError => new ServiceError('REL_NOT_FOUND', 'no such memory');
 
 /** The item that took the place of another; null: none did. */
-export async function successorOf(session: VerbSession, type: string, id: string): Promise<string | null> {
-  if (session.type(type).properties['supersedes'] === undefined) return null;
-  const rows = await session.ask(
+export async function successorOf(verbCall: VerbCall, type: string, id: string): Promise<string | null> {
+  if (verbCall.type(type).properties['supersedes'] === undefined) return null;
+  const rows = await verbCall.ask(
     `SELECT _pk FROM ${quote(type)} WHERE supersedes = $1 ORDER BY system_from DESC LIMIT 1`,
     [id],
     'all',
@@ -57,9 +57,9 @@ export async function successorOf(session: VerbSession, type: string, id: string
 }
 
 /** The chain from an item to its live successor, or to the last there was. Each id comes once, even if rows form a cycle. */
-export async function chainFrom(session: VerbSession, type: string, id: string): Promise<readonly string[]> {
+export async function chainFrom(verbCall: VerbCall, type: string, id: string): Promise<readonly string[]> {
   const chain = [id];
-  for (let next = await successorOf(session, type, id); next !== null; next = await successorOf(session, type, next)) {
+  for (let next = await successorOf(verbCall, type, id); next !== null; next = await successorOf(verbCall, type, next)) {
     if (chain.includes(next) || chain.length === chainMax) break;
     chain.push(next);
   }

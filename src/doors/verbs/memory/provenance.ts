@@ -9,7 +9,7 @@
  */
 import { ServiceError } from '../../../errors.ts';
 import { listOf, quote, type Row, textOf } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { memoryItem } from './memory-items.ts';
 
@@ -30,8 +30,8 @@ const source = 'DocumentSource';
 const chunk = 'DocumentChunk';
 
 /** Types whose rows may follow from others; memories first. */
-function itemTypes(session: VerbSession): readonly string[] {
-  const names = session.snapshot.catalog.types().filter(({ properties }) => 'tool_call_id' in properties);
+function itemTypes(verbCall: VerbCall): readonly string[] {
+  const names = verbCall.snapshot.catalog.types().filter(({ properties }) => 'tool_call_id' in properties);
   return names
     .map(({ name }) => name)
     .filter((name) => name !== 'DecisionRecord' && name !== 'ToolCall')
@@ -39,22 +39,22 @@ function itemTypes(session: VerbSession): readonly string[] {
 }
 
 /** Whether rows of a type can be hidden: all but the records of calls. */
-export function isItem(session: VerbSession, kind: string): boolean {
-  return itemTypes(session).includes(kind);
+export function isItem(verbCall: VerbCall, kind: string): boolean {
+  return itemTypes(verbCall).includes(kind);
 }
 
 /** The newest version of the row with an id, in any type: memories first. */
-export async function findRow(session: VerbSession, id: string): Promise<Link | null> {
-  const found = (await new Reader(session).find([id])).get(id);
+export async function findRow(verbCall: VerbCall, id: string): Promise<Link | null> {
+  const found = (await new Reader(verbCall).find([id])).get(id);
   return found === undefined ? null : { ...found, relation: 'asked for', of: id };
 }
 
 /** The sources of a row, step by step, nearest first. */
-export async function upstream(session: VerbSession, from: Link): Promise<readonly Link[]> {
-  const reader = new Reader(session);
-  return walk(session, from, async (round) => {
+export async function upstream(verbCall: VerbCall, from: Link): Promise<readonly Link[]> {
+  const reader = new Reader(verbCall);
+  return walk(verbCall, from, async (round) => {
     const links: Link[] = [];
-    const items = round.filter(({ kind }) => isItem(session, kind));
+    const items = round.filter(({ kind }) => isItem(verbCall, kind));
     await follow(reader, links, items, 'ToolCall', 'tool_call_id', 'made by');
     for (const kind of new Set(items.map((link) => link.kind))) {
       const own = items.filter((link) => link.kind === kind);
@@ -82,13 +82,13 @@ export async function upstream(session: VerbSession, from: Link): Promise<readon
 }
 
 /** The dependents of a row, step by step. `readers`: with the recalls that answered with it. */
-export async function downstream(session: VerbSession, from: Link, readers: boolean): Promise<readonly Link[]> {
-  const reader = new Reader(session);
-  return walk(session, from, async (round) => {
+export async function downstream(verbCall: VerbCall, from: Link, readers: boolean): Promise<readonly Link[]> {
+  const reader = new Reader(verbCall);
+  return walk(verbCall, from, async (round) => {
     const links: Link[] = [];
     const made = { ToolCall: 'tool_call_id', AgentSession: 'session_id' } as const;
     const rest = round.filter(({ kind }) => !Object.hasOwn(made, kind));
-    for (const type of itemTypes(session)) {
+    for (const type of itemTypes(verbCall)) {
       for (const [kind, column] of Object.entries(made)) {
         await pointing(
           reader,
@@ -112,7 +112,7 @@ export async function downstream(session: VerbSession, from: Link, readers: bool
     );
     await followLists(reader, links, rest, 'DecisionRecord', 'inputs', 'weighed in');
     if (readers) {
-      const items = rest.filter(({ kind }) => isItem(session, kind));
+      const items = rest.filter(({ kind }) => isItem(verbCall, kind));
       for (const { id } of items) {
         for (const row of await reader.recallsOf(id)) {
           links.push({ kind: 'ToolCall', id: keyOf(row), row, relation: 'recalled by', of: id });
@@ -152,7 +152,7 @@ async function followLists(reader: Reader, to: Link[], links: readonly Link[], t
 }
 
 async function walk(
-  session: VerbSession,
+  verbCall: VerbCall,
   from: Link,
   next: (round: readonly Link[]) => Promise<readonly Link[]>,
 ): Promise<readonly Link[]> {
@@ -174,7 +174,7 @@ async function walk(
         );
       }
     }
-    await session.parts.yieldTurn();
+    await verbCall.parts.yieldTurn();
     round = following;
   }
   return found;
@@ -185,18 +185,18 @@ const idsAtOnce = 200;
 
 /** Finds rows by the ids that they name, as the caller sees them: few queries for many ids. */
 class Reader {
-  readonly #session: VerbSession;
+  readonly #verbCall: VerbCall;
   /** Lists by type and column: the rows by each id in them. */
   readonly #lists = new Map<string, Promise<ReadonlyMap<string, readonly Row[]>>>();
 
-  constructor(session: VerbSession) {
-    this.#session = session;
+  constructor(verbCall: VerbCall) {
+    this.#verbCall = verbCall;
   }
 
   /** Finds rows by id, in any type. */
   async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<Link, 'kind' | 'id' | 'row'>>> {
     const found = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
-    for (const kind of [...itemTypes(this.#session), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
+    for (const kind of [...itemTypes(this.#verbCall), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
       const open = ids.filter((id) => !found.has(id));
       for (const [id, row] of await this.byKey(kind, open)) found.set(id, { kind, id, row });
     }
@@ -204,12 +204,12 @@ class Reader {
   }
 
   async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, Row>> {
-    return new Map((await this.#in(type, '_pk', keys)).map((row) => [keyOf(row), row]));
+    return new Map((await this.#rowsWhereIn(type, '_pk', keys)).map((row) => [keyOf(row), row]));
   }
 
   /** Rows by the values of a column; none where the type lacks it. */
   async rows(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
-    return this.#has(type, column) ? this.#in(type, column, values) : [];
+    return this.#has(type, column) ? this.#rowsWhereIn(type, column, values) : [];
   }
 
   /** Rows whose list names the id. */
@@ -241,7 +241,7 @@ class Reader {
     return byId;
   }
 
-  async #in(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
+  async #rowsWhereIn(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
     const distinct = [...new Set(values)];
     const rows: Row[] = [];
     for (let first = 0; first < distinct.length; first += idsAtOnce) {
@@ -254,16 +254,16 @@ class Reader {
 
   /** The newest version of each row that fits. */
   async #newest(type: string, where: string, values: readonly string[]): Promise<readonly Row[]> {
-    const { snapshot } = this.#session;
+    const { snapshot } = this.#verbCall;
     if (snapshot.catalog.type(type) === undefined) return [];
-    const rows = await this.#session.ask(`SELECT * FROM ${quote(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
+    const rows = await this.#verbCall.ask(`SELECT * FROM ${quote(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
     const first = new Map<string, Row>();
     for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
     return [...first.values()];
   }
 
   #has(type: string, column: string): boolean {
-    return this.#session.snapshot.catalog.type(type)?.properties[column] !== undefined;
+    return this.#verbCall.snapshot.catalog.type(type)?.properties[column] !== undefined;
   }
 }
 

@@ -5,7 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { PinnedGrant } from '../../../governance/gate-contract.ts';
 import { grantOf } from '../../../planner/exhibits/recipe.ts';
 import { type Row, textOf } from '../verb-rows.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { tokenCounter, tokenizerName } from '../model-tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
@@ -59,7 +59,7 @@ export const recall = verb({
   ],
   tool: { title: 'Recall', readOnly: true },
   example: { query: 'what does Ada drink', top_k: 5 },
-  run: async (session, input) => {
+  run: async (verbCall, input) => {
     const query = input.query ?? input.q;
     if (input.query !== undefined && input.q !== undefined && input.query !== input.q) {
       throw new ServiceError('REL_INVALID', 'query and q differ: give one of them');
@@ -67,12 +67,12 @@ export const recall = verb({
     if (query === undefined && input.session_id === undefined && input.class_filter === undefined) {
       throw new ServiceError('REL_INVALID', 'query: say what is to be recalled, or give a session_id or a class_filter');
     }
-    const { snapshot } = session;
+    const { snapshot } = verbCall;
     const basis = snapshot.instant;
     const at = input.as_of === undefined ? basis : toInstant(input.as_of);
     if (at > basis) throw new ServiceError('REL_INVALID', 'as_of lies in the future');
-    const { vector, embedder, notices } = await embed(session, query);
-    const ask: RankingInput['ask'] = (sql, values, time) => session.ask(sql, values, time);
+    const { vector, embedder, notices } = await embed(verbCall, query);
+    const ask: RankingInput['ask'] = (sql, values, time) => verbCall.ask(sql, values, time);
     const counts = input.budget_tokens !== undefined || input.detailed;
     const tokens = counts ? await tokenCounter() : null;
     const ranking = await rank(input, at, { snapshot, ask, vector, tokens });
@@ -80,10 +80,10 @@ export const recall = verb({
     const hidden = at === basis ? null : await quarantinedKeys(ask, input.type, 'current');
     if (memories.length > 0) {
       const rows = memories.map(({ key, row }) => ({ key, path: textOf(row['namespace_path']) }));
-      session.invocation.describe({ recalled: snapshot.recalledAs(input.type, rows) });
+      verbCall.invocation.describe({ recalled: snapshot.recalledAs(input.type, rows) });
     }
-    const grant = grantOf(snapshot, session.invocation.exhibits().policyDigest(snapshot), [input.type, 'Quarantine']);
-    session.note({
+    const grant = grantOf(snapshot, verbCall.invocation.exhibits().policyDigest(snapshot), [input.type, 'Quarantine']);
+    verbCall.note({
       sessionId: input.session_id ?? null,
       result: { ids: memories.map(({ key }) => key), scores: memories.map(({ score }) => score), total: memories.length },
       recipe: {
@@ -102,7 +102,7 @@ export const recall = verb({
       })),
       total: memories.length,
       as_of_system: at,
-      call_id: session.callId,
+      call_id: verbCall.callId,
       ...(input.detailed && { recall_cost_tokens: ranking.tokens ?? 0, cancelled: ranking.cancelled }),
       ...(notices.length > 0 && { notices: [...notices] }),
     };
@@ -111,7 +111,7 @@ export const recall = verb({
 
 /** The query as the model sees it. Where the model does not answer, words alone decide, and the answer says so. */
 async function embed(
-  { parts: { embedder }, signal }: VerbSession,
+  { parts: { embedder }, signal }: VerbCall,
   query: string | undefined,
 ): Promise<{ readonly vector: readonly number[] | null; readonly embedder: string | null; readonly notices: readonly string[] }> {
   if (query === undefined) return { vector: null, embedder: null, notices: [] };
@@ -175,14 +175,14 @@ export const replayRecall = verb({
   http: [{ method: 'POST', url: '/memory/replay/:id' }],
   tool: { title: 'Replay a recall', readOnly: true },
   example: { id: 'a recall' },
-  run: async (session, { id }) => {
-    const [call] = await session.ask("SELECT * FROM ToolCall WHERE _pk = $1 AND name = 'recall'", [id]);
+  run: async (verbCall, { id }) => {
+    const [call] = await verbCall.ask("SELECT * FROM ToolCall WHERE _pk = $1 AND name = 'recall'", [id]);
     if (call === undefined) throw new ServiceError('REL_NOT_FOUND', 'there is no recorded recall with that id');
-    return replay(session, call);
+    return replay(verbCall, call);
   },
 });
 
-export async function replay(session: VerbSession, call: Row) {
+export async function replay(verbCall: VerbCall, call: Row) {
   const [given, result, recipe] = ['arguments', 'result', 'recipe'].map((name) =>
     parseExactJson(textOf(call[name]) ?? 'null'),
   ) as [unknown, { ids: string[]; scores: number[] }, Recipe];
@@ -191,10 +191,10 @@ export async function replay(session: VerbSession, call: Row) {
     return { match: false, reason: 'engine_version_changed' as const, recorded, derived: null };
   }
   const input = recallInput.parse(given);
-  const desk = session.invocation.exhibits();
+  const desk = verbCall.invocation.exhibits();
   const snapshot = desk.pin({ ...recipe.grant, instant: BigInt(recipe.grant.instant) }, 'search');
   desk.checkReplay([input.type]);
-  const ask: RankingInput['ask'] = (sql, values, time) => session.askOn(snapshot, sql, values, time);
+  const ask: RankingInput['ask'] = (sql, values, time) => verbCall.askOn(snapshot, sql, values, time);
   const tokens = input.budget_tokens !== undefined || input.detailed ? await tokenCounter() : null;
   const { memories } = await rank(input, BigInt(recipe.at), { snapshot, ask, vector: recipe.vector, tokens });
   const derived = { ids: memories.map(({ key }) => key), scores: memories.map(({ score }) => score) };

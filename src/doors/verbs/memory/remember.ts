@@ -8,7 +8,7 @@ import { readInput } from '../call-verb.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { groupBy, putting } from '../verb-rows.ts';
 import { carrySubject, readSources } from '../source-subjects.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, memoryType, sessionId } from './memory-items.ts';
 
@@ -56,14 +56,14 @@ export const remember = verb({
   tool: { title: 'Remember', readOnly: false },
   contents: ['content', 'fields'],
   example: { content: 'Ada prefers tea', session_id: 's1', confidence: 0.9 },
-  run: async (session, input) => {
-    const id = session.parts.ids.next();
-    const { step, notices } = await storing(session, input, id);
-    session.note({ sessionId: input.session_id ?? null, result: { id } });
-    const outcome = await session.commit([step, ...(await sessionSteps(session, [input]))]);
+  run: async (verbCall, input) => {
+    const id = verbCall.parts.ids.next();
+    const { step, notices } = await storing(verbCall, input, id);
+    verbCall.note({ sessionId: input.session_id ?? null, result: { id } });
+    const outcome = await verbCall.commit([step, ...(await sessionSteps(verbCall, [input]))]);
     const { ids, systemFrom } = outcome.steps![0]!;
     return {
-      id: session.type(input.type).primaryKey === null ? id : (ids[0] ?? id),
+      id: verbCall.type(input.type).primaryKey === null ? id : (ids[0] ?? id),
       confidence: input.confidence,
       valid_from: input.valid_from === undefined ? systemFrom : toInstant(input.valid_from),
       ...(notices.length > 0 && { notices: [...notices] }),
@@ -95,12 +95,12 @@ export const rememberBatch = verb({
   tool: { title: 'Remember several things', readOnly: false },
   contents: ['items'],
   example: { items: [{ content: 'Ada lives in Oslo' }, { content: 'Ada plays chess', confidence: 0.7 }] },
-  run: async (session, { items }) => {
+  run: async (verbCall, { items }) => {
     const errors: { index: number; code: string; detail: string }[] = [];
     const read: Pick<Accepted, 'index' | 'item' | 'id'>[] = [];
     const good: Accepted[] = [];
     for (const [index, given] of items.entries()) {
-      const id = session.parts.ids.next();
+      const id = verbCall.parts.ids.next();
       try {
         read.push({ index, item: readInput(item, given), id });
       } catch (error) {
@@ -108,14 +108,14 @@ export const rememberBatch = verb({
       }
     }
     await readSources(
-      session,
+      verbCall,
       read.flatMap(({ item: { derived_from: sources } }) => sources ?? []),
     );
     for (const each of read) {
       try {
-        const { row, subject } = await rowOf(session, each.item, each.id, []);
+        const { row, subject } = await rowOf(verbCall, each.item, each.id, []);
         // Validates each row alone, so that a refused element does not stop the others.
-        stepOf(session, each.item, subject, [row]);
+        stepOf(verbCall, each.item, subject, [row]);
         good.push({ ...each, row, subject });
       } catch (error) {
         errors.push({ index: each.index, ...refusalOf(error) });
@@ -128,7 +128,7 @@ export const rememberBatch = verb({
     ];
     const steps = (of: readonly Accepted[]): PutRows =>
       stepOf(
-        session,
+        verbCall,
         of[0]!.item,
         of[0]!.subject,
         of.map(({ row }) => row),
@@ -140,22 +140,22 @@ export const rememberBatch = verb({
       }
     };
     const note = (of: readonly Accepted[]): void =>
-      session.note({ result: { ids: of.map(({ id }) => id), refused: items.length - of.length } });
+      verbCall.note({ result: { ids: of.map(({ id }) => id), refused: items.length - of.length } });
     // One append for all; where the store refuses a row of it, each by itself, so that the others are stored.
     note(good);
     try {
       const begun = await sessionSteps(
-        session,
+        verbCall,
         good.map((each) => each.item),
       );
-      const outcome = await session.commit([...groups.map(steps), ...begun]);
+      const outcome = await verbCall.commit([...groups.map(steps), ...begun]);
       for (const [i, group] of groups.entries()) noteResults(group, outcome.steps![i]!.systemFrom);
     } catch (error) {
       if (!isOfRow(error) || good.length === 0) throw error;
       const stored: Accepted[] = [];
       for (const each of good) {
         try {
-          const outcome = await session.put([steps([each]), ...(await sessionSteps(session, [each.item]))]);
+          const outcome = await verbCall.put([steps([each]), ...(await sessionSteps(verbCall, [each.item]))]);
           noteResults([each], outcome.steps![0]!.systemFrom);
           stored.push(each);
         } catch (refused) {
@@ -164,7 +164,7 @@ export const rememberBatch = verb({
         }
       }
       note(stored);
-      await session.commit([]);
+      await verbCall.commit([]);
     }
     errors.sort((a, b) => a.index - b.index);
     return {
@@ -192,13 +192,13 @@ function refusalOf(error: unknown): { code: string; detail: string } {
 
 /** The command that stores an item under an id. */
 export async function storing(
-  session: VerbSession,
+  verbCall: VerbCall,
   each: NewItem,
   id: string,
 ): Promise<{ readonly step: PutRows; readonly notices: readonly string[] }> {
   const notices: string[] = [];
-  const { row, subject } = await rowOf(session, each, id, notices);
-  return { step: stepOf(session, each, subject, [row]), notices };
+  const { row, subject } = await rowOf(verbCall, each, id, notices);
+  return { step: stepOf(verbCall, each, subject, [row]), notices };
 }
 
 type NewItem = Item & { readonly supersedes?: string };
@@ -219,17 +219,17 @@ interface MadeItem {
 
 /** Rows of one type, of one confidence, and of one subject. */
 function stepOf(
-  session: VerbSession,
+  verbCall: VerbCall,
   { type, confidence: sure }: Item,
   subject: string | null,
   rows: readonly Readonly<Record<string, unknown>>[],
 ): PutRows {
-  const put = putting({ definition: session.type(type), rows, provenance: session.provenance(sure) });
+  const put = putting({ definition: verbCall.type(type), rows, provenance: verbCall.provenance(sure) });
   return subject === null ? put : { ...put, subject };
 }
 
-async function rowOf(session: VerbSession, each: NewItem, id: string, notices: string[]): Promise<MadeItem> {
-  const definition = session.type(each.type);
+async function rowOf(verbCall: VerbCall, each: NewItem, id: string, notices: string[]): Promise<MadeItem> {
+  const definition = verbCall.type(each.type);
   const { fields = {}, content, session_id, memory_class, derived_from, valid_from, supersedes } = each;
   for (const name of Object.keys(fields)) {
     if (name.startsWith('_') || name === 'id')
@@ -250,36 +250,33 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
     row[name] = value;
   }
   if (takes('confidence')) row['confidence'] = each.confidence;
-  if (takes('tool_call_id')) row['tool_call_id'] = session.callId;
+  if (takes('tool_call_id')) row['tool_call_id'] = verbCall.callId;
   if (valid_from !== undefined) row['valid_from'] = toInstant(valid_from);
   if (definition.primaryKey === null) row['_pk'] = id;
   else if (definition.primaryKey === 'id') row['id'] = id;
   if (definition.name === 'DecisionRecord') row['choice'] ??= content;
   if (takes(embeddingColumn)) {
-    const vector = await vectorOf(session, content, notices);
+    const vector = await vectorOf(verbCall, content, notices);
     if (vector !== null) row[embeddingColumn] = vector;
   }
   const { primaryKey } = definition;
   const declared = primaryKey === null ? null : row[primaryKey];
   const key = typeof declared === 'string' ? declared : id;
   const sources = [...(derived_from ?? []), ...(supersedes === undefined ? [] : [supersedes])];
-  return { row, subject: await carrySubject(session, row, { definition, key, sources }) };
+  return { row, subject: await carrySubject(verbCall, row, { definition, key, sources }) };
 }
 
 const given = { content: 1, session_id: 1, confidence: 1, memory_class: 1, derived_from: 1, supersedes: 1, tool_call_id: 1 };
 
 /** AgentSessions that begin with these items. Source: specification, "Memory types". */
-export async function sessionSteps(
-  session: VerbSession,
-  items: readonly Pick<Item, 'session_id'>[],
-): Promise<readonly PutRows[]> {
+export async function sessionSteps(verbCall: VerbCall, items: readonly Pick<Item, 'session_id'>[]): Promise<readonly PutRows[]> {
   const named = [...new Set(items.flatMap(({ session_id: id }) => id ?? []))];
   if (named.length === 0) return [];
-  const { path } = session.invocation.caller;
+  const { path } = verbCall.invocation.caller;
   const marks = named.map((_, i) => `$${i + 1}`).join(', ');
-  const known = await session.ask(`SELECT _pk, namespace_path FROM AgentSession WHERE _pk IN (${marks})`, named);
+  const known = await verbCall.ask(`SELECT _pk, namespace_path FROM AgentSession WHERE _pk IN (${marks})`, named);
   const begun = new Set(known.filter((row) => row['namespace_path'] === path).map((row) => row['_pk']));
   const rows = named.filter((id) => !begun.has(id)).map((id) => ({ _pk: id, session_id: id }));
   if (rows.length === 0) return [];
-  return [putting({ definition: session.type('AgentSession'), rows, provenance: session.provenance() })];
+  return [putting({ definition: verbCall.type('AgentSession'), rows, provenance: verbCall.provenance() })];
 }

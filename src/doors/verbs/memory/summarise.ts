@@ -9,7 +9,7 @@ import { I64_MAX } from '../../../log/values/value.ts';
 import type { Literal } from '../../../planner/syntax/statement.ts';
 import { groupBy, type Row, textOf } from '../verb-rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import type { VerbSession } from '../verb-call.ts';
+import type { VerbCall } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { sessionId } from './memory-items.ts';
 import { keyOf, quarantinedKeys } from './recall-candidates.ts';
@@ -50,14 +50,14 @@ export const summarise = verb({
   tool: { title: 'Summarise', readOnly: false },
   contents: [],
   example: { session_id: 's1' },
-  run: async (session, input) => {
+  run: async (verbCall, input) => {
     const named = input.session_id ?? input.session;
     if (named === undefined && input.topic === undefined) {
       throw new ServiceError('REL_INVALID', 'session_id: say which session, or give a topic');
     }
-    const { snapshot } = session;
+    const { snapshot } = verbCall;
     const asked = recallInput.parse({ query: input.topic, session_id: named, top_k: sourcesMax });
-    const ask: Parameters<typeof rank>[2]['ask'] = (sql, values, time) => session.ask(sql, values, time);
+    const ask: Parameters<typeof rank>[2]['ask'] = (sql, values, time) => verbCall.ask(sql, values, time);
     const { memories } = await rank(asked, snapshot.instant, { snapshot, ask, vector: null, tokens: null });
     // A summary of summaries would say old things as if they were new.
     const sources = memories.filter(({ row }) => row['memory_class'] !== memoryClass);
@@ -69,7 +69,7 @@ export const summarise = verb({
     const summary = chooseSentences(sentences, input.max_sentences).join(' ');
     const ids = sources.map(({ key }) => key);
     if (summary === '') return { id: null, summary, source_ids: ids, method };
-    const id = session.parts.ids.next();
+    const id = verbCall.parts.ids.next();
     const least = Math.min(...sources.map(({ row }) => (typeof row['confidence'] === 'number' ? row['confidence'] : 1)));
     const item = {
       content: summary,
@@ -79,9 +79,9 @@ export const summarise = verb({
       derived_from: ids,
       ...(named !== undefined && { session_id: named }),
     };
-    const { step } = await storing(session, item, id);
-    session.note({ sessionId: named ?? null, result: { id, source_ids: ids, method } });
-    await session.commit([step, ...(await sessionSteps(session, [item]))]);
+    const { step } = await storing(verbCall, item, id);
+    verbCall.note({ sessionId: named ?? null, result: { id, source_ids: ids, method } });
+    await verbCall.commit([step, ...(await sessionSteps(verbCall, [item]))]);
     return { id, summary, source_ids: ids, method };
   },
 });
@@ -158,11 +158,11 @@ export const episodesIn = verb({
   http: [{ method: 'GET', url: '/memory/episodes' }],
   tool: { title: 'Episodes', readOnly: true },
   example: { session_id: 's1' },
-  run: async (session, { session_id: named, limit }) => {
+  run: async (verbCall, { session_id: named, limit }) => {
     const where = named === undefined ? 'session_id IS NOT NULL' : 'session_id = $1';
     const values = named === undefined ? [] : [named];
-    const sessions = await sessionsOf(session, where, values);
-    const stored = await session.ask(
+    const sessions = await sessionsOf(verbCall, where, values);
+    const stored = await verbCall.ask(
       `SELECT * FROM Episode WHERE ${where} ORDER BY valid_from, _pk LIMIT ${episodesMax}`,
       values,
     );
@@ -189,7 +189,7 @@ export const episodesIn = verb({
     ].sort((a, b) => (a.valid_from < b.valid_from ? -1 : a.valid_from > b.valid_from ? 1 : a.id < b.id ? -1 : 1));
     const episodes = all.slice(0, limit);
     const summaries = await summariesOf(
-      session,
+      verbCall,
       episodes.filter(({ summary }) => summary === null).map(({ id }) => id),
     );
     return {
@@ -212,12 +212,12 @@ interface SessionFigures {
 
 /** Sessions with a memory that is shown. Those in which one is hidden are counted one by one. */
 async function sessionsOf(
-  session: VerbSession,
+  verbCall: VerbCall,
   where: string,
   values: readonly Literal[],
 ): Promise<ReadonlyMap<string, SessionFigures>> {
   const columns = 'COUNT(*) AS items, MIN(valid_from) AS first, MAX(valid_to) AS last';
-  const counted = await session.ask(
+  const counted = await verbCall.ask(
     `SELECT session_id, ${columns} FROM MemoryItem WHERE ${where} GROUP BY session_id LIMIT ${episodesMax}`,
     values,
   );
@@ -227,15 +227,15 @@ async function sessionsOf(
       { items: Number(row['items']), from: row['first'] as bigint, to: row['last'] as bigint },
     ]),
   );
-  const hidden = await hiddenMemories(session);
+  const hidden = await hiddenMemories(verbCall);
   const keys = [...new Set([...hidden].map((key) => (parseExactJson(key) as [unknown, string])[1]))];
   const touched = new Set<string>();
-  for (const rows of await inPieces(session, 'SELECT session_id FROM MemoryItem WHERE _pk', keys)) {
+  for (const rows of await inPieces(verbCall, 'SELECT session_id FROM MemoryItem WHERE _pk', keys)) {
     for (const row of rows) touched.add(String(row['session_id']));
   }
   const again = [...touched].filter((id) => sessions.delete(id));
   for (const rows of await inPieces(
-    session,
+    verbCall,
     'SELECT _pk, namespace_path, session_id, valid_from, valid_to FROM MemoryItem WHERE session_id',
     again,
   )) {
@@ -253,11 +253,11 @@ async function sessionsOf(
 }
 
 /** The last summary of each session. */
-async function summariesOf(session: VerbSession, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const hidden = await hiddenMemories(session);
+async function summariesOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const hidden = await hiddenMemories(verbCall);
   const found = new Map<string, string>();
   const sql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${memoryClass}' AND session_id`;
-  for (const rows of await inPieces(session, sql, ids, ' ORDER BY valid_from, _pk')) {
+  for (const rows of await inPieces(verbCall, sql, ids, ' ORDER BY valid_from, _pk')) {
     for (const row of rows) {
       const content = textOf(row['content']);
       if (content !== null && !hidden.has(keyOf(row['namespace_path'], row['_pk'])))
@@ -267,15 +267,15 @@ async function summariesOf(session: VerbSession, ids: readonly string[]): Promis
   return found;
 }
 
-const hiddenMemories = (session: VerbSession) =>
-  quarantinedKeys((sql, given, time) => session.ask(sql, given, time), 'MemoryItem', 'current');
+const hiddenMemories = (verbCall: VerbCall) =>
+  quarantinedKeys((sql, given, time) => verbCall.ask(sql, given, time), 'MemoryItem', 'current');
 
 /** Answers to the question for so many ids at a time. */
-async function inPieces(session: VerbSession, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {
+async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {
   const answers: Row[][] = [];
   for (let first = 0; first < ids.length; first += idsAtOnce) {
     const some = ids.slice(first, first + idsAtOnce);
-    answers.push(await session.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
+    answers.push(await verbCall.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
   }
   return answers;
 }

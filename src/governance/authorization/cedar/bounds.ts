@@ -17,22 +17,24 @@ export class Bounds {
   readonly #scale: number;
 
   constructor(cuts: readonly bigint[], labels: readonly number[]) {
-    const kept: bigint[] = [];
+    const distinctBounds: bigint[] = [];
     const keptLabels = [labels[0]!];
     cuts.forEach((cut, i) => {
       if (labels[i + 1] === keptLabels.at(-1)) return;
-      kept.push(cut);
+      distinctBounds.push(cut);
       keptLabels.push(labels[i + 1]!);
     });
-    this.#cuts = kept;
+    this.#cuts = distinctBounds;
     this.#labels = Int32Array.from(keptLabels);
-    this.#near = Float64Array.from(kept, Number);
+    this.#near = Float64Array.from(distinctBounds, Number);
     // No double beyond 2^53 stands in a column, so a cut there is beyond all of them.
-    this.#exact = Float64Array.from(kept, (cut) => (cut > 2n ** 53n ? Infinity : cut < -(2n ** 53n) ? -Infinity : Number(cut)));
+    this.#exact = Float64Array.from(distinctBounds, (cut) =>
+      cut > 2n ** 53n ? Infinity : cut < -(2n ** 53n) ? -Infinity : Number(cut),
+    );
     this.#from = this.#exact[0] ?? 0;
     const width = (this.#exact.at(-1) ?? 0) - this.#from;
     this.#scale = (buckets - 1) / width;
-    if (kept.length > 4 && Number.isFinite(width)) {
+    if (distinctBounds.length > 4 && Number.isFinite(width)) {
       this.#starts = new Int32Array(buckets);
       for (const cut of this.#exact) {
         const bucket = Math.floor((cut - this.#from) * this.#scale);

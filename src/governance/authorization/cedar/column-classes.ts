@@ -69,7 +69,7 @@ export class ColumnClasses implements Feature {
     switch (vector.kind) {
       case 'dict': {
         const table = this.tableOf(vector.dictionary);
-        classifyCodes(vector.values, table, nulls, this.#ofNull, rows, shift, out);
+        classifyCodes(vector, { table, ofNull: this.#ofNull }, rows, shift, out);
         return;
       }
       case 'bool': {
@@ -122,8 +122,8 @@ export class ColumnClasses implements Feature {
   }
 
   #labelOfText(text: string): number {
-    const found = this.#ofTexts.get(text);
-    if (found !== undefined) return found;
+    const textClass = this.#ofTexts.get(text);
+    if (textClass !== undefined) return textClass;
     const label = this.#learn(text);
     if (this.#ofTexts.size < rememberedTexts) this.#ofTexts.set(text, label);
     return label;
@@ -180,11 +180,10 @@ export class ColumnClasses implements Feature {
   }
 }
 
+/** Adds the class of each row's code. */
 function classifyCodes(
-  codes: Int32Array,
-  table: Int32Array,
-  nulls: Uint8Array | null,
-  ofNull: number,
+  { values: codes, nulls }: Extract<Vector, { kind: 'dict' }>,
+  { table, ofNull }: { readonly table: Int32Array; readonly ofNull: number },
   { selection, first, count }: Rows,
   shift: number,
   out: Int32Array,

@@ -80,9 +80,9 @@ export function decideMasks(
     masks.set(column, strictestOf(found, type));
   };
   for (const column of new Set([...Object.keys(type.properties), ...keys])) {
-    const found = residualsOf(forbids, { kind: 'cell', type, column }, { ...asked, action: 'readCell' });
-    if (keys.has(column)) ofKey.push(...found);
-    else hide(column, found);
+    const cellForbids = residualsOf(forbids, { kind: 'cell', type, column }, { ...asked, action: 'readCell' });
+    if (keys.has(column)) ofKey.push(...cellForbids);
+    else hide(column, cellForbids);
   }
   for (const column of keys) hide(column, ofKey);
   return { masks, residuals };
@@ -147,8 +147,8 @@ export const strictness: Readonly<Record<MaskKind, number>> = { redact: 5, null:
  * One mask a column: the strictest of those that may apply, in every row in which any of them does. Masks of one column
  * under different conditions hide more than each alone would, never less.
  */
-function strictestOf(found: readonly Residual[], type: TypeDefinition): CellMask {
-  const ordered = found.toSorted(
+function strictestOf(residuals: readonly Residual[], type: TypeDefinition): CellMask {
+  const ordered = residuals.toSorted(
     ({ policy: a }, { policy: b }) =>
       strictness[kindOf(b)] - strictness[kindOf(a)] ||
       (b.mask?.size ?? 0) - (a.mask?.size ?? 0) ||

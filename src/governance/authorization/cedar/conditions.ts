@@ -48,7 +48,7 @@ export function compileCondition(residuals: Residuals, typeOf: (column: string) 
     const node = compiler.compile(expr, atoms);
     rules.push({ node, effect, atoms });
   }
-  const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.on(columns));
+  const tables = tablesOf(rules, compiler.atoms, typeOf).map((table) => table.bindColumns(columns));
   const start = residuals.always ? PERMITTED : 0;
   const types = columns.map((column) => `${column}:${typeOf(column)}`).join(',');
   const keyText = (of: ReadonlyMap<string, Expr>): string => [...of.keys()].sort().join(' | ');
@@ -256,9 +256,9 @@ class VerdictTable {
   /** By the classes of a dictionary's codes, which change their identity when the dictionary has grown. */
   readonly #passes = new WeakMap<Int32Array, Uint8Array>();
   /** Which combination a place of `#verdicts` is about, where it is found by hash. */
-  #kept: Int32Array | null = null;
+  #labelCache: Int32Array | null = null;
   /** For each feature, where its columns are among those of the condition. */
-  #places: readonly (readonly number[])[] = [];
+  #featureColumns: readonly (readonly number[])[] = [];
 
   constructor(features: readonly AtomsOfFeature[], rules: readonly Rule[], atoms: number) {
     this.#features = features;
@@ -266,8 +266,8 @@ class VerdictTable {
     this.#states = new Uint8Array(atoms);
   }
 
-  on(columns: readonly string[]): this {
-    this.#places = this.#features.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
+  bindColumns(columns: readonly string[]): this {
+    this.#featureColumns = this.#features.map(({ feature }) => feature.columns.map((column) => columns.indexOf(column)));
     return this;
   }
 
@@ -304,7 +304,7 @@ class VerdictTable {
   judge(vectors: readonly Vector[], rows: Rows, out: Uint8Array): void {
     const { count } = rows;
     if (classes.length < count) classes = new Int32Array(count * 2);
-    const own = this.#places.map((places) => places.map((place) => vectors[place]!));
+    const own = this.#featureColumns.map((columnIndexes) => columnIndexes.map((columnIndex) => vectors[columnIndex]!));
     // A block that shows more classes than there was room for is classified again, with room for them.
     do {
       this.#fit();
@@ -314,9 +314,9 @@ class VerdictTable {
       }
     } while (!this.#classify(own, rows));
     const verdicts = this.#verdicts;
-    const kept = this.#kept;
+    const labelCache = this.#labelCache;
     const labels = classes;
-    if (kept === null) {
+    if (labelCache === null) {
       if (addVerdicts(labels, verdicts, count, out)) return;
       for (let k = 0; k < count; k++) if (verdicts[labels[k]!] === 0) verdicts[labels[k]!] = this.#workOut(labels[k]!);
       addVerdicts(labels, verdicts, count, out);
@@ -324,12 +324,12 @@ class VerdictTable {
     }
     for (let k = 0; k < count; k++) {
       const label = labels[k]!;
-      const place = Math.imul(label, 0x9e37_79b1) >>> (32 - keptBits);
-      if (kept[place] !== label) {
-        kept[place] = label;
-        verdicts[place] = this.#workOut(label);
+      const cacheSlot = Math.imul(label, 0x9e37_79b1) >>> (32 - keptBits);
+      if (labelCache[cacheSlot] !== label) {
+        labelCache[cacheSlot] = label;
+        verdicts[cacheSlot] = this.#workOut(label);
       }
-      out[k]! |= verdicts[place]!;
+      out[k]! |= verdicts[cacheSlot]!;
     }
   }
 
@@ -351,7 +351,7 @@ class VerdictTable {
     if (this.#verdicts !== null && bits.every((of, i) => of === this.#bits[i])) return;
     this.#bits = bits;
     const hashed = total > tableBits && total <= labelBits;
-    this.#kept = hashed ? new Int32Array(1 << keptBits).fill(-1) : null;
+    this.#labelCache = hashed ? new Int32Array(1 << keptBits).fill(-1) : null;
     this.#verdicts = total > labelBits ? null : new Uint8Array(1 << (hashed ? keptBits : total));
   }
 

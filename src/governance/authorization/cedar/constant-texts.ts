@@ -20,9 +20,9 @@ export class ConstantTexts {
     const from = offsets[row]!;
     const length = offsets[row + 1]! - from;
     if (this.#lengths[length & 255] === 0) return this.#other;
-    const found = this.#byShape.get(shapeOf(heap, from, length));
-    if (found === undefined) return this.#other;
-    for (const { bytes, label } of found) {
+    const sameShape = this.#byShape.get(shapeOf(heap, from, length));
+    if (sameShape === undefined) return this.#other;
+    for (const { bytes, label } of sameShape) {
       let i = 0;
       while (i < length && bytes[i] === heap[from + i]) i++;
       if (i === length && bytes.length === length) return label;

@@ -127,9 +127,9 @@ class Timed<T> {
     const decision = this.#decide(this.#policies, instant);
     const key = keyOf(decision);
     // The same predicate keeps its identity, and with it what it has learnt of dictionaries.
-    const kept = last !== undefined && last.key === key ? last.decision : decision;
-    this.#last = { ms: instant.ms, decision: kept, key };
-    return kept;
+    const cachedDecision = last !== undefined && last.key === key ? last.decision : decision;
+    this.#last = { ms: instant.ms, decision: cachedDecision, key };
+    return cachedDecision;
   }
 }
 

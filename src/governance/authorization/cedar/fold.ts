@@ -183,17 +183,17 @@ function isEntity(resource: Cells, entity: Entity): Expr {
 function withinAny(resource: Cells, above: Expr): Expr {
   if (above.op === 'error') return FAILS;
   if (above.op !== 'value') return { op: 'in', left: { op: 'variable', name: 'resource' }, right: above };
-  if (above.value instanceof Entity) return within(resource, above.value);
+  if (above.value instanceof Entity) return isWithin(resource, above.value);
   if (!(above.value instanceof SetValue)) return FAILS;
   let any: Expr = FALSE;
   for (const item of above.value.items) {
     if (!(item instanceof Entity)) return FAILS;
-    any = disjunction(any, () => within(resource, item));
+    any = disjunction(any, () => isWithin(resource, item));
   }
   return any;
 }
 
-function within(resource: Cells, entity: Entity): Expr {
+function isWithin(resource: Cells, entity: Entity): Expr {
   if (entity.type === 'Type' && entity.id === resource.type.name) return TRUE;
   const same = isEntity(resource, entity);
   return entity.type === 'Org' ? disjunction(same, () => ({ op: 'covered', path: entity.id })) : same;
@@ -345,9 +345,9 @@ export function evaluate(expr: Expr, cell: (name: string) => Value | undefined):
 function all(parts: readonly Expr[], cell: (name: string) => Value | undefined): readonly Value[] | typeof ERROR {
   const values: Value[] = [];
   for (const part of parts) {
-    const found = evaluate(part, cell);
-    if (found === ERROR) return ERROR;
-    values.push(found);
+    const partResult = evaluate(part, cell);
+    if (partResult === ERROR) return ERROR;
+    values.push(partResult);
   }
   return values;
 }

@@ -91,9 +91,9 @@ export function like(text: Value, pattern: readonly (string | null)[]): Outcome 
   if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
   let at = first.length;
   for (const part of parts.slice(1, -1)) {
-    const found = text.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
+    const matchStart = text.indexOf(part, at);
+    if (matchStart < 0) return false;
+    at = matchStart + part.length;
   }
   return at <= text.length - last.length;
 }

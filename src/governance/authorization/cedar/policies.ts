@@ -71,8 +71,8 @@ export function policyDigest(texts: ReadonlyMap<string, string>): string {
 
 function readPolicy(textId: string, text: string, part: PolicyPart, number: number | null, types: TypeLookup): Policy {
   const refuseAt = (at: number, why: string, code: 'REL_INVALID' | 'REL_NOT_IMPLEMENTED' = 'REL_INVALID'): never => {
-    const place = placeOf(text, at);
-    throw new ServiceError(code, `policy ${textId}, ${place.line}:${place.column}: ${why}`, { ...place });
+    const location = placeOf(text, at);
+    throw new ServiceError(code, `policy ${textId}, ${location.line}:${location.column}: ${why}`, { ...location });
   };
   /** At the first token that says it, else where the policy begins. */
   const refuse: Refuse = (why, word) => refuseAt(part.tokens.find((token) => token.text === word)?.at ?? part.at, why);

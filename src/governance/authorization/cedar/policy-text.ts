@@ -15,8 +15,8 @@ const token = /\/\/[^\n]*|\s+|"(?:[^"\\]|\\[\s\S])*"|[A-Za-z_]\w*|\d+|::|[=!<>]=
 /** Without blanks and comments. */
 export function tokensOf(text: string): readonly Token[] {
   const tokens: Token[] = [];
-  for (const found of text.matchAll(token)) {
-    if (!/^(\/\/|\s)/.test(found[0])) tokens.push({ text: found[0], at: found.index });
+  for (const policyToken of text.matchAll(token)) {
+    if (!/^(\/\/|\s)/.test(policyToken[0])) tokens.push({ text: policyToken[0], at: policyToken.index });
   }
   return tokens;
 }
@@ -36,9 +36,9 @@ export function partsOf(text: string): readonly PolicyPart[] {
     parts.push({ text: text.slice(open[0]!.at, last.at + last.text.length), at: open[0]!.at, tokens: open });
     open = [];
   };
-  for (const found of tokensOf(text)) {
-    open.push(found);
-    if (found.text === ';') close();
+  for (const policyToken of tokensOf(text)) {
+    open.push(policyToken);
+    if (policyToken.text === ';') close();
   }
   if (open.length > 0) close();
   return parts;

@@ -91,8 +91,8 @@ export function operands(expr: Expr): readonly Expr[] {
   }
 }
 
-export function mentions(expr: Expr, found: (part: Expr) => boolean): boolean {
-  return found(expr) || operands(expr).some((part) => mentions(part, found));
+export function mentions(expr: Expr, isSought: (part: Expr) => boolean): boolean {
+  return isSought(expr) || operands(expr).some((part) => mentions(part, isSought));
 }
 
 /** Columns that a row's condition reads, ascending. */

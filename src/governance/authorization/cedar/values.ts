@@ -82,9 +82,9 @@ const datetimePattern = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}):(\d{2})(?:\
 
 /** Undefined for what is none. */
 export function parseInstant(text: string): Instant | undefined {
-  const found = datetimePattern.exec(text);
-  if (found === null) return undefined;
-  const [year, month, day, hour, minute, second, ms] = [1, 2, 3, 4, 5, 6, 7].map((i) => Number(found[i] ?? 0)) as [
+  const datetimeMatch = datetimePattern.exec(text);
+  if (datetimeMatch === null) return undefined;
+  const [year, month, day, hour, minute, second, ms] = [1, 2, 3, 4, 5, 6, 7].map((i) => Number(datetimeMatch[i] ?? 0)) as [
     number,
     number,
     number,
@@ -98,10 +98,10 @@ export function parseInstant(text: string): Instant | undefined {
   // A day that the month has not moves on into the next one.
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || month < 1) return undefined;
   if (hour > 23 || minute > 59 || second > 59) return undefined;
-  const offsetHours = Number(found[9] ?? 0);
-  const offsetMinutes = Number(found[10] ?? 0);
+  const offsetHours = Number(datetimeMatch[9] ?? 0);
+  const offsetMinutes = Number(datetimeMatch[10] ?? 0);
   if (offsetHours > 23 || offsetMinutes > 59) return undefined;
-  const offset = (offsetHours * 60 + offsetMinutes) * 60_000 * (found[8] === '-' ? -1 : 1);
+  const offset = (offsetHours * 60 + offsetMinutes) * 60_000 * (datetimeMatch[8] === '-' ? -1 : 1);
   return new Instant(BigInt(date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 + ms - offset));
 }
 
@@ -110,12 +110,12 @@ const durationUnits = [86_400_000n, 3_600_000n, 60_000n, 1000n, 1n];
 
 /** Undefined for what is none, or more than 64 bits of milliseconds hold. */
 export function parseSpan(text: string): Span | undefined {
-  const found = durationPattern.exec(text);
-  if (found === null || !/\d/.test(text)) return undefined;
+  const durationMatch = durationPattern.exec(text);
+  if (durationMatch === null || !/\d/.test(text)) return undefined;
   let ms = 0n;
   durationUnits.forEach((unit, i) => {
-    ms += BigInt(found[i + 2] ?? '0') * unit;
+    ms += BigInt(durationMatch[i + 2] ?? '0') * unit;
   });
-  const signed = long(found[1] === '-' ? -ms : ms);
+  const signed = long(durationMatch[1] === '-' ? -ms : ms);
   return signed === ERROR ? undefined : new Span(signed);
 }

@@ -28,7 +28,7 @@ export class Bloom {
   readonly #bits = new Int32Array(2 ** (BITS - 5));
 
   /** Over the first `rows` cells; null where a column has cells of another kind. */
-  static over(vector: Vector, rows: number): Bloom | null {
+  static fromVector(vector: Vector, rows: number): Bloom | null {
     if (vector.kind === 'null' || vector.kind === 'bool' || vector.kind === 'vec') return null;
     const bloom = new Bloom();
     const { nulls } = vector;

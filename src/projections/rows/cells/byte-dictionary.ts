@@ -171,8 +171,8 @@ export class ByteDictionary implements Dictionary {
   #codeOf(source: Uint8Array, view: DataView, start: number, end: number): number {
     const hash = hashOf(view, start, end);
     const slot = this.#find(view, start, end, hash);
-    const found = this.#slots[slot * 2]!;
-    return found !== 0 ? found - 1 : this.#add(source, start, end, hash, slot);
+    const storedCode = this.#slots[slot * 2]!;
+    return storedCode !== 0 ? storedCode - 1 : this.#add(source, start, end, hash, slot);
   }
 
   /** The slot that holds these bytes, or the free one where they belong. */

@@ -122,11 +122,11 @@ export class RowCells {
     if (sent !== null && own?.type === type && sent.every((row) => this.#isSent(name, row))) return gather(own.vector, sent);
     const builder = new VectorBuilder(type, Math.max(1, versions.length));
     for (const cells of versions) {
-      const place = type === 'string' || type === 'json' ? this.#placeOf(cells, name) : undefined;
+      const cellAddress = type === 'string' || type === 'json' ? this.#placeOf(cells, name) : undefined;
       // As bytes: a long text takes as long to become a string, and bytes again, as all else that is done with it.
-      if (place?.type === type && place.vector.kind === 'text' && place.vector.nulls?.[place.row] !== 1) {
-        const { heap, offsets } = place.vector;
-        builder.appendText(heap, offsets[place.row]!, offsets[place.row + 1]!);
+      if (cellAddress?.type === type && cellAddress.vector.kind === 'text' && cellAddress.vector.nulls?.[cellAddress.row] !== 1) {
+        const { heap, offsets } = cellAddress.vector;
+        builder.appendText(heap, offsets[cellAddress.row]!, offsets[cellAddress.row + 1]!);
       } else builder.append(this.cell(cells, name));
     }
     return builder.build();

@@ -34,16 +34,21 @@ export interface CheckedBatch {
 
 const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
 
+export interface BatchChecks {
+  /** The type, which may be a new one. */
+  readonly name: string;
+  readonly catalog: CatalogReader;
+  readonly stored: StoredColumns;
+  readonly rejections: RejectedRows;
+  readonly newKey: () => string;
+  readonly isPatch: boolean;
+}
+
 /** `isPatch`: rows are not whole yet. Missing cells may be stored, and a `_pk` alone may name the row. */
 export function checkBatch(
   batch: RowBatch,
   known: TypeDefinition | undefined,
-  name: string,
-  catalog: CatalogReader,
-  stored: StoredColumns,
-  rejections: RejectedRows,
-  newKey: () => string,
-  isPatch = false,
+  { name, catalog, stored, rejections, newKey, isPatch }: BatchChecks,
 ): CheckedBatch {
   const before = known ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
   const contract = contractOf(before);
@@ -78,7 +83,7 @@ export function checkBatch(
     throw new ServiceError('REL_INVALID', `a type has at most ${limits.columnsPerType} properties`);
   }
   if (!isPatch) checkRequired(contract.required, cells, batch.length, rejections);
-  const keys = keysOf(before.primaryKey, columns, cells, batch.length, rejections, newKey, isPatch);
+  const keys = keysOf({ primaryKey: before.primaryKey, columns, cells }, batch.length, rejections, newKey, isPatch);
   if (!properties.has('id')) keepSentId(before.primaryKey, columns, cells, batch.length, rejections);
   return {
     definition: changed ? evolveDefinition(before, properties, catalog) : before,
@@ -190,9 +195,15 @@ function checkRequired(
 
 /** `_pk`: the declared primary key, else a sent `_pk`, else `id`, else a new one. */
 function keysOf(
-  primaryKey: string | null,
-  columns: readonly NamedColumn[],
-  cells: readonly NamedColumn[],
+  {
+    primaryKey,
+    columns,
+    cells,
+  }: {
+    readonly primaryKey: string | null;
+    readonly columns: readonly NamedColumn[];
+    readonly cells: readonly NamedColumn[];
+  },
   length: number,
   rejections: RejectedRows,
   newKey: () => string,

@@ -40,7 +40,7 @@ export function removalOf(
   const code = rows.scopes.codeOf(path);
   const property = subjectProperty(type);
   const naming = namingColumns(type.name, versions.columnTypes());
-  const told: string[] = [];
+  const removedKeys: string[] = [];
   const positions: number[] = [];
   const sources: string[] = [];
   for (const key of keys) {
@@ -53,13 +53,13 @@ export function removalOf(
       if (subject !== null) subjects.add(String(subject));
       for (const column of naming) for (const name of namesIn(versions.cellOf(version, column))) names.add(name);
     }
-    if (subjects.size === 0) told.push(key);
+    if (subjects.size === 0) removedKeys.push(key);
     if (sealing !== null) sources.push(...sealedSources(type.name, path, { key, subjects, names: [...names] }, sealing));
   }
   return {
     kind: 'removal',
     type: type.name,
-    keys: told,
+    keys: removedKeys,
     positions: Float64Array.from(positions).sort(),
     ...(sources.length > 0 && { sources }),
   };

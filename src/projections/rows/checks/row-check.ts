@@ -34,7 +34,7 @@ export function rejectUnwritable(
   check: RowCheck,
   batch: CheckedBatch,
   known: TypeDefinition | undefined,
-  place: WriteContext,
+  writeContext: WriteContext,
   rejections: RejectedRows,
   isPatch: boolean,
 ): void {
@@ -42,14 +42,14 @@ export function rejectUnwritable(
   const test = check.testFor(batch.definition);
   if (test === 'none') check.refuse(batch.definition);
   if (test !== null && !isPatch) {
-    const passes = testRows(test, batch, place);
+    const passes = testRows(test, batch, writeContext);
     for (let row = 0; row < length; row++) if (passes[row] === 0) refuse(rejections, row);
   }
   const ofStored = known === undefined ? null : check.testFor(known);
   if (known === undefined || ofStored === null) return;
   const keys = Array.from({ length }, (_, row) => cellAt(batch.keys, 'string', row) as string | null);
   const distinct = [...new Set(keys.filter((key) => key !== null))];
-  const held = refusedKeys(ofStored, known.name, distinct, place, 'open');
+  const held = refusedKeys(ofStored, known.name, distinct, writeContext, 'open');
   if (held.size === 0) return;
   keys.forEach((key, row) => {
     if (key !== null && held.has(key)) refuse(rejections, row);
@@ -57,9 +57,9 @@ export function rejectUnwritable(
 }
 
 /** 1 for each row that passes, as it would be stored. */
-export function testRows(test: RowTest, batch: StoredRows, place: WriteContext): Uint8Array {
+export function testRows(test: RowTest, batch: StoredRows, writeContext: WriteContext): Uint8Array {
   const passes = new Uint8Array(batch.length);
-  const columns = test.columns.map((name) => storedColumn(name, batch, place));
+  const columns = test.columns.map((name) => storedColumn(name, batch, writeContext));
   test.test(columns, null, 0, batch.length, passes);
   return passes;
 }

@@ -51,26 +51,27 @@ export class SourceSeals implements RowSeals {
     stated?: string,
   ): Pick<RowsBody, 'subjects'> {
     const property = subjectProperty(type);
-    const told = subjectsOf(cells, property, stated);
-    if (property === null && stated !== undefined) return told;
+    const statedSubjects = subjectsOf(cells, property, stated);
+    if (property === null && stated !== undefined) return statedSubjects;
     const table = this.#rows.versions(type.name);
     const stored = closes.length > 0 ? table?.columnTypes() : undefined;
     const isThere = (name: string): boolean => cells.columns.some((each) => each.name === name) || stored?.has(name) === true;
     const naming = namingColumns(type.name, { has: isThere });
-    if (naming.length === 0) return told;
-    if (told.subjects === undefined && this.#written.size === 0 && !this.#isAnybodys) return told;
+    if (naming.length === 0) return statedSubjects;
+    if (statedSubjects.subjects === undefined && this.#written.size === 0 && !this.#isAnybodys) return statedSubjects;
     const { length } = cells;
     const { vector } = keys.columns[0]!;
     const keyOf = (row: number): string => cellAt(vector, 'string', row) as string;
-    const isTold = (row: number): boolean => told.subjects !== undefined && cellAt(told.subjects, 'string', row) !== null;
+    const isTold = (row: number): boolean =>
+      statedSubjects.subjects !== undefined && cellAt(statedSubjects.subjects, 'string', row) !== null;
     const own = cells.columns.filter(({ name }) => naming.includes(name));
     const sealed = new Uint8Array(length);
     const waiting = new Map<string, number[]>();
-    const found: number[] = [];
+    const sealedRows: number[] = [];
     const seal = (row: number): void => {
       if (sealed[row] === 1) return;
       sealed[row] = 1;
-      found.push(row);
+      sealedRows.push(row);
     };
     for (let row = 0; row < length; row++) {
       if (isTold(row)) {
@@ -89,16 +90,16 @@ export class SourceSeals implements RowSeals {
       if (closed.length > 0 || ops[row] !== rowOp.put) names.add(keyOf(row));
       for (const name of names) waitFor(waiting, name, row);
     }
-    for (let row = found.pop(); row !== undefined; row = found.pop()) {
+    for (let row = sealedRows.pop(); row !== undefined; row = sealedRows.pop()) {
       const key = keyOf(row);
       const next = waiting.get(key) ?? [];
       waiting.delete(key);
       for (const each of next) seal(each);
     }
-    if (!sealed.includes(1)) return told;
+    if (!sealed.includes(1)) return statedSubjects;
     const builder = new VectorBuilder('string', length);
     for (let row = 0; row < length; row++) {
-      if (isTold(row)) builder.append(cellAt(told.subjects!, 'string', row));
+      if (isTold(row)) builder.append(cellAt(statedSubjects.subjects!, 'string', row));
       else builder.append(sealed[row] === 1 ? ownSubject(type.name, path, keyOf(row)) : null);
     }
     return { subjects: builder.build() };

@@ -15,7 +15,7 @@ import type { Table } from '../tables/table.ts';
 interface Stretch {
   readonly cells: Cells;
   readonly type: ColumnType;
-  readonly kept: Int32Array | null;
+  readonly remainingRows: Int32Array | null;
   readonly length: number;
   readonly firstRow: number;
 }
@@ -27,9 +27,10 @@ export const columnDigestJob: Job<null, ColumnsRequest, CellHashes[]> = {
   module: import.meta.url,
   name: 'columnDigestJob',
   begin: () => (columns) =>
-    columns.map((stretches) => {
+    columns.map((columnParts) => {
       const stream = new CellStream();
-      for (const { cells, type, kept, length, firstRow } of stretches) stream.add(cells, type, kept, length, firstRow);
+      for (const { cells, type, remainingRows, length, firstRow } of columnParts)
+        stream.add(cells, type, remainingRows, length, firstRow);
       return stream.hashes();
     }),
 };
@@ -70,19 +71,19 @@ export function stretchesOf(table: Table, names: readonly string[]): ColumnsRequ
     if (!texts) copies.set(dictionary, (texts = dictionary.copy()));
     return texts;
   };
-  const columns = names.map((name) => ({ name, stretches: [] as Stretch[] }));
+  const columns = names.map((name) => ({ name, parts: [] as Stretch[] }));
   let firstRow = 0;
   for (const segment of table.segments) {
-    const { kept, length } = keptRows(segment);
-    for (const { name, stretches } of columns) {
+    const { remainingRows, length } = keptRows(segment);
+    for (const { name, parts } of columns) {
       const column = segment.column(name);
       if (!column) continue;
       const cells = cellsOf(column.vector(segment.length), copyTexts);
-      stretches.push({ cells, type: column.type, kept, length, firstRow });
+      parts.push({ cells, type: column.type, remainingRows, length, firstRow });
     }
     firstRow += length;
   }
-  return columns.map(({ stretches }) => stretches);
+  return columns.map(({ parts }) => parts);
 }
 
 /** About how many bytes are hashed; texts that are looked up one by one count for more. */

@@ -62,12 +62,12 @@ export class TableDigest {
       return { name, hashes: () => stream.hashes() };
     });
     for (const segment of table.segments) {
-      const { kept, length } = keptRows(segment);
+      const { remainingRows, length } = keptRows(segment);
       for (const { name, stream } of own) {
         const column = segment.column(name);
-        if (column) stream.add(cellsOf(column.vector(segment.length)), column.type, kept, length, this.#rows.count);
+        if (column) stream.add(cellsOf(column.vector(segment.length)), column.type, remainingRows, length, this.#rows.count);
       }
-      this.#rows.add(segment, kept, length);
+      this.#rows.add(segment, remainingRows, length);
       afterSegment();
     }
   }
@@ -104,13 +104,13 @@ export function hashOverlay(hash: CanonicalHash, table: Table, overlay: BranchOv
 }
 
 /** Rows of a segment that were not removed; null for all of them. */
-export function keptRows(segment: Segment): { readonly kept: Int32Array | null; readonly length: number } {
+export function keptRows(segment: Segment): { readonly remainingRows: Int32Array | null; readonly length: number } {
   const { length } = segment;
-  if (segment.removedCount === 0) return { kept: null, length };
-  const kept = new Int32Array(length);
+  if (segment.removedCount === 0) return { remainingRows: null, length };
+  const remainingRows = new Int32Array(length);
   let count = 0;
-  for (let row = 0; row < length; row++) if (!segment.isRemoved(row)) kept[count++] = row;
-  return { kept, length: count };
+  for (let row = 0; row < length; row++) if (!segment.isRemoved(row)) remainingRows[count++] = row;
+  return { remainingRows, length: count };
 }
 
 /** Digests of the fields that every row has. */
@@ -142,23 +142,23 @@ class RowStreams {
     this.#provenances = new Runs<string>((provenance, hash) => hash.text(provenance));
   }
 
-  add(segment: Segment, kept: Int32Array | null, length: number): void {
-    this.#addPositions(segment, kept, length);
+  add(segment: Segment, remainingRows: Int32Array | null, length: number): void {
+    this.#addPositions(segment, remainingRows, length);
     const { keys } = segment;
-    this.#keyCells.addTexts(keys.offsets, keys.heap, kept, length, this.count);
+    this.#keyCells.addTexts(keys.offsets, keys.heap, remainingRows, length, this.count);
     let { validFrom } = segment;
     if (!validFrom) {
       this.#timeline.writeTimes((validFrom = new BigInt64Array(segment.length)), segment, null, 0, segment.length, false);
     }
-    if (kept) for (let i = 0; i < length; i++) this.#validFrom.i64(validFrom[kept[i]!]!);
+    if (remainingRows) for (let i = 0; i < length; i++) this.#validFrom.i64(validFrom[remainingRows[i]!]!);
     else this.#validFrom.i64s(validFrom, 0, length);
     const { validTo } = segment;
     if (!validTo) this.#validTo.add(FOREVER, length);
-    else for (let i = 0; i < length; i++) this.#validTo.add(validTo[kept ? kept[i]! : i]!, 1);
-    if (segment.liveCount < length) this.#addClosings(segment, kept, length);
-    addCodes(this.#ops, segment.ops, (code) => code, kept, length);
-    addCodes(this.#paths, segment.paths, (code) => this.#pathTexts[code]!, kept, length);
-    addCodes(this.#provenances, segment.provenances, (code) => this.#provenanceTexts[code]!, kept, length);
+    else for (let i = 0; i < length; i++) this.#validTo.add(validTo[remainingRows ? remainingRows[i]! : i]!, 1);
+    if (segment.liveCount < length) this.#addClosings(segment, remainingRows, length);
+    addCodes(this.#ops, segment.ops, (code) => code, remainingRows, length);
+    addCodes(this.#paths, segment.paths, (code) => this.#pathTexts[code]!, remainingRows, length);
+    addCodes(this.#provenances, segment.provenances, (code) => this.#provenanceTexts[code]!, remainingRows, length);
     this.count += length;
   }
 
@@ -169,16 +169,16 @@ class RowStreams {
     addHashes(hash, '', this.#keyCells.hashes());
   }
 
-  #addPositions(segment: Segment, kept: Int32Array | null, length: number): void {
+  #addPositions(segment: Segment, remainingRows: Int32Array | null, length: number): void {
     const last = length > 0 ? segment.positionOf(length - 1) : 0;
-    if (kept === null && last - segment.positionOf(0) === length - 1) {
+    if (remainingRows === null && last - segment.positionOf(0) === length - 1) {
       this.#positions.sequence(segment.positionOf(0), length);
-    } else for (let i = 0; i < length; i++) this.#positions.number(segment.positionOf(kept ? kept[i]! : i));
+    } else for (let i = 0; i < length; i++) this.#positions.number(segment.positionOf(remainingRows ? remainingRows[i]! : i));
   }
 
-  #addClosings(segment: Segment, kept: Int32Array | null, length: number): void {
+  #addClosings(segment: Segment, remainingRows: Int32Array | null, length: number): void {
     for (let i = 0; i < length; i++) {
-      const closing = segment.closingOf(kept ? kept[i]! : i);
+      const closing = segment.closingOf(remainingRows ? remainingRows[i]! : i);
       if (closing === Infinity) continue;
       this.#closings.number(this.count + i);
       this.#closings.number(closing);
@@ -191,12 +191,12 @@ function addCodes<T extends number | string>(
   runs: Runs<T>,
   codes: CodeColumn,
   valueOf: (code: number) => T,
-  kept: Int32Array | null,
+  remainingRows: Int32Array | null,
   length: number,
 ): void {
   const { constant } = codes;
   if (constant !== null) runs.add(valueOf(constant), length);
-  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.codeAt(kept ? kept[i]! : i)), 1);
+  else for (let i = 0; i < length; i++) runs.add(valueOf(codes.codeAt(remainingRows ? remainingRows[i]! : i)), 1);
 }
 
 /** Values as runs of equal ones. */
@@ -240,23 +240,23 @@ export class CellStream {
   #first = 0;
   #end = 0;
 
-  add(vector: Cells, type: ColumnType, kept: Int32Array | null, length: number, firstRow: number): void {
+  add(vector: Cells, type: ColumnType, remainingRows: Int32Array | null, length: number, firstRow: number): void {
     if (vector.kind === 'null') return;
     const { nulls } = vector;
-    if (nulls === null && kept === null) {
+    if (nulls === null && remainingRows === null) {
       this.#mark(firstRow, length);
       return this.#addAll(vector, type, length);
     }
     for (let i = 0; i < length; i++) {
-      const row = kept ? kept[i]! : i;
+      const row = remainingRows ? remainingRows[i]! : i;
       if (nulls?.[row] === 1) continue;
       this.#mark(firstRow + i, 1);
       this.#addCell(vector, type, row);
     }
   }
 
-  addTexts(offsets: Uint32Array, heap: Uint8Array, kept: Int32Array | null, length: number, firstRow: number): void {
-    this.add({ kind: 'text', offsets, heap, nulls: null }, 'string', kept, length, firstRow);
+  addTexts(offsets: Uint32Array, heap: Uint8Array, remainingRows: Int32Array | null, length: number, firstRow: number): void {
+    this.add({ kind: 'text', offsets, heap, nulls: null }, 'string', remainingRows, length, firstRow);
   }
 
   /** Nothing is added afterwards. */

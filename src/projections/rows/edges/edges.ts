@@ -55,16 +55,16 @@ export class RowEdges {
   readonly #type: TypeDefinition;
   readonly #cells: RowCells;
   readonly #ends: EdgeEnds;
-  readonly #place: EdgeContext;
+  readonly #context: EdgeContext;
   readonly #links = new Map<string, LinkRows | Refusal>();
   #versions = 0;
 
   /** `type`: as it stands once its rows are written. */
-  constructor(type: TypeDefinition, cells: RowCells, place: EdgeContext) {
+  constructor(type: TypeDefinition, cells: RowCells, edgeContext: EdgeContext) {
     this.#type = type;
     this.#cells = cells;
-    this.#ends = new EdgeEnds(type, cells, place.context.entry.path);
-    this.#place = place;
+    this.#ends = new EdgeEnds(type, cells, edgeContext.context.entry.path);
+    this.#context = edgeContext;
   }
 
   /** One row: the versions that it closes and those that it becomes. Says why its edges can't be; then nothing has happened. */
@@ -105,7 +105,7 @@ export class RowEdges {
   /** Entries for all that followed, the first at a position. Edges of rows that are sealed by themselves are so, too: `sealed` has their system_from. */
   drafts(first: number, sealed: ReadonlySet<bigint>): EntryDraft[] {
     const drafts: EntryDraft[] = [];
-    const { context } = this.#place;
+    const { context } = this.#context;
     let position = first;
     for (const link of this.#links.values()) {
       if (!(link instanceof LinkRows) || link.length === 0) continue;
@@ -174,18 +174,18 @@ export class RowEdges {
   }
 
   #makeLink(name: string): LinkRows | Refusal {
-    const { catalog, rows, context } = this.#place;
+    const { catalog, rows, context } = this.#context;
     const masked = maskedEnd(this.#type, name);
     if (masked !== null) return masked;
     const why = context.refusalOf?.(name) ?? null;
     if (why !== null) return refusal('REL_ACL', `its edge of ${JSON.stringify(name)} can't be written: ${why.message}`);
     const known = catalog.type(name);
     // Each definition that this command makes counts.
-    const made = [...this.#links.values()].filter((link) => link instanceof LinkRows && link.isNew).length;
-    const version = Math.max(catalog.ontologyVersion, this.#type.ontologyVersion) + made + 1;
+    const newLinkTypes = [...this.#links.values()].filter((link) => link instanceof LinkRows && link.isNew).length;
+    const version = Math.max(catalog.ontologyVersion, this.#type.ontologyVersion) + newLinkTypes + 1;
     const definition = linkTypeOf(name, known, this.#type, rows, version);
     if (typeof definition === 'string') return refusal('REL_CONFLICT', definition);
-    return new LinkRows({ definition, known, rows, context, at: this.#place.at });
+    return new LinkRows({ definition, known, rows, context, at: this.#context.at });
   }
 }
 
@@ -205,9 +205,9 @@ function maskedEnd({ graphTriggers, properties }: TypeDefinition, link: string):
 
 function wantedOf(wanted: Map<string, Wanted>, ends: Ends): Wanted {
   const name = `${ends.key} ${ends.link}`;
-  let found = wanted.get(name);
-  if (found === undefined) wanted.set(name, (found = { ...ends, closed: [], written: [] }));
-  return found;
+  let wantedEdge = wanted.get(name);
+  if (wantedEdge === undefined) wanted.set(name, (wantedEdge = { ...ends, closed: [], written: [] }));
+  return wantedEdge;
 }
 
 /** Whether edges have to be thought of at all. */

@@ -51,7 +51,7 @@ export interface LinkContext {
 export class LinkRows {
   readonly definition: TypeDefinition;
   readonly isNew: boolean;
-  readonly #place: LinkContext;
+  readonly #context: LinkContext;
   readonly #table: StoredVersions | undefined;
   readonly #path: number;
   readonly #stored: RowCells;
@@ -62,9 +62,9 @@ export class LinkRows {
   readonly #test: RowTest | 'none' | null;
   readonly #ofStored: RowTest | 'none' | null;
 
-  constructor(place: LinkContext) {
-    const { definition, known, rows, context } = place;
-    this.#place = place;
+  constructor(linkContext: LinkContext) {
+    const { definition, known, rows, context } = linkContext;
+    this.#context = linkContext;
     this.definition = definition;
     this.isNew = definition !== known;
     this.#table = rows.versions(definition.name);
@@ -96,8 +96,8 @@ export class LinkRows {
 
   /** Why these can't be written; null: they can. */
   refusalOf(edges: readonly EdgeRow[]): string | null {
-    const { context, rows, at } = this.#place;
-    const place = { path: context.entry.path, rows, at };
+    const { context, rows, at } = this.#context;
+    const writeContext = { path: context.entry.path, rows, at };
     if (this.#test === 'none') return notPermitted;
     if (this.#test !== null) {
       const batch = {
@@ -108,11 +108,11 @@ export class LinkRows {
         validFrom: boundVector(edges.map(({ from }) => from)),
         validTo: boundVector(edges.map(({ to }) => to)),
       };
-      if (testRows(this.#test, batch, place).includes(0)) return notPermitted;
+      if (testRows(this.#test, batch, writeContext).includes(0)) return notPermitted;
     }
     const superseded = edges.filter(({ closes }) => closes.some(({ position }) => position >= 0)).map(({ key }) => key);
     if (this.#ofStored === null || superseded.length === 0) return null;
-    return refusedKeys(this.#ofStored, this.name, superseded, place, 'open').size === 0 ? null : notPermitted;
+    return refusedKeys(this.#ofStored, this.name, superseded, writeContext, 'open').size === 0 ? null : notPermitted;
   }
 
   add(row: EdgeRow): void {
@@ -145,13 +145,13 @@ export class LinkRows {
   }
 
   #subjects(cells: RowBatch, sealed: ReadonlySet<string>): Pick<RowsBody, 'subjects'> {
-    const told = subjectsOf(cells, this.#subject);
+    const statedSubjects = subjectsOf(cells, this.#subject);
     const isSealed = ({ derivedFrom }: EdgeRow): boolean => derivedFrom !== null && sealed.has(derivedFrom);
-    if (!this.#rows.some(isSealed)) return told;
-    const { path } = this.#place.context.entry;
+    if (!this.#rows.some(isSealed)) return statedSubjects;
+    const { path } = this.#context.context.entry;
     const builder = new VectorBuilder('string', this.#rows.length);
     for (const [i, row] of this.#rows.entries()) {
-      const subject = told.subjects === undefined ? null : cellAt(told.subjects, 'string', i);
+      const subject = statedSubjects.subjects === undefined ? null : cellAt(statedSubjects.subjects, 'string', i);
       builder.append(subject ?? (isSealed(row) ? ownSubject(this.name, path, row.key) : null));
     }
     return { subjects: builder.build() };

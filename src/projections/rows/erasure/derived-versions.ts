@@ -62,7 +62,7 @@ export class DerivedVersions {
   /** Keys among them that a loose column does not name. */
   readonly #short = new Set<string>();
   readonly #subjects = new Set<string>();
-  readonly #found = new Map<string, Found>();
+  readonly #derivedByTable = new Map<string, Found>();
   readonly #rooted = new Map<string, Set<number>>();
   /** Removed rows that nothing has led to so far. */
   #removed: RemovedRow[] = [];
@@ -74,7 +74,7 @@ export class DerivedVersions {
   /** Without those that they were made from. */
   get versions(): readonly ErasedVersions[] {
     const { scopes } = this.#asked;
-    return [...this.#found]
+    return [...this.#derivedByTable]
       .filter(([, { positions }]) => positions.size > 0)
       .sort(([a], [b]) => compareText(a, b))
       .map(([type, { positions, paths }]) => ({
@@ -146,8 +146,8 @@ export class DerivedVersions {
     const columns = namingColumns(table.type, types).map((name) => ({ name, type: types.get(name)!.type }));
     if (columns.length === 0) return;
     const { type } = table;
-    const known: Found = this.#found.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
-    this.#found.set(type, known);
+    const known: Found = this.#derivedByTable.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
+    this.#derivedByTable.set(type, known);
     const subject = own !== null && types.get(own)?.type === 'string' ? own : null;
     for (const segment of table.segments) {
       for (let row = segment.rowAtOrAfter(from); row < segment.length; row += ROWS_A_STEP) {
@@ -230,7 +230,7 @@ export class DerivedVersions {
 
   get #size(): number {
     let size = 0;
-    for (const { positions } of this.#found.values()) size += positions.size;
+    for (const { positions } of this.#derivedByTable.values()) size += positions.size;
     return size;
   }
 

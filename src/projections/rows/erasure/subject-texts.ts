@@ -28,15 +28,15 @@ const LOOKED_AT = 1_024;
 export function* textsOf(
   versions: readonly ErasedVersions[],
   layers: readonly BranchLayer[],
-  told: TextSink,
+  textSink: TextSink,
 ): Generator<undefined, void> {
   const bytes = sameBytes();
   for (const { type, paths, positions } of versions) {
     for (const layer of layers) {
       const table = layer.table(tenantOfErased({ paths }), type);
       if (!table) continue;
-      const dictionaries = new Dictionaries(table, told);
-      for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, told, dictionaries, bytes);
+      const dictionaries = new Dictionaries(table, textSink);
+      for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, textSink, dictionaries, bytes);
     }
   }
 }
@@ -73,35 +73,35 @@ export function* cellsOf(
 function* textsOfRows(
   rows: readonly number[],
   table: Table,
-  told: TextSink,
+  textSink: TextSink,
   dictionaries: Dictionaries,
   bytes: BytesFor,
 ): Generator<undefined, void> {
   const { cells } = table.segmentOf(rows[0]!);
   // A view is good until others have their turn.
-  if (told.keysIn?.mayHold(cells.beginnings(null)) !== false) {
-    tell(rows, cells.glance(null, bytes)!, 'string', (text) => told.key(text));
+  if (textSink.keysIn?.mayHold(cells.beginnings(null)) !== false) {
+    tell(rows, cells.glance(null, bytes)!, 'string', (text) => textSink.key(text));
     yield;
   }
   for (const name of cells.names()) {
     const { type } = table.columnTypes().get(name)!;
     if (type !== 'string' && type !== 'json') continue;
-    if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : told.cellsIn.mayHold(cells.beginnings(name)))) continue;
-    tell(rows, cells.glance(name, bytes)!, type, (text) => told.cell(text));
+    if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : textSink.cellsIn.mayHold(cells.beginnings(name)))) continue;
+    tell(rows, cells.glance(name, bytes)!, type, (text) => textSink.cell(text));
     yield;
   }
 }
 
 /** Texts in a JSON text, however deep they lie; names of members are not among them. */
 function textsInJson(json: string): readonly string[] {
-  const found: string[] = [];
+  const jsonTexts: string[] = [];
   const left: unknown[] = [parseOrText(json)];
   while (left.length > 0) {
     const value = left.pop();
-    if (typeof value === 'string') found.push(value);
+    if (typeof value === 'string') jsonTexts.push(value);
     else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) left.push(inner);
   }
-  return found;
+  return jsonTexts;
 }
 
 function parseOrText(json: string): unknown {
@@ -122,13 +122,13 @@ function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (t
 /** Columns whose dictionary has a text that must be reported. */
 class Dictionaries {
   readonly #table: Table;
-  readonly #told: TextSink;
+  readonly #sink: TextSink;
   /** Texts examined that concern no erasure; Infinity once one does. */
   readonly #looked = new Map<string, number>();
 
-  constructor(table: Table, told: TextSink) {
+  constructor(table: Table, textSink: TextSink) {
     this.#table = table;
-    this.#told = told;
+    this.#sink = textSink;
   }
 
   *concern(name: string): Generator<undefined, boolean> {
@@ -136,7 +136,7 @@ class Dictionaries {
     assert(dictionary, 'codes have a dictionary');
     for (let code = this.#looked.get(name) ?? 0; code < dictionary.size; code++) {
       this.#looked.set(name, code + 1);
-      if (this.#told.concerns(dictionary.text(code))) this.#looked.set(name, Infinity);
+      if (this.#sink.concerns(dictionary.text(code))) this.#looked.set(name, Infinity);
       if (this.#looked.get(name) === Infinity) break;
       if (code % LOOKED_AT === LOOKED_AT - 1) yield;
     }

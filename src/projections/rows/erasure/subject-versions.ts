@@ -6,7 +6,7 @@ import { compareText, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import type { BranchLayer } from '../tables/branch-layer.ts';
 import type { OrganisationCodes } from '../cells/path-codes.ts';
 import type { Segment } from '../segments/segment.ts';
-import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
+import { sameBytes } from '../segments/segment-state.ts';
 
 export interface SubjectVersions {
   /** As an erasure names them. */
@@ -33,7 +33,7 @@ export function* findVersions(
   layers: readonly BranchLayer[],
   scopes: OrganisationCodes,
 ): Generator<undefined, SubjectVersions> {
-  const found = new Map<string, Found>();
+  const versionsByTable = new Map<string, Found>();
   const wanted = new Wanted(subject);
   const bytes = sameBytes();
   for (const layer of layers) {
@@ -41,17 +41,18 @@ export function* findVersions(
       const { type } = table;
       const property = layer.names.subjectOf(tenant, type);
       if (property === null) continue;
-      const known: Found = found.get(type) ?? { positions: [], paths: new Set() };
-      found.set(type, known);
+      const known: Found = versionsByTable.get(type) ?? { positions: [], paths: new Set() };
+      versionsByTable.set(type, known);
       for (const segment of table.segments) {
         const first = segment.rowAtOrAfter(from);
         if (first === segment.length) continue;
-        find(segment, property, wanted, first, segment.rowAtOrAfter(end), known, bytes);
+        const cells = segment.cells.glance(property, bytes);
+        if (cells) addSubjectRows(segment, cells, wanted, { first, end: segment.rowAtOrAfter(end) }, known);
         yield;
       }
     }
   }
-  const versions = [...found]
+  const versions = [...versionsByTable]
     .filter(([, { positions }]) => positions.length > 0)
     .sort(([a], [b]) => compareText(a, b))
     .map(
@@ -64,18 +65,15 @@ export function* findVersions(
   return { versions, end };
 }
 
-function find(
+/** Adds the versions of the wanted subject among rows [first, end) of a segment, whose subject cells are these. */
+function addSubjectRows(
   segment: Segment,
-  property: string,
+  cells: Vector,
   wanted: Wanted,
-  first: number,
-  end: number,
+  { first, end }: { readonly first: number; readonly end: number },
   into: Found,
-  bytes: BytesFor,
 ): void {
-  const vector = segment.cells.glance(property, bytes);
-  if (!vector) return;
-  for (const row of wanted.rows(vector, first, end)) {
+  for (const row of wanted.rows(cells, first, end)) {
     if (segment.isRemoved(row)) continue;
     into.positions.push(segment.positionOf(row));
     into.paths.add(segment.paths.codeAt(row));

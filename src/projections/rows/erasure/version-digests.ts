@@ -70,12 +70,12 @@ export class LiveVersionDigests {
       for (const { id, blocks } of this.#blocksOf(each)) {
         const hashed = [...blocks].map((block) => ({ block, hashes: this.#hash(each, id, block) }));
         const add = (hash: CanonicalHash, side: 'before' | 'after'): void => {
-          const standing = hashed.flatMap(({ block: { number }, hashes }) => {
+          const liveHashes = hashed.flatMap(({ block: { number }, hashes }) => {
             const of = hashes[side];
             return of === null ? [] : [{ number, of }];
           });
-          if (standing.length > 0) hash.number(id);
-          for (const { number, of } of standing) {
+          if (liveHashes.length > 0) hash.number(id);
+          for (const { number, of } of liveHashes) {
             hash.number(number);
             hash.text(of);
           }

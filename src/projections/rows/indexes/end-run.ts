@@ -46,12 +46,12 @@ export const endRunJob: SteppedJob<TextCells, Uint8Array> = {
 
 function* endRunSteps(cells: TextCells): Generator<Progress, Uint8Array> {
   const { rows } = cells;
-  const found = new Found(rows);
+  const endGroups = new Found(rows);
   for (let first = 0; first < rows; first += STEP_ROWS) {
-    found.add(cells, first, Math.min(rows, first + STEP_ROWS));
+    endGroups.add(cells, first, Math.min(rows, first + STEP_ROWS));
     yield { done: first, of: rows };
   }
-  return found.bytes();
+  return endGroups.bytes();
 }
 
 class Found {

@@ -117,11 +117,11 @@ export function forgetIndexes(segment: Segment, column?: string): void {
   forgetGraphs(segment, column);
   const columns = keepers.get(segment);
   if (!columns) return;
-  for (const [name, kept] of columns) {
-    if (column !== undefined && kept.column !== column) continue;
-    kept.building?.abort.abort();
-    kept.building?.end();
-    kept.release();
+  for (const [name, columnIndexes] of columns) {
+    if (column !== undefined && columnIndexes.column !== column) continue;
+    columnIndexes.building?.abort.abort();
+    columnIndexes.building?.end();
+    columnIndexes.release();
     columns.delete(name);
   }
 }
@@ -153,8 +153,8 @@ export class SegmentIndexes {
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
-      dispose: (kept, _, reason) => {
-        if (reason === 'evict') this.#empty(kept);
+      dispose: (columnIndexes, _, reason) => {
+        if (reason === 'evict') this.#empty(columnIndexes);
       },
     });
   }
@@ -172,11 +172,11 @@ export class SegmentIndexes {
    * one. Requests the missing index.
    */
   coveredRows(segment: Segment, column: string): number {
-    const kept = this.#indexesOf(segment, column);
-    const rows = kept.whole?.rows ?? 0;
-    if (kept.whole) this.#ages.get(kept);
+    const columnIndexes = this.#indexesOf(segment, column);
+    const rows = columnIndexes.whole?.rows ?? 0;
+    if (columnIndexes.whole) this.#ages.get(columnIndexes);
     const { length } = segment;
-    if (segment.sealed ? rows < length : length - rows >= GROWN_ROWS) this.#build(kept);
+    if (segment.sealed ? rows < length : length - rows >= GROWN_ROWS) this.#build(columnIndexes);
     return rows;
   }
 
@@ -194,36 +194,36 @@ export class SegmentIndexes {
   /** Vectors as bytes, good for the turn. Requests a missing one, where there is room. */
   coarse(segment: Segment, column: string): CoarseVectors | null {
     if (!this.#options.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
-    const kept = this.#indexesOf(segment, column);
-    if (kept.whole instanceof CoarseVectors) {
-      this.#ages.get(kept);
-      return kept.whole;
+    const columnIndexes = this.#indexesOf(segment, column);
+    if (columnIndexes.whole instanceof CoarseVectors) {
+      this.#ages.get(columnIndexes);
+      return columnIndexes.whole;
     }
-    this.#build(kept);
+    this.#build(columnIndexes);
     return null;
   }
 
   /** Which rows of a column have the same text. Requests a missing index, where there is room. */
   ends(segment: Segment, column: string): EndRun | null {
     if (!this.#options.workers || !segment.sealed) return null;
-    const kept = this.#indexesOf(segment, column, 'ends');
-    if (kept.whole instanceof EndRun) {
-      this.#ages.get(kept);
-      return kept.whole;
+    const columnIndexes = this.#indexesOf(segment, column, 'ends');
+    if (columnIndexes.whole instanceof EndRun) {
+      this.#ages.get(columnIndexes);
+      return columnIndexes.whole;
     }
-    this.#build(kept);
+    this.#build(columnIndexes);
     return null;
   }
 
   /** Which rows of a column hold which identifiers of a kind. Requests a missing index, where there is room. */
   identifiers(segment: Segment, column: string, kind: string | null): IdentifierRun | null {
     if (!this.#options.workers || !segment.sealed) return null;
-    const kept = this.#indexesOf(segment, column, { identifiers: kind });
-    if (kept.whole instanceof IdentifierRun) {
-      this.#ages.get(kept);
-      return kept.whole;
+    const columnIndexes = this.#indexesOf(segment, column, { identifiers: kind });
+    if (columnIndexes.whole instanceof IdentifierRun) {
+      this.#ages.get(columnIndexes);
+      return columnIndexes.whole;
     }
-    this.#build(kept);
+    this.#build(columnIndexes);
     return null;
   }
 
@@ -257,10 +257,10 @@ export class SegmentIndexes {
       forgetIndexes(segment, column);
       await this.files?.drop(segment, this.#key(this.#indexesOf(segment, column)));
       await this.prepare([segment], [column])?.ready;
-      const made = this.#indexesOf(segment, column).whole;
-      if (made === null) continue;
+      const builtIndex = this.#indexesOf(segment, column).whole;
+      if (builtIndex === null) continue;
       indexes++;
-      bytes += made.bytes.length;
+      bytes += builtIndex.bytes.length;
     }
     onProgress?.(wanted.length, wanted.length);
     return { indexes, bytes };
@@ -296,20 +296,20 @@ export class SegmentIndexes {
 
   /** Makes the index of the rows of a chunk that are there by now, unless it is there: texts may be long. */
   *makeChunk(segment: Segment, column: string, number: number): Generator<unknown, TextIndex> {
-    const kept = this.#indexesOf(segment, column);
+    const columnIndexes = this.#indexesOf(segment, column);
     const first = number * CHUNK_ROWS;
     const rows = Math.min(CHUNK_ROWS, segment.length - first);
-    const found = kept.chunks.get(number);
-    if (found?.rows === rows) return found;
-    const made = yield* textIndexOf(
+    const builtChunk = columnIndexes.chunks.get(number);
+    if (builtChunk?.rows === rows) return builtChunk;
+    const chunkIndex = yield* textIndexOf(
       cellsOf(segment, vectorOf(segment, column), typeOf(segment, column), first, rows),
       this.#options.language,
     );
     // Rows may have been removed meanwhile, or another question may have made it.
-    if (keepers.get(segment)?.get(column) !== kept || kept.removals !== segment.removals) return made;
-    this.#resize(kept, made.bytes.length - (kept.chunks.get(number)?.bytes.length ?? 0));
-    kept.chunks.set(number, made);
-    return made;
+    if (keepers.get(segment)?.get(column) !== columnIndexes || columnIndexes.removals !== segment.removals) return chunkIndex;
+    this.#resize(columnIndexes, chunkIndex.bytes.length - (columnIndexes.chunks.get(number)?.bytes.length ?? 0));
+    columnIndexes.chunks.set(number, chunkIndex);
+    return chunkIndex;
   }
 
   /** The same at once. */
@@ -321,9 +321,9 @@ export class SegmentIndexes {
     let columns = keepers.get(segment);
     if (!columns) keepers.set(segment, (columns = new Map()));
     const name = nameOf({ column, use });
-    const kept = columns.get(name);
-    if (kept) return kept;
-    const made: ColumnIndexes = {
+    const columnIndexes = columns.get(name);
+    if (columnIndexes) return columnIndexes;
+    const newIndexes: ColumnIndexes = {
       segment,
       column,
       use,
@@ -333,30 +333,30 @@ export class SegmentIndexes {
       chunks: new Map(),
       bytes: 0,
       release: () => {
-        this.#ages.delete(made);
-        this.#empty(made);
+        this.#ages.delete(newIndexes);
+        this.#empty(newIndexes);
       },
     };
-    columns.set(name, made);
-    return made;
+    columns.set(name, newIndexes);
+    return newIndexes;
   }
 
-  #empty(kept: ColumnIndexes): void {
-    if (kept.whole instanceof CoarseVectors) this.#extents.giveBack(kept.whole.bytes);
-    kept.whole = null;
-    kept.chunks.clear();
-    kept.bytes = 0;
+  #empty(columnIndexes: ColumnIndexes): void {
+    if (columnIndexes.whole instanceof CoarseVectors) this.#extents.giveBack(columnIndexes.whole.bytes);
+    columnIndexes.whole = null;
+    columnIndexes.chunks.clear();
+    columnIndexes.bytes = 0;
   }
 
-  #resize(kept: ColumnIndexes, by: number): void {
-    kept.bytes += by;
-    this.#ages.delete(kept);
-    this.#ages.set(kept, kept);
+  #resize(columnIndexes: ColumnIndexes, by: number): void {
+    columnIndexes.bytes += by;
+    this.#ages.delete(columnIndexes);
+    this.#ages.set(columnIndexes, columnIndexes);
   }
 
-  #build(kept: ColumnIndexes): void {
-    if (!this.#options.workers || kept.building) return;
-    const expected = this.#estimateBytes(kept);
+  #build(columnIndexes: ColumnIndexes): void {
+    if (!this.#options.workers || columnIndexes.building) return;
+    const expected = this.#estimateBytes(columnIndexes);
     if (expected === null) return;
     this.#coming += expected;
     const abort = new AbortController();
@@ -368,21 +368,21 @@ export class SegmentIndexes {
       ended = true;
       resolve();
     };
-    kept.building = { abort, over, end };
-    this.#queue.push(kept);
+    columnIndexes.building = { abort, over, end };
+    this.#queue.push(columnIndexes);
     this.#pump();
   }
 
   /** One at a time is read for the worker, and one waits for it: all at once would bring all columns into memory. */
   #pump(): void {
     while (this.#running < 2) {
-      const kept = this.#queue.shift();
-      if (!kept) return;
-      if (kept.building?.abort.signal.aborted !== false) continue;
+      const columnIndexes = this.#queue.shift();
+      if (!columnIndexes) return;
+      if (columnIndexes.building?.abort.signal.aborted !== false) continue;
       this.#running++;
       // The next is not begun before this one is saved: they would wait for the disk in memory.
-      void this.#buildOrRead(kept, kept.building)
-        .then((isNew) => (isNew ? this.#save(kept) : undefined))
+      void this.#buildOrRead(columnIndexes, columnIndexes.building)
+        .then((isNew) => (isNew ? this.#save(columnIndexes) : undefined))
         .finally(() => {
           this.#running--;
           this.#pump();
@@ -391,38 +391,38 @@ export class SegmentIndexes {
   }
 
   /** True where it was made, and not read. */
-  async #buildOrRead(kept: ColumnIndexes, { abort, end }: NonNullable<ColumnIndexes['building']>): Promise<boolean> {
+  async #buildOrRead(columnIndexes: ColumnIndexes, { abort, end }: NonNullable<ColumnIndexes['building']>): Promise<boolean> {
     const { say } = this.#options;
-    const { segment, column, use } = kept;
+    const { segment, column, use } = columnIndexes;
     // The worker's input stays in place until it is done, even if columns leave memory meanwhile.
     const hold = this.#space.read([null]);
     hold.next();
     try {
       const { removals } = segment;
-      const found = segment.sealed ? await this.files?.read(segment, this.#key(kept)) : null;
+      const storedIndex = segment.sealed ? await this.files?.read(segment, this.#key(columnIndexes)) : null;
       if (abort.signal.aborted) return false;
-      const vector: Vector = use !== 'cells' && found ? { kind: 'null' } : vectorOf(segment, column);
+      const vector: Vector = use !== 'cells' && storedIndex ? { kind: 'null' } : vectorOf(segment, column);
       const whole =
         use !== 'cells'
-          ? await this.#ofEqual(kept, vector, found ?? null, abort.signal)
+          ? await this.#ofEqual(columnIndexes, vector, storedIndex ?? null, abort.signal)
           : vector.kind === 'vec'
-            ? await this.#ofVectors(kept, vector, found ?? null, abort.signal)
-            : found
-              ? TextIndex.open(found)
-              : await this.#ofTexts(kept, vector, abort.signal);
+            ? await this.#ofVectors(columnIndexes, vector, storedIndex ?? null, abort.signal)
+            : storedIndex
+              ? TextIndex.open(storedIndex)
+              : await this.#ofTexts(columnIndexes, vector, abort.signal);
       if (whole === null || abort.signal.aborted) return false;
-      kept.whole = whole;
-      kept.removals = removals;
-      for (const number of kept.chunks.keys()) if (number * CHUNK_ROWS < whole.rows) kept.chunks.delete(number);
-      const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
-      this.#resize(kept, whole.bytes.length + chunks - kept.bytes);
-      return !found;
+      columnIndexes.whole = whole;
+      columnIndexes.removals = removals;
+      for (const number of columnIndexes.chunks.keys()) if (number * CHUNK_ROWS < whole.rows) columnIndexes.chunks.delete(number);
+      const chunks = [...columnIndexes.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
+      this.#resize(columnIndexes, whole.bytes.length + chunks - columnIndexes.bytes);
+      return !storedIndex;
     } catch (error) {
       // Chunks, and the vectors themselves, answer in its place.
       if (!abort.signal.aborted && !isCancelled(error)) say(`an index can't be made (${messageOf(error)})`);
       return false;
     } finally {
-      kept.building = null;
+      columnIndexes.building = null;
       end();
       hold.return();
     }
@@ -430,19 +430,20 @@ export class SegmentIndexes {
 
   /** A segment came to rest: saves the indexes made of it before. */
   #onRest(segment: Segment): void {
-    for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
+    for (const columnIndexes of keepers.get(segment)?.values() ?? []) void this.#save(columnIndexes);
     this.graphs?.onRest(segment);
   }
 
   /** Saves the indexes once their segment rests on a file. Indexes of rows that have been removed since are not written. */
-  async #save(kept: ColumnIndexes): Promise<void> {
-    const { segment, whole } = kept;
+  async #save(columnIndexes: ColumnIndexes): Promise<void> {
+    const { segment, whole } = columnIndexes;
     if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
     // Bytes that leave memory meanwhile are not reused before they are written.
     const hold = this.#space.read([null]);
     hold.next();
-    const isCurrent = (): boolean => keepers.get(segment)?.get(nameOf(kept)) === kept && kept.removals === segment.removals;
-    await this.files.write(segment, this.#key(kept), whole.bytes, isCurrent);
+    const isCurrent = (): boolean =>
+      keepers.get(segment)?.get(nameOf(columnIndexes)) === columnIndexes && columnIndexes.removals === segment.removals;
+    await this.files.write(segment, this.#key(columnIndexes), whole.bytes, isCurrent);
     hold.return();
   }
 
@@ -485,10 +486,10 @@ export class SegmentIndexes {
   async #ofEqual(
     { segment, use }: ColumnIndexes,
     vector: Vector,
-    found: Uint8Array | null,
+    storedIndex: Uint8Array | null,
     signal: AbortSignal,
   ): Promise<EndRun | IdentifierRun | null> {
-    if (found) return use === 'ends' ? new EndRun(found) : new IdentifierRun(found);
+    if (storedIndex) return use === 'ends' ? new EndRun(storedIndex) : new IdentifierRun(storedIndex);
     const texts = vector.kind === 'text' || vector.kind === 'dict';
     const cells =
       use === 'ends' || texts
@@ -505,16 +506,16 @@ export class SegmentIndexes {
   async #ofVectors(
     { segment }: ColumnIndexes,
     vector: VectorColumn,
-    found: Uint8Array | null,
+    storedIndex: Uint8Array | null,
     signal: AbortSignal,
   ): Promise<CoarseVectors | null> {
     const { values, dims } = vector;
     const cells = { rows: segment.length, dims, values, absent: absentOf(segment, vector, 0, segment.length) };
-    const made = found ?? (await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal));
-    const bytes = this.#extents.allocate(Uint8Array, made.length);
-    for (let at = 0; at < made.length && !signal.aborted; at += BYTES_A_TURN) {
+    const coarseBytes = storedIndex ?? (await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal));
+    const bytes = this.#extents.allocate(Uint8Array, coarseBytes.length);
+    for (let at = 0; at < coarseBytes.length && !signal.aborted; at += BYTES_A_TURN) {
       if (at > 0) await this.#space.turn();
-      bytes.set(made.subarray(at, at + BYTES_A_TURN), at);
+      bytes.set(coarseBytes.subarray(at, at + BYTES_A_TURN), at);
     }
     if (!signal.aborted && memoryOf(bytes)) return new CoarseVectors(cells, bytes);
     this.#extents.giveBack(bytes);

@@ -21,7 +21,7 @@ const FIRST_SLOTS = 128;
 const WHOLE_SLOTS = 16_384;
 const PARTS = 256;
 const empty = new Int32Array(8192).fill(EMPTY);
-const places = new Int32Array(1024);
+const slotStarts = new Int32Array(1024);
 
 export class PrimaryKeyIndex {
   readonly #keys: StoredKeys;
@@ -80,16 +80,16 @@ export class PrimaryKeyIndex {
     const base = this.#bases[part]!;
     const end = this.#sizes[part]!;
     for (let slot = placeOf(hash, end); ; ) {
-      const found = slots[base + slot * 2]! - 1;
-      if (found === EMPTY - 1) {
+      const storedRow = slots[base + slot * 2]! - 1;
+      if (storedRow === EMPTY - 1) {
         slots[base + slot * 2] = row + 1;
         slots[base + slot * 2 + 1] = hash;
         this.#countAdded(part);
         return -1;
       }
-      if (found >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(found, heap, start, size, path)) {
+      if (storedRow >= 0 && slots[base + slot * 2 + 1] === hash && this.#keys.matches(storedRow, heap, start, size, path)) {
         slots[base + slot * 2] = row + 1;
-        return found;
+        return storedRow;
       }
       if (++slot === end) slot = 0;
     }
@@ -123,12 +123,12 @@ export class PrimaryKeyIndex {
   /** Brings the slots of many hashes into the cache; the sum keeps the loads from being optimised away. */
   touch(hashes: Int32Array, count: number): number {
     let sum = 0;
-    for (let from = 0; from < count; from += places.length) {
-      const end = Math.min(count, from + places.length);
+    for (let from = 0; from < count; from += slotStarts.length) {
+      const end = Math.min(count, from + slotStarts.length);
       for (const [number, slots] of this.#memories.entries()) {
-        const found = this.#placesIn(number, hashes, from, end);
+        const slotCount = this.#placesIn(number, hashes, from, end);
         // As little as can be between two loads that miss: the fewer instructions, the more of them are under way.
-        for (let i = 0; i < found; i++) sum ^= slots[places[i]!]!;
+        for (let i = 0; i < slotCount; i++) sum ^= slots[slotStarts[i]!]!;
       }
     }
     return sum;
@@ -143,17 +143,17 @@ export class PrimaryKeyIndex {
     if (this.#memories.length === 1) {
       for (let i = from; i < end; i++) {
         const part = (hashes[i]! >>> 24) & mask;
-        places[i - from] = bases[part]! + placeOf(hashes[i]!, sizes[part]!) * 2;
+        slotStarts[i - from] = bases[part]! + placeOf(hashes[i]!, sizes[part]!) * 2;
       }
       return end - from;
     }
-    let found = 0;
+    let slotCount = 0;
     for (let i = from; i < end; i++) {
       const hash = hashes[i]!;
       const part = (hash >>> 24) & mask;
-      if (memoryOf[part] === memory) places[found++] = bases[part]! + placeOf(hash, sizes[part]!) * 2;
+      if (memoryOf[part] === memory) slotStarts[slotCount++] = bases[part]! + placeOf(hash, sizes[part]!) * 2;
     }
-    return found;
+    return slotCount;
   }
 
   #countAdded(part: number): void {
@@ -165,14 +165,14 @@ export class PrimaryKeyIndex {
 
   #grow(part: number): void {
     const before = this.#parts[part]!;
-    const kept = this.#used[part]! - this.#gone[part]!;
+    const keysLeft = this.#used[part]! - this.#gone[part]!;
     // Where many keys were removed there is room enough without them.
-    const size = this.#sizes[part]! * (kept * 8 > this.#sizes[part]! * 3 ? 2 : 1);
+    const size = this.#sizes[part]! * (keysLeft * 8 > this.#sizes[part]! * 3 ? 2 : 1);
     const slots = this.#slots(size);
     for (let i = 0; i < before.length; i += 2) if (before[i]! > EMPTY) enterSlot(slots, size, before[i + 1]!, before[i]!);
     this.#extents.giveBack(before);
     this.#settle(part, slots);
-    this.#used[part] = kept;
+    this.#used[part] = keysLeft;
     this.#gone[part] = 0;
   }
 

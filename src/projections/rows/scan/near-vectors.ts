@@ -28,7 +28,7 @@ interface Part {
 export async function rowsNearVector(source: ScanSource, request: NearRequest): Promise<Near> {
   const { graphs } = source.indexes;
   const candidates = new Map<object, Int32Array>();
-  const found = new Map<Segment, Int32Array[]>();
+  const nearBySegment = new Map<Segment, Int32Array[]>();
   const asked: PathRows[] = [];
   for (const layer of source.layers) {
     // By number, because segments may be added meanwhile; none of theirs is visible here.
@@ -38,7 +38,7 @@ export async function rowsNearVector(source: ScanSource, request: NearRequest): 
       if (parts === null) break;
       if (parts.length === 0) continue;
       const whole: Int32Array[] = [];
-      found.set(segment, whole);
+      nearBySegment.set(segment, whole);
       for (const { path, rows, of, isFull } of parts) {
         const visible = rows?.length ?? of;
         if (isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of) asked.push({ segment, path, visible: rows });
@@ -51,9 +51,9 @@ export async function rowsNearVector(source: ScanSource, request: NearRequest): 
   for (const [i, { segment, visible }] of asked.entries()) {
     const rows = near[i];
     if (rows) byGraph++;
-    found.get(segment)!.push(rows ?? visible ?? allOf(segment.length));
+    nearBySegment.get(segment)!.push(rows ?? visible ?? allOf(segment.length));
   }
-  for (const [{ place }, parts] of found) candidates.set(place, inOrder(parts));
+  for (const [{ segmentKey }, parts] of nearBySegment) candidates.set(segmentKey, inOrder(parts));
   return { candidates, byGraph, missing: asked.length - byGraph };
 }
 
@@ -72,11 +72,11 @@ function partsOf(segment: Segment, layer: TableLayer, source: ScanSource, reques
   const allowed = request.paths ? allowedCodes(request.paths, source.scopes) : null;
   if (allowed && constant !== null && allowed[constant] !== 1) return [];
   const selected = selectRows(segment, filter, visibility, allowed, first, end, null);
-  const kept = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
+  const selectedRows = inherited ? inherited.keep(segment, selected, first, end, openAt) : selected;
   const isFull = (segment.sealed || segment.length >= SEGMENT_ROWS) && visibility.bound > segment.positionOf(segment.length - 1);
   if (constant !== null) {
-    const isAll = kept === null && first === 0 && end === segment.length;
-    const rows = isAll ? null : (kept ?? Int32Array.from({ length: end - first }, (_, i) => first + i));
+    const isAll = selectedRows === null && first === 0 && end === segment.length;
+    const rows = isAll ? null : (selectedRows ?? Int32Array.from({ length: end - first }, (_, i) => first + i));
     return rows?.length === 0 ? [] : [{ path: constant, rows, of: segment.length, isFull }];
   }
   const totals = new Map<number, number>();
@@ -88,7 +88,7 @@ function partsOf(segment: Segment, layer: TableLayer, source: ScanSource, reques
     if (rows) rows.push(row);
     else byPath.set(path, [row]);
   };
-  if (kept) kept.forEach(add);
+  if (selectedRows) selectedRows.forEach(add);
   else for (let row = first; row < end; row++) add(row);
   return [...byPath].map(([path, rows]) => ({ path, rows: Int32Array.from(rows), of: totals.get(path)!, isFull }));
 }

@@ -70,12 +70,21 @@ function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlo
   for (const layer of source.layers) yield* scanLayer(source, layer, request);
 }
 
-/** Keys are looked up past what only stretches need: half of a look-up would be the frame of the other. */
+/** A look-up of keys has a function of its own: what a scan of segments sets up would take half of its time. */
 function scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
-  return request.keys ? keyBlocks(source, layer, request) : scanStretches(source, layer, request);
+  return request.keys ? keyBlocks(source, layer, request) : scanSegments(source, layer, request);
 }
 
-function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+/** One scan of one layer: the request, and what was made of it once. */
+interface LayerScan {
+  readonly request: ScanRequest;
+  readonly columns: BlockColumns;
+  /** 1 by code of each organisation path that may be read; null: all may. */
+  readonly allowed: Uint8Array | null;
+  readonly blockRows: number;
+}
+
+function* scanSegments(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
   const { timeline, scopes } = source;
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
@@ -87,6 +96,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new ZonePruner(zones, timeline, table, source.idIsKey) : null;
+  const scan: LayerScan = { request, columns, allowed, blockRows };
   let summaries = 0;
   let orders = reader.orders.made;
   // By number, because segments may be added while the reader works on a block; none of theirs is visible to it.
@@ -101,12 +111,12 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
     const filter = filterOf(segment, visibility);
     if (!filter) continue;
     if (request.indexed) {
-      yield* searchedBlocks(source, segment, filter, reader, allowed, request, columns);
+      yield* searchedBlocks(source, segment, filter, reader, scan);
       continue;
     }
     if (request.candidates) {
-      let rows = request.candidates.get(segment.place);
-      for (; rows === null; rows = request.candidates.get(segment.place)) yield nothing(request);
+      let rows = request.candidates.get(segment.segmentKey);
+      for (; rows === null; rows = request.candidates.get(segment.segmentKey)) yield nothing(request);
       if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
       continue;
     }
@@ -116,31 +126,29 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
       continue;
     }
     const sealed = number < table.segments.length - 1;
-    const stretches = pruner ? pruner.stretches(segment, sealed) : -1;
+    const zoneBits = pruner ? pruner.zonesWhere(segment, sealed) : -1;
     if (pruner && pruner.made - summaries >= SUMMARIES_A_TURN) {
       summaries = pruner.made;
       yield nothing(request);
     }
-    if (stretches !== 0) table.ahead(number, request.columns);
-    for (const whole of partsOf(segment, visibility, stretches)) {
+    if (zoneBits !== 0) table.ahead(number, request.columns);
+    for (const whole of partsOf(segment, visibility, zoneBits)) {
       const [first, end] = pruner ? pruner.narrow(segment, whole.first, whole.end) : [whole.first, whole.end];
       if (first === end) continue;
       const part = { ...whole, first, end };
       const left = request.unsiftedRows ? yield* unsiftedBlocks(segment, part, reader, request, columns) : part;
-      if (left) yield* segmentBlocks(segment, left, reader, allowed, request, columns, blockRows);
+      if (left) yield* segmentBlocks(segment, left, reader, scan);
     }
   }
 }
 
 /** Blocks of which an index each says all: whole segments, or chunks of those that have none. */
 function* searchedBlocks(
-  { indexes: kept, idIsKey }: ScanSource,
+  { indexes: segmentIndexes, idIsKey }: ScanSource,
   segment: Segment,
   { first: from, end: to }: SegmentFilter,
   { visibility, inherited, openAt }: LayerReader,
-  allowed: Uint8Array | null,
-  request: ScanRequest,
-  columns: BlockColumns,
+  { request, columns, allowed }: LayerScan,
 ): Generator<StoredBlock, void> {
   const isStored = (name: string): boolean => {
     if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
@@ -149,7 +157,7 @@ function* searchedBlocks(
   };
   const stored = request.indexed!.filter(isStored);
   const covered = stored.map((name) =>
-    request.builtOnly === 'look' ? kept.indexedRows(segment, name) : kept.coveredRows(segment, name),
+    request.builtOnly === 'look' ? segmentIndexes.indexedRows(segment, name) : segmentIndexes.coveredRows(segment, name),
   );
   const [one = SEGMENT_ROWS] = covered;
   const prefix = covered.every((rows) => rows === one) ? one : 0;
@@ -157,7 +165,8 @@ function* searchedBlocks(
     const whole = base < prefix;
     step = whole ? prefix - base : CHUNK_ROWS;
     if (!whole && !(request.builtOnly !== undefined && segment.sealed)) {
-      for (const name of stored) for (const _ of kept.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
+      for (const name of stored)
+        for (const _ of segmentIndexes.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
     }
     const filter = filterOf(segment, visibility);
     if (!filter) return;
@@ -170,13 +179,13 @@ function* searchedBlocks(
     const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
     const index = (name: string): TextIndex | null => {
       if (!stored.includes(name)) return null;
-      return whole ? kept.whole(segment, name) : kept.chunk(segment, name, base / CHUNK_ROWS);
+      return whole ? segmentIndexes.whole(segment, name) : segmentIndexes.chunk(segment, name, base / CHUNK_ROWS);
     };
-    const made = block(chosen, request, columns, count, count, inherited);
+    const rowBlock = block(chosen, request, columns, count, count, inherited);
     const indexes = { base, rows: Math.min(base + step, segment.length) - base, index };
     const isLate = request.builtOnly !== undefined && !whole && segment.sealed;
-    const isComing = isLate && stored.some((name) => !kept.hasChunk(segment, name, base / CHUNK_ROWS));
-    yield { ...made, indexes: isComing ? { ...indexes, isComing } : indexes };
+    const isComing = isLate && stored.some((name) => !segmentIndexes.hasChunk(segment, name, base / CHUNK_ROWS));
+    yield { ...rowBlock, indexes: isComing ? { ...indexes, isComing } : indexes };
   }
 }
 
@@ -227,11 +236,11 @@ function* candidateBlocks(
 }
 
 /** The ranges of a segment that are left when only some may match; neighbouring ranges are joined. */
-function* partsOf(segment: Segment, visibility: VersionVisibility, stretches: number): Generator<SegmentFilter, void> {
+function* partsOf(segment: Segment, visibility: VersionVisibility, zoneBits: number): Generator<SegmentFilter, void> {
   for (let at = 0; at < 32; at++) {
-    if (((stretches >>> at) & 1) === 0) continue;
+    if (((zoneBits >>> at) & 1) === 0) continue;
     const from = at;
-    while (at < 31 && ((stretches >>> (at + 1)) & 1) === 1) at++;
+    while (at < 31 && ((zoneBits >>> (at + 1)) & 1) === 1) at++;
     // Since the part before, entries may have been applied.
     const filter = filterOf(segment, visibility);
     if (!filter) return;
@@ -330,12 +339,12 @@ function* unsiftedBlocks(
 ): Generator<RowBlock, SegmentFilter | null> {
   const { visibility, inherited } = reader;
   if (request.columns.some((name) => madeColumns.has(name))) return filter;
-  const stretch = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
-  for (let first = filter.first; first < filter.end; first += stretch) {
+  const partRows = Math.min(request.unsiftedRows!, SEGMENT_ROWS);
+  for (let first = filter.first; first < filter.end; first += partRows) {
     // Between two blocks entries may have been applied.
     const now = filterOf(segment, visibility);
     if (!now) return null;
-    const count = Math.min(filter.end - first, stretch);
+    const count = Math.min(filter.end - first, partRows);
     const rest = { ...now, first, end: filter.end };
     if (segment.paths.constant === null || inherited?.touches(segment) || now.validFrom || now.validTo) return rest;
     const vectors = columns.vectors(request.columns, { segment, rows: null, first, count }, false);
@@ -388,19 +397,16 @@ function* segmentBlocks(
   segment: Segment,
   filter: SegmentFilter,
   reader: LayerReader,
-  allowed: Uint8Array | null,
-  request: ScanRequest,
-  columns: BlockColumns,
-  blockRows: number,
+  { request, columns, allowed, blockRows }: LayerScan,
 ): Generator<RowBlock, void> {
   const { visibility, inherited, openAt } = reader;
   // Few open rows: one look at the bitmap for the whole segment, and one block.
-  const stretch = filter.live && segment.liveCount <= blockRows ? filter.end - filter.first : blockRows;
+  const rangeRows = filter.live && segment.liveCount <= blockRows ? filter.end - filter.first : blockRows;
   const { removals } = segment;
   const few = openThen(segment, filter, reader, filter.first, filter.end);
   let used = 0;
-  for (let first = filter.first; first < filter.end; first += stretch) {
-    const end = Math.min(filter.end, first + stretch);
+  for (let first = filter.first; first < filter.end; first += rangeRows) {
+    const end = Math.min(filter.end, first + rangeRows);
     // Between two blocks entries may have been applied. Rows that they closed were closed after the bound, which the bitmap can't
     // tell, and rows that they removed are gone.
     const stale = segment.removals !== removals || (filter.live !== null && segment.closedMost >= visibility.bound);
@@ -439,16 +445,16 @@ function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest)
   if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
   const columns = new BlockColumns(source, inherited, false);
   while (table.enterSome()) yield nothing(request);
-  const found = keyRows(table, request, reader, source.scopes);
+  const keyedRows = keyRows(table, request, reader, source.scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
-  for (let at = 0; at < found.length; ) {
-    const segment = table.segmentOf(found[at]!);
+  for (let at = 0; at < keyedRows.length; ) {
+    const segment = table.segmentOf(keyedRows[at]!);
     let end = at + 1;
-    while (end < found.length && end - at < blockRows && found[end]! >>> 16 === found[at]! >>> 16) end++;
+    while (end < keyedRows.length && end - at < blockRows && keyedRows[end]! >>> 16 === keyedRows[at]! >>> 16) end++;
     // Between two blocks a row may have been removed for good.
     const rows = new Int32Array(end - at);
     let count = 0;
-    for (; at < end; at++) if (!segment.isRemoved(found[at]! & 0xffff)) rows[count++] = found[at]! & 0xffff;
+    for (; at < end; at++) if (!segment.isRemoved(keyedRows[at]! & 0xffff)) rows[count++] = keyedRows[at]! & 0xffff;
     if (count === 0) continue;
     // Rows that follow each other, as one alone does, are looked at where they lie.
     const first = rows[0]!;
@@ -485,37 +491,41 @@ function block(
   request: ScanRequest,
   columns: BlockColumns,
   scanned: number,
-  stretch: number,
+  rangeRows: number,
   inherited: Inherited | null,
 ): RowBlock {
   const { segment, rows, first, count } = chosen;
   const path = segment.paths.constant ?? pathOfAll(segment, rows, first, count);
-  const sparse = rows === null ? count <= FEW : count < stretch * SPARSE;
+  const sparse = rows === null ? count <= FEW : count < rangeRows * SPARSE;
   const compact = sparse && request.columns.some((name) => madeColumns.has(name));
   const vectors = columns.vectors(request.columns, chosen, compact);
-  const made: RowBlock = compact
+  const rowBlock: RowBlock = compact
     ? { columns: vectors, selection: null, first: 0, count, scanned, path }
     : { columns: vectors, selection: rows, first, count, scanned, path };
-  return withFurther(withAddresses(made, chosen, request), chosen, request, columns, inherited);
+  return withFurther(withAddresses(rowBlock, chosen, request), chosen, request, columns, inherited);
 }
 
-function withAddresses(made: RowBlock, { segment, rows, first }: ChosenRows, { placed: asked, indexed }: ScanRequest): RowBlock {
-  if (!asked && !indexed) return made;
+function withAddresses(
+  rowBlock: RowBlock,
+  { segment, rows, first }: ChosenRows,
+  { placed: asked, indexed }: ScanRequest,
+): RowBlock {
+  if (!asked && !indexed) return rowBlock;
   // A block that was gathered has numbers of its own.
-  const gathered = made.first !== first || made.selection !== rows;
-  return { ...made, placed: { place: segment.place, rows: gathered ? { selection: rows, first } : null } };
+  const gathered = rowBlock.first !== first || rowBlock.selection !== rows;
+  return { ...rowBlock, placed: { segmentKey: segment.segmentKey, rows: gathered ? { selection: rows, first } : null } };
 }
 
 /** Adds access to further columns, for readers that may want them. */
 function withFurther(
-  made: RowBlock,
+  rowBlock: RowBlock,
   chosen: ChosenRows,
   request: ScanRequest,
   columns: BlockColumns,
   inherited: Inherited | null,
 ): RowBlock {
-  if (!request.further) return made;
-  return { ...made, further: new FurtherColumns(made, chosen, columns, inherited) };
+  if (!request.further) return rowBlock;
+  return { ...rowBlock, further: new FurtherColumns(rowBlock, chosen, columns, inherited) };
 }
 
 class FurtherColumns implements Further {
@@ -523,14 +533,14 @@ class FurtherColumns implements Further {
   readonly #chosen: ChosenRows;
   readonly #columns: BlockColumns;
 
-  constructor(made: RowBlock, chosen: ChosenRows, columns: BlockColumns, inherited: Inherited | null) {
+  constructor(rowBlock: RowBlock, chosen: ChosenRows, columns: BlockColumns, inherited: Inherited | null) {
     this.#chosen = chosen;
     this.#columns = columns;
     const { segment, rows, first } = chosen;
     // A branch that shares a part of a segment reads its cells up to the fork.
     if (inherited && segment.rowAtOrAfter(inherited.end) !== segment.length) return;
     // A block that was gathered has numbers of its own.
-    const gathered = made.first !== first || made.selection !== rows;
+    const gathered = rowBlock.first !== first || rowBlock.selection !== rows;
     this.cells = {
       identity: segment.extent,
       length: segment.length,

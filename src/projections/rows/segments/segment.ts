@@ -32,7 +32,7 @@ export class Segment {
   /** Position that `deltas` and `closings` count from. */
   readonly base: number;
   /** Stands for it where it must not be named. */
-  readonly place: object = Object.freeze({});
+  readonly segmentKey: object = Object.freeze({});
   /** Keys and columns, and whether they are in memory. */
   readonly cells: SegmentColumns;
   readonly #arrays: RowArrays;
@@ -227,8 +227,8 @@ export class Segment {
 
   /** The first row from there on that is removed; its length where none is. */
   removedAtOrAfter(row: number): number {
-    const found = this.#closings.removedFrom(row);
-    return found < 0 ? this.#length : Math.min(found, this.#length);
+    const removedRow = this.#closings.removedFrom(row);
+    return removedRow < 0 ? this.#length : Math.min(removedRow, this.#length);
   }
 
   close(row: number, position: number): void {

@@ -50,7 +50,7 @@ function isAsSealed({ segment, file }: StoredSegment): boolean {
 export class ColumnStore implements SegmentKeeper, DerivedKind {
   readonly #options: ColumnStoreOptions;
   #home: DerivedHome | null = null;
-  readonly #kept = new Map<SegmentColumns, StoredSegment>();
+  readonly #storedSegments = new Map<SegmentColumns, StoredSegment>();
   readonly #files = new StoredSegments();
   readonly #residents: ResidentColumns;
   readonly #readAhead: ReadAhead;
@@ -64,13 +64,13 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   constructor(options: ColumnStoreOptions) {
     this.#options = options;
-    this.#residents = new ResidentColumns(options, (cells) => this.#kept.get(cells)?.dense === true);
+    this.#residents = new ResidentColumns(options, (cells) => this.#storedSegments.get(cells)?.dense === true);
     this.#readAhead = new ReadAhead(options.hydrateMax);
     this.#queue = new WriteQueue({
       ...options,
       yieldTurn: () => this.#home!.yieldTurn(),
-      isKept: (kept) => this.#kept.get(kept.segment.cells) === kept,
-      write: (kept) => this.#write(this.#home!, kept.segment.cells, kept),
+      isKept: (stored) => this.#storedSegments.get(stored.segment.cells) === stored,
+      write: (stored) => this.#write(this.#home!, stored.segment.cells, stored),
       onFailed: (error) => options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`),
       onRest: () => this.#bytes.clear(),
     });
@@ -136,14 +136,14 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   onSealed(segment: Segment, dictionaryOf: DictionaryOf): void {
-    const kept: StoredSegment = { segment, dictionaryOf, file: null, dense: false, queued: false };
-    this.#kept.set(segment.cells, kept);
-    this.#queue.addSealed(kept, segment.bytes);
+    const storedSegment: StoredSegment = { segment, dictionaryOf, file: null, dense: false, queued: false };
+    this.#storedSegments.set(segment.cells, storedSegment);
+    this.#queue.addSealed(storedSegment, segment.bytes);
   }
 
   /** A segment of a checkpoint, and the file that it rests on. */
   addRestored(segment: Segment, file: SegmentFile, dictionaryOf: DictionaryOf): void {
-    this.#kept.set(segment.cells, { segment, dictionaryOf, file, dense: false, queued: false });
+    this.#storedSegments.set(segment.cells, { segment, dictionaryOf, file, dense: false, queued: false });
   }
 
   onChanged(cells: SegmentColumns): void {
@@ -167,7 +167,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** A segment that is dropped with its branch: readers that are at it go on by themselves. */
   forget({ cells }: Segment): void {
-    if (!this.#kept.delete(cells)) return;
+    if (!this.#storedSegments.delete(cells)) return;
     cells.leave();
     this.#residents.drop((other) => other === cells);
     this.#queue.dropGone();
@@ -176,8 +176,8 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** All segments are dropped. */
   clear(): void {
-    for (const cells of this.#kept.keys()) cells.leave();
-    this.#kept.clear();
+    for (const cells of this.#storedSegments.keys()) cells.leave();
+    this.#storedSegments.clear();
     this.#residents.drop(() => true);
     this.#queue.dropGone();
     this.#watcher?.onChanged();
@@ -185,17 +185,17 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Name of the file that says what the segment's columns hold now; null while none does. */
   fileOf({ cells }: Segment): string | null {
-    return cells.isAtRest ? (this.#kept.get(cells)?.file?.name ?? null) : null;
+    return cells.isAtRest ? (this.#storedSegments.get(cells)?.file?.name ?? null) : null;
   }
 
   /** Stands for what the segment's columns hold now, for as long as its file says it; null while none does. */
   contentsOf({ cells }: Segment): string | null {
-    return cells.isAtRest ? (this.#kept.get(cells)?.file?.contents ?? null) : null;
+    return cells.isAtRest ? (this.#storedSegments.get(cells)?.file?.contents ?? null) : null;
   }
 
   /** Ids of the contents of all segments. */
   contents(): ReadonlySet<string> {
-    return new Set([...this.#kept.values()].flatMap(({ segment }) => this.contentsOf(segment) ?? []));
+    return new Set([...this.#storedSegments.values()].flatMap(({ segment }) => this.contentsOf(segment) ?? []));
   }
 
   /**
@@ -204,18 +204,20 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    * Null where there is nothing to wait for.
    */
   fileToCome({ cells }: Segment): (() => string) | null {
-    const kept = this.#kept.get(cells);
-    if (!kept || !this.#queue.isAtWork || !isAsSealed(kept)) return null;
+    const storedSegment = this.#storedSegments.get(cells);
+    if (!storedSegment || !this.#queue.isAtWork || !isAsSealed(storedSegment)) return null;
     return () => {
-      if (cells.version > 0 || !kept.file || this.#kept.get(cells) !== kept) throw new SegmentChangedError();
-      return kept.file.name;
+      if (cells.version > 0 || !storedSegment.file || this.#storedSegments.get(cells) !== storedSegment)
+        throw new SegmentChangedError();
+      return storedSegment.file.name;
     };
   }
 
   /** Segments without a file that is true of them are as they were sealed, and files can be written. */
   get isOnlyNew(): boolean {
     if (this.#queue.hasFailed) return false;
-    for (const kept of this.#kept.values()) if (!kept.segment.cells.isAtRest && !isAsSealed(kept)) return false;
+    for (const storedSegment of this.#storedSegments.values())
+      if (!storedSegment.segment.cells.isAtRest && !isAsSealed(storedSegment)) return false;
     return true;
   }
 
@@ -230,7 +232,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Reads columns ahead of a scan, beside the turn. */
   ahead({ cells }: Segment, names: readonly (string | null)[]): void {
-    const file = this.#kept.get(cells)?.file;
+    const file = this.#storedSegments.get(cells)?.file;
     if (file && cells.isAtRest) this.#readAhead.read(cells, names, file);
   }
 
@@ -266,7 +268,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   /** Removes files of before `generation` that nothing rests on any more. */
   async collect(generation: number, needed: ReadonlySet<string>): Promise<void> {
     const used = new Set<string>();
-    for (const { file } of this.#kept.values()) if (file) used.add(file.name);
+    for (const { file } of this.#storedSegments.values()) if (file) used.add(file.name);
     await this.#files.collect(this.#home, generation, (name) => needed.has(name) || used.has(name));
   }
 
@@ -275,7 +277,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    */
   async compact({ signal, onProgress }: CompactOptions = {}): Promise<Compacted> {
     await this.whenIdle();
-    const worth = [...this.#kept.values()].filter(
+    const worth = [...this.#storedSegments.values()].filter(
       ({ segment, file, dense }) => file && !dense && segment.cells.isAtRest && segment.liveCount * 2 <= segment.length,
     );
     let [segments, bytesBefore, bytesAfter] = [0, 0, 0];
@@ -316,26 +318,26 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   #enqueue(cells: SegmentColumns): void {
-    const kept = this.#kept.get(cells);
-    if (kept) this.#queue.add(kept);
+    const storedSegment = this.#storedSegments.get(cells);
+    if (storedSegment) this.#queue.add(storedSegment);
   }
 
-  async #write(home: DerivedHome, cells: SegmentColumns, kept: StoredSegment): Promise<void> {
+  async #write(home: DerivedHome, cells: SegmentColumns, storedSegment: StoredSegment): Promise<void> {
     const { version } = cells;
     const beside = await this.#readAbsent(home, cells);
-    if (cells.version !== version || this.#kept.get(cells) !== kept) {
+    if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment) {
       this.#enqueue(cells);
       return;
     }
-    const written = await writeSegmentFile(home, this.#newName(home), kept.segment.parts(beside));
-    if (cells.version !== version || this.#kept.get(cells) !== kept) {
+    const written = await writeSegmentFile(home, this.#newName(home), storedSegment.segment.parts(beside));
+    if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment) {
       // Changed under the pen, or gone.
       await discard(home, written);
       this.#enqueue(cells);
       return;
     }
-    this.#rest(kept, new SegmentFile(written), version);
-    kept.dense = false;
+    this.#rest(storedSegment, new SegmentFile(written), version);
+    storedSegment.dense = false;
     this.#residents.drop((other) => other === cells);
     for (const [name, column] of cells.residents()) this.#residents.add(cells, name, column);
     this.#counts.written++;
@@ -356,20 +358,20 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return beside;
   }
 
-  async #rewritten(kept: StoredSegment, before: SegmentFile): Promise<SegmentFile | null> {
+  async #rewritten(storedSegment: StoredSegment, before: SegmentFile): Promise<SegmentFile | null> {
     const home = this.#home!;
-    const { cells } = kept.segment;
+    const { cells } = storedSegment.segment;
     // Rows were removed since it was chosen: the file still has them.
     if (!cells.isAtRest) return null;
     const { version } = cells;
     const written = await rewriteSegmentFile(home, this.#newName(home), before.file);
-    if (cells.version !== version || this.#kept.get(cells) !== kept || kept.file !== before) {
+    if (cells.version !== version || this.#storedSegments.get(cells) !== storedSegment || storedSegment.file !== before) {
       await discard(home, written);
       return null;
     }
     const after = new SegmentFile(written);
-    this.#rest(kept, after, version);
-    kept.dense = true;
+    this.#rest(storedSegment, after, version);
+    storedSegment.dense = true;
     this.#counts.compacted++;
     return after;
   }
@@ -383,11 +385,11 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     }
   }
 
-  #rest(kept: StoredSegment, file: SegmentFile, version: number): void {
+  #rest(storedSegment: StoredSegment, file: SegmentFile, version: number): void {
     this.#files.add(file);
-    kept.file = file;
-    kept.segment.cells.restOn(file, version, kept.dictionaryOf, this);
-    this.#watcher?.onRest(kept.segment);
+    storedSegment.file = file;
+    storedSegment.segment.cells.restOn(file, version, storedSegment.dictionaryOf, this);
+    this.#watcher?.onRest(storedSegment.segment);
   }
 
   #newName({ random }: DerivedHome): string {

@@ -200,8 +200,8 @@ async function readIndex(home: DerivedHome, name: string, head: Head): Promise<U
   const file = await DerivedFile.open(home, name);
   if (!file) return null;
   try {
-    const found = Buffer.from(await file.read('head')).toString();
-    return found === JSON.stringify(head) ? await file.readShared('index') : null;
+    const indexHead = Buffer.from(await file.read('head')).toString();
+    return indexHead === JSON.stringify(head) ? await file.readShared('index') : null;
   } finally {
     await file.close();
   }

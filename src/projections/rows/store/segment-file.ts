@@ -165,9 +165,9 @@ export class SegmentFile implements RestingColumns {
   }
 
   #shapeOf(name: string): Head['columnShapes'][number] {
-    const found = this.#find(name);
-    assert(found, 'a segment rests with all of its columns');
-    return found;
+    const savedColumn = this.#find(name);
+    assert(savedColumn, 'a segment rests with all of its columns');
+    return savedColumn;
   }
 }
 

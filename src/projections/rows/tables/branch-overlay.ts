@@ -124,7 +124,7 @@ export class Inherited {
     const bits = this.#touchedBits(segment);
     if (!bits) return rows;
     const count = rows ? rows.length : end - first;
-    const kept = new Int32Array(count);
+    const selectedRows = new Int32Array(count);
     let used = 0;
     for (let k = 0; k < count; k++) {
       const row = rows ? rows[k]! : first + k;
@@ -132,9 +132,9 @@ export class Inherited {
         const closing = this.closingOf(segment.firstRow + row);
         if (closing === HIDDEN || (openAt !== null && closing < openAt)) continue;
       }
-      kept[used++] = row;
+      selectedRows[used++] = row;
     }
-    return used === count ? rows : kept.slice(0, used);
+    return used === count ? rows : selectedRows.slice(0, used);
   }
 
   /** Bits of the rows that some overlay has an entry for; null when none has. */

@@ -137,11 +137,11 @@ function orderOf(segment: Segment): Order {
 
 /** The rows that are marked, none of them below `first`; marks are taken away. */
 function takeMarked(count: number, first: number): Int32Array {
-  const found = new Int32Array(count);
+  const openRows = new Int32Array(count);
   let used = 0;
   for (let word = first >>> 5; used < count; word++) {
-    for (let bits = marks[word]!; bits !== 0; bits &= bits - 1) found[used++] = (word << 5) + 31 - Math.clz32(bits & -bits);
+    for (let bits = marks[word]!; bits !== 0; bits &= bits - 1) openRows[used++] = (word << 5) + 31 - Math.clz32(bits & -bits);
     marks[word] = 0;
   }
-  return found;
+  return openRows;
 }

@@ -102,8 +102,8 @@ export class LineageTable implements StoredVersions {
   }
 
   cellOf(version: number, name: string): Cell {
-    const place = this.placeOf(version, name);
-    return place === undefined ? null : cellAt(place.vector, place.type, place.row);
+    const cellAddress = this.placeOf(version, name);
+    return cellAddress === undefined ? null : cellAt(cellAddress.vector, cellAddress.type, cellAddress.row);
   }
 
   placeOf(version: number, name: string): CellAddress | undefined {
@@ -133,7 +133,7 @@ export class LineageTable implements StoredVersions {
     const { heap, offsets } = segment.keys;
     const [start, end] = [offsets[row & 0xffff]!, offsets[(row & 0xffff) + 1]!];
     const path = segment.paths.codeAt(row & 0xffff);
-    const found: number[] = [];
+    const openRows: number[] = [];
     for (let version = newest; version !== NO_ROW; ) {
       const layer = Math.floor(version / LAYER);
       const { table: own, inherited } = this.#layers[layer]!;
@@ -144,11 +144,11 @@ export class LineageTable implements StoredVersions {
         (!inherited || (own.lastGone < inherited.end && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));
       for (let at = version % LAYER; at !== NO_ROW; at = chained ? own.nextOpen(at) : own.previousOf(at)) {
         const each = layer * LAYER + at;
-        if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) found.push(each);
+        if (this.#stands(layer, at) && (!openOnly || this.closingOf(each) === Infinity)) openRows.push(each);
       }
       version = this.#newestBelow(layer, path, heap, start, end);
     }
-    return found;
+    return openRows;
   }
 
   /** Newest version of a key in the layers before `layer`. */

@@ -49,17 +49,17 @@ export function saveRows(
   const layers = state.layers.map((layer): SavedLayer => {
     const tables = layer.tables();
     tables.forEach((table, number) => {
-      const place = `${layer.id}.${number}`;
+      const sectionName = `${layer.id}.${number}`;
       if (table.segments.length === 1 && !table.segments[0]!.sealed) {
         const whole = table.savedLater();
-        target.section(`segment ${place}.0`, () => serialize({ state: whole().segments[0]! } satisfies SavedSegment));
-        target.section(`table ${place}`, () => serialize(whole().table));
+        target.section(`segment ${sectionName}.0`, () => serialize({ state: whole().segments[0]! } satisfies SavedSegment));
+        target.section(`table ${sectionName}`, () => serialize(whole().table));
         return;
       }
-      table.segments.forEach((segment, index) => saveSegment(target, `segment ${place}.${index}`, segment, store));
+      table.segments.forEach((segment, index) => saveSegment(target, `segment ${sectionName}.${index}`, segment, store));
       // Reading a segment back may wipe the last cell of a string.
       const saved = table.savedState();
-      target.section(`table ${place}`, () => serialize(saved));
+      target.section(`table ${sectionName}`, () => serialize(saved));
     });
     const overlays = layer
       .overlays()
@@ -131,11 +131,11 @@ interface ReadTable {
   readonly segments: readonly (SegmentState | RestingSegment)[];
 }
 
-async function readTable(source: CheckpointReader, place: string, { store }: RowStorage): Promise<ReadTable> {
-  const state = read(source, `table ${place}`) as TableState;
+async function readTable(source: CheckpointReader, sectionName: string, { store }: RowStorage): Promise<ReadTable> {
+  const state = read(source, `table ${sectionName}`) as TableState;
   const segments = await Promise.all(
     Array.from({ length: state.segments }, async (_, index): Promise<SegmentState | RestingSegment> => {
-      const saved = read(source, `segment ${place}.${index}`) as SavedSegment;
+      const saved = read(source, `segment ${sectionName}.${index}`) as SavedSegment;
       if ('state' in saved) return index === state.segments - 1 ? detach(saved.state) : saved.state;
       assert(store, 'what rests on files has a store');
       const file: SegmentFile = await store.openFile(saved.file);

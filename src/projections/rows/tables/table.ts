@@ -367,8 +367,8 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   cellOf(row: number, name: string): Cell {
-    const place = this.placeOf(row, name);
-    return place === undefined ? null : cellAt(place.vector, place.type, place.row);
+    const cellAddress = this.placeOf(row, name);
+    return cellAddress === undefined ? null : cellAt(cellAddress.vector, cellAddress.type, cellAddress.row);
   }
 
   placeOf(row: number, name: string): CellAddress | undefined {
@@ -549,8 +549,8 @@ export class Table implements StoredKeys, StoredVersions {
         }
         const before = this.index.put(heap, start, offsets[source + i + 1]! - start, path, hashes[i + shift]!, row);
         if (before === NO_ROW) {
-          const standing = this.#standing(body.closes, closeFrom, closeTo);
-          assert(standing === 0, 'a new key closes nothing');
+          const ownCloses = this.#ownCloses(body.closes, closeFrom, closeTo);
+          assert(ownCloses === 0, 'a new key closes nothing');
         } else closed += this.#chain(segment, first + i, before, body.closes, closeFrom, closeTo);
       }
     }
@@ -582,7 +582,7 @@ export class Table implements StoredKeys, StoredVersions {
       row = next;
     }
     tailSegment.setNextLive(tail, NO_ROW);
-    assert(closed === this.#standing(closes, from, to), 'a version closes open versions of its own key');
+    assert(closed === this.#ownCloses(closes, from, to), 'a version closes open versions of its own key');
     return closed;
   }
 
@@ -599,11 +599,11 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /** How many of positions[from..to) are of this table and not gone; on a branch the others are inherited. */
-  #standing(positions: Float64Array, from: number, to: number): number {
+  #ownCloses(positions: Float64Array, from: number, to: number): number {
     if (this.#fork === 0 && this.#removed.count === 0) return to - from;
-    let standing = 0;
-    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.versionAt(positions[i]!) !== NO_ROW) standing++;
-    return standing;
+    let ownCloses = 0;
+    for (let i = from; i < to; i++) if (positions[i]! >= this.#fork && this.versionAt(positions[i]!) !== NO_ROW) ownCloses++;
+    return ownCloses;
   }
 
   #countsOf(path: number): PathCounts {

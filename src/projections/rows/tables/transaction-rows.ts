@@ -27,7 +27,7 @@ export class TransactionRows {
   }
 
   /** The rows of the branch, for decide functions. */
-  on(catalog: CatalogReader): TenantRows {
+  tenantRows(catalog: CatalogReader): TenantRows {
     const { layer, tenant, scopes, timeline } = this.#parts;
     return new TenantRows(layer, tenant, scopes, catalog, timeline, (basis) => this.reader(catalog, basis));
   }

@@ -138,7 +138,7 @@ export class ZonePruner {
   }
 
   /** A bit for each stretch of the segment in which all predicates may hold. */
-  stretches(segment: Segment, sealed: boolean): number {
+  zonesWhere(segment: Segment, sealed: boolean): number {
     let left = this.#mayEnd(segment) ? ALL : 0;
     for (const predicate of this.#predicates) {
       if (left !== 0) left &= this.#holding(segment, predicate, sealed);
@@ -186,7 +186,7 @@ export class ZonePruner {
     let bloom = summaryOf(blooms, segment, column);
     if (bloom === undefined) {
       const vector = segment.column(column)?.vector(segment.length);
-      bloom = vector ? Bloom.over(vector, segment.length) : null;
+      bloom = vector ? Bloom.fromVector(vector, segment.length) : null;
       keepSummary(blooms, segment, column, bloom);
       this.made++;
     }
@@ -271,8 +271,8 @@ function unsummarisedRows(rows: number): number {
 }
 
 /** Bits of this stretch and those behind it. */
-function from(stretch: number): number {
-  return stretch >= 32 ? 0 : ALL << stretch;
+function from(zone: number): number {
+  return zone >= 32 ? 0 : ALL << zone;
 }
 
 function noNumbers(): NumberZones {
@@ -300,14 +300,14 @@ function numbersHolding(zones: NumberZones, op: ZonePredicate['op'], value: numb
   // Rounding keeps order but not difference.
   const strict = zones.exact && (typeof value === 'number' || BigInt(double) === value);
   let holding = 0;
-  for (let stretch = 0; stretch < 32; stretch++) {
-    if (((zones.some >>> stretch) & 1) === 0) continue;
-    const least = zones.least[stretch]!;
-    const most = zones.most[stretch]!;
+  for (let zone = 0; zone < 32; zone++) {
+    if (((zones.some >>> zone) & 1) === 0) continue;
+    const least = zones.least[zone]!;
+    const most = zones.most[zone]!;
     const above = most > double || (most === double && !(strict && op === '>'));
     const below = least < double || (least === double && !(strict && op === '<'));
     const holds = op === '=' ? above && below : op === '<' || op === '<=' ? below : above;
-    if (holds) holding |= 1 << stretch;
+    if (holds) holding |= 1 << zone;
   }
   return holding;
 }
@@ -320,11 +320,11 @@ function summariseNumbers(
   if (vector.kind === 'i64') zones.exact = false;
   for (let from = zones.summarised - (zones.summarised % ZONE_ROWS); from < rows; from += ZONE_ROWS) {
     const end = Math.min(rows, from + ZONE_ROWS);
-    const stretch = from / ZONE_ROWS;
+    const zone = from / ZONE_ROWS;
     const [least, most] = vector.kind === 'i64' ? wideExtremes(vector, from, end) : extremes(vector, from, end);
-    zones.least[stretch] = least;
-    zones.most[stretch] = most;
-    if (least <= most) zones.some |= 1 << stretch;
+    zones.least[zone] = least;
+    zones.most[zone] = most;
+    if (least <= most) zones.some |= 1 << zone;
   }
   zones.summarised = rows;
 }
@@ -362,34 +362,34 @@ function textsHolding(zones: TextZones, { op, bytes }: Predicate): number {
   if (bytes === null) return ALL;
   // Where keys rise with arrival, this alone rules out all segments but one or two.
   if (zones.least < 0 || !mayHold(zones, zones.least, zones.most, op, bytes)) return 0;
-  const stretches = Math.ceil(zones.summarised / ZONE_ROWS);
+  const zoneCount = Math.ceil(zones.summarised / ZONE_ROWS);
   const all = ~unsummarisedRows(zones.summarised);
-  if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, stretches, op, bytes);
+  if (zones.some === all && (zones.rising & all) === all) return risingHolding(zones, zoneCount, op, bytes);
   let holding = 0;
-  for (let stretch = 0; stretch < 32; stretch++) {
-    if (((zones.some >>> stretch) & 1) === 1 && mayHold(zones, stretch, stretch, op, bytes)) holding |= 1 << stretch;
+  for (let zone = 0; zone < 32; zone++) {
+    if (((zones.some >>> zone) & 1) === 1 && mayHold(zones, zone, zone, op, bytes)) holding |= 1 << zone;
   }
   return holding;
 }
 
 /** The same where texts rise from stretch to stretch: those that hold lie side by side, and where they begin and end is searched. */
-function risingHolding(zones: TextZones, stretches: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
+function risingHolding(zones: TextZones, zoneCount: number, op: ZonePredicate['op'], bytes: Uint8Array): number {
   let holding = ~unsummarisedRows(zones.summarised);
   if (op !== '<' && op !== '<=') {
     const upwards = op === '=' ? '>=' : op;
-    holding &= from(stretchAfter(stretches, (stretch) => !mayHold(zones, stretch, stretch, upwards, bytes)));
+    holding &= from(stretchAfter(zoneCount, (zone) => !mayHold(zones, zone, zone, upwards, bytes)));
   }
   if (op !== '>' && op !== '>=') {
     const downwards = op === '=' ? '<=' : op;
-    holding &= ~from(stretchAfter(stretches, (stretch) => mayHold(zones, stretch, stretch, downwards, bytes)));
+    holding &= ~from(stretchAfter(zoneCount, (zone) => mayHold(zones, zone, zone, downwards, bytes)));
   }
   return holding;
 }
 
 /** The first stretch that is not `before`, as all behind it are not. Most of the time it is the first one, or there is none. */
-function stretchAfter(stretches: number, before: (stretch: number) => boolean): number {
+function stretchAfter(zoneCount: number, before: (zone: number) => boolean): number {
   if (!before(0)) return 0;
-  let [low, high] = before(stretches - 1) ? [stretches, stretches] : [1, stretches - 1];
+  let [low, high] = before(zoneCount - 1) ? [zoneCount, zoneCount] : [1, zoneCount - 1];
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (before(middle)) low = middle + 1;
@@ -414,8 +414,8 @@ function mayHold(zones: TextZones, leastOf: number, mostOf: number, op: ZonePred
   return end - start === TEXT_BYTES && compareBytes(bytes, start, end, value, 0, Math.min(value.length, TEXT_BYTES)) === 0;
 }
 
-function startOfLeast({ ends }: TextZones, stretch: number): number {
-  return stretch === 0 ? 0 : ends[stretch * 2 - 1]!;
+function startOfLeast({ ends }: TextZones, zone: number): number {
+  return zone === 0 ? 0 : ends[zone * 2 - 1]!;
 }
 
 function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vector, { kind: 'text' }>, rows: number): void {
@@ -424,12 +424,12 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
   const bytes = new Uint8Array(before + (Math.ceil(rows / ZONE_ROWS) - first) * 2 * TEXT_BYTES);
   bytes.set(zones.bytes.subarray(0, before));
   let used = before;
-  for (let stretch = first; stretch * ZONE_ROWS < rows; stretch++) {
+  for (let zone = first; zone * ZONE_ROWS < rows; zone++) {
     let least = -1;
     let most = -1;
-    const before = stretch * ZONE_ROWS - 1;
+    const before = zone * ZONE_ROWS - 1;
     let rising = nulls === null && (before < 0 || compareCells(offsets, heap, before + 1, before) >= 0);
-    for (let row = stretch * ZONE_ROWS; row < Math.min(rows, (stretch + 1) * ZONE_ROWS); row++) {
+    for (let row = zone * ZONE_ROWS; row < Math.min(rows, (zone + 1) * ZONE_ROWS); row++) {
       if (nulls !== null && nulls[row] === 1) continue;
       if (most < 0) least = most = row;
       // Texts that rise, as keys often do, are compared once.
@@ -439,29 +439,29 @@ function summariseTexts(zones: TextZones, { offsets, heap, nulls }: Extract<Vect
         if (compareCells(offsets, heap, row, least) < 0) least = row;
       }
     }
-    zones.rising = rising ? zones.rising | (1 << stretch) : zones.rising & ~(1 << stretch);
-    if (least >= 0) zones.some |= 1 << stretch;
+    zones.rising = rising ? zones.rising | (1 << zone) : zones.rising & ~(1 << zone);
+    if (least >= 0) zones.some |= 1 << zone;
     for (const [at, row] of [least, most].entries()) {
       const start = row < 0 ? 0 : offsets[row]!;
       const end = row < 0 ? 0 : Math.min(offsets[row + 1]!, start + TEXT_BYTES);
       for (let i = start; i < end; i++) bytes[used++] = heap[i]!;
-      zones.ends[stretch * 2 + at] = used;
+      zones.ends[zone * 2 + at] = used;
     }
   }
   zones.bytes = bytes.slice(0, used);
   zones.summarised = rows;
-  for (let stretch = first; stretch * ZONE_ROWS < rows; stretch++) noteExtremes(zones, stretch);
+  for (let zone = first; zone * ZONE_ROWS < rows; zone++) noteExtremes(zones, zone);
 }
 
-function noteExtremes(zones: TextZones, stretch: number): void {
+function noteExtremes(zones: TextZones, zone: number): void {
   const { bytes, ends, least, most } = zones;
-  if (((zones.some >>> stretch) & 1) === 0) return;
-  const middle = ends[stretch * 2]!;
-  const start = startOfLeast(zones, stretch);
+  if (((zones.some >>> zone) & 1) === 0) return;
+  const middle = ends[zone * 2]!;
+  const start = startOfLeast(zones, zone);
   if (least < 0 || compareBytes(bytes, start, middle, bytes, startOfLeast(zones, least), ends[least * 2]!) < 0)
-    zones.least = stretch;
-  const end = ends[stretch * 2 + 1]!;
-  if (most < 0 || compareBytes(bytes, middle, end, bytes, ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = stretch;
+    zones.least = zone;
+  const end = ends[zone * 2 + 1]!;
+  if (most < 0 || compareBytes(bytes, middle, end, bytes, ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = zone;
 }
 
 function rises(zones: TextZones, texts: Extract<Vector, { kind: 'text' }>, from: number, to: number): boolean {

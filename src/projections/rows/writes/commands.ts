@@ -69,7 +69,14 @@ export function* putSteps(
   checkProvenance(command.provenance);
   const provenances = rowProvenances(command.rows, command.provenance, rejections);
   const isPatch = patch !== undefined;
-  const batch = checkBatch(command.rows, known, type, catalog, rows, rejections, context.newKey, isPatch);
+  const batch = checkBatch(command.rows, known, {
+    name: type,
+    catalog,
+    stored: rows,
+    rejections,
+    newKey: context.newKey,
+    isPatch,
+  });
   const at = batch.definitionChanged ? { position: next.position + 1, time: next.time + 1n } : next;
   const table = rows.versions(type);
   if (context.rowCheck) {
@@ -160,28 +167,29 @@ export function* deleteSteps(
     if (seen.has(key)) continue;
     seen.add(key);
     const newest = table ? newestOf(table, path, key) : NO_ROW;
-    const standing = newest === NO_ROW ? [] : openVersions(table!, newest).filter(isEnded);
+    const endedVersions = newest === NO_ROW ? [] : openVersions(table!, newest).filter(isEnded);
     const refuse = (code: ErrorCode, detail: string): void => {
       rejections.add(index, code, detail);
       outcomes.push({ index, key, became: 'refused', systemFrom: 0n });
     };
-    const why = mayEnd(key, standing.length > 0);
+    const why = mayEnd(key, endedVersions.length > 0);
     if (why !== null && (why.code === 'REL_ACL' || when === undefined)) {
       refuse(why.code, why.detail);
       continue;
     }
     const now = plan.nextTime;
-    const conflict = when === undefined ? null : conflictOf(when, standing.length > 0, statedPosition(table, newest), rows, next);
+    const conflict =
+      when === undefined ? null : conflictOf(when, endedVersions.length > 0, statedPosition(table, newest), rows, next);
     if (conflict !== null) {
       refuse('REL_CONFLICT', conflict);
       continue;
     }
     const mark = plan.mark;
-    for (const version of standing) {
+    for (const version of endedVersions) {
       if (within === undefined) plan.end(version);
       else plan.endWithin(version, within.from, within.to ?? FOREVER);
     }
-    const unfollowed = edges?.follow(key, standing, versionsSince(plan, mark.versions, next)) ?? null;
+    const unfollowed = edges?.follow(key, endedVersions, versionsSince(plan, mark.versions, next)) ?? null;
     if (unfollowed !== null) {
       plan.goBack(mark);
       refuse(unfollowed.code, unfollowed.detail);
@@ -240,7 +248,7 @@ export function decideRemove(
     const why = mayRemove(key, newest !== NO_ROW);
     if (why !== null) return rejections.add(index, why.code, why.detail);
     const positions = table!.allVersions(newest).map((version) => table!.positionOf(version));
-    const held = holds.on(command.type, positions);
+    const held = holds.holdsOn(command.type, positions);
     if (held.length > 0) return rejections.add(index, 'REL_CONFLICT', `the row is under legal hold: ${heldBy(held)}`);
     const unfollowed = edges.take(key);
     if (unfollowed !== null) return rejections.add(index, unfollowed.code, unfollowed.detail);
@@ -278,8 +286,8 @@ function checkedKeys(
 ): (key: string, stands: boolean) => Refusal | null {
   const test = rowCheck?.testFor(known) ?? null;
   if (test === 'none') rowCheck!.refuse(known);
-  const place = { path: entry.path, rows, at };
-  const refused = test === null ? new Set<string>() : refusedKeys(test, type, [...new Set(keys)], place, versions);
+  const writeContext = { path: entry.path, rows, at };
+  const refused = test === null ? new Set<string>() : refusedKeys(test, type, [...new Set(keys)], writeContext, versions);
   return (key, stands) => {
     if (stands && !refused.has(key)) return null;
     if (test === null) return refusal('REL_NOT_FOUND', 'no such row');

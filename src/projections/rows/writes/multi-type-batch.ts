@@ -26,18 +26,18 @@ export function decideMultiTypeBatch(
     );
   }
   const drafts: EntryDraft[] = [];
-  const made = new DraftedTypes(catalog);
+  const draftedTypes = new DraftedTypes(catalog);
   const keys = new WrittenKeys();
-  const seals = new SourceSeals(made, rows);
+  const seals = new SourceSeals(draftedTypes, rows);
   const outcomes: Decision['outcome'][] = [];
   let [position, time] = [next.position, next.time];
   steps.forEach((step, number) => {
     const own = { ...context, ...context.ofStep?.(step), seals };
-    const decision = refusing(number, () => decideStep(step, made, rows, own, { position, time }));
+    const decision = refusing(number, () => decideStep(step, draftedTypes, rows, own, { position, time }));
     for (const draft of decision.drafts) {
       if (draft.body.kind === 'type') {
-        refuseWidened(draft.body.definition, made.madeType(draft.body.definition.name));
-        made.add(draft.body.definition);
+        refuseWidened(draft.body.definition, draftedTypes.madeType(draft.body.definition.name));
+        draftedTypes.add(draft.body.definition);
       }
       if (draft.body.kind === 'rows') {
         keys.add(number, draft.body.type, draft.body.keys.columns[0]!.vector, draft.body.ops.length);
@@ -71,19 +71,19 @@ export function decideMultiTypeBatch(
 
 function decideStep(
   step: PutRows | DeleteRows,
-  made: DraftedTypes,
+  draftedTypes: DraftedTypes,
   rows: TenantRows,
   context: DecideContext,
   at: NextPosition,
 ): Decision {
   if (step.kind === 'delete-rows') {
-    const decision = decideDelete(step, made, rows, context, at);
+    const decision = decideDelete(step, draftedTypes, rows, context, at);
     const [refused] = decision.outcome.errors;
     if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, `key ${refused.index}: ${refused.detail}`);
     return decision;
   }
   if (step.receipt !== undefined) throw new ServiceError('REL_INVALID', 'a step of a batch has no receipt of its own');
-  return decidePut({ ...step, atomic: true }, made, rows, context, at);
+  return decidePut({ ...step, atomic: true }, draftedTypes, rows, context, at);
 }
 
 /** Adds the number of the step to its refusal. */

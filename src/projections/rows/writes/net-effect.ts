@@ -208,18 +208,18 @@ function passCloses(versions: Iterable<Version>): void {
 
 function bodyOf(
   body: RowsBody,
-  kept: readonly Version[],
+  finalVersions: readonly Version[],
   taking: (version: Version) => Version | undefined,
   isAmong: (instant: bigint | null) => boolean,
 ): RowsBody {
-  const rows = Int32Array.from(kept, ({ row }) => row);
-  const bounds = kept.map((version) => {
+  const rows = Int32Array.from(finalVersions, ({ row }) => row);
+  const bounds = finalVersions.map((version) => {
     const [from, to] = boundsOf(body, version.row);
     const at = (taking(version) ?? version).time;
     return [isAmong(from) ? at : from, isAmong(to) ? at : to] as const;
   });
-  const closeOffsets = new Uint32Array(kept.length + 1);
-  for (const [i, { closes }] of kept.entries()) closeOffsets[i + 1] = closeOffsets[i]! + closes.length;
+  const closeOffsets = new Uint32Array(finalVersions.length + 1);
+  for (const [i, { closes }] of finalVersions.entries()) closeOffsets[i + 1] = closeOffsets[i]! + closes.length;
   const [keys, from, to] = body.keys.columns;
   const pickColumn = (column: NamedColumn, vector: Vector = gather(column.vector, rows)): NamedColumn => ({ ...column, vector });
   return {
@@ -235,7 +235,7 @@ function bodyOf(
     },
     closeOffsets,
     closes: Float64Array.from(
-      kept.flatMap(({ closes }) => closes.map((closed) => (typeof closed === 'number' ? closed : closed.position))),
+      finalVersions.flatMap(({ closes }) => closes.map((closed) => (typeof closed === 'number' ? closed : closed.position))),
     ),
     cells: { length: rows.length, columns: body.cells.columns.map((column) => pickColumn(column)) },
     ...(body.subjects && { subjects: gather(body.subjects, rows) }),

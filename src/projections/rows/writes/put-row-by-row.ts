@@ -82,9 +82,9 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     const group = groups.groupOf(row);
     if (group === first) known.push(storedKey(table, path, keys, row));
     const key = known[group]!;
-    const standing = key.open.filter((version) => version.from < version.to && version.from < end && start < version.to);
+    const affectedVersions = key.open.filter((version) => version.from < version.to && version.from < end && start < version.to);
     const newest = typeof put.when === 'object' && put.when.exceptOwn ? key.stored : key.newest;
-    const conflict = put.when === undefined ? null : conflictOf(put.when, standing.length > 0, newest, rows, at);
+    const conflict = put.when === undefined ? null : conflictOf(put.when, affectedVersions.length > 0, newest, rows, at);
     if (conflict !== null && put.keepsPresent) {
       if (put.listsRows) outcomes.push({ index: row, key: keyOf(row), became: 'kept', systemFrom: 0n });
       continue;
@@ -95,7 +95,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     }
     const mark = plan.mark;
     const merged = cells.mergedRows;
-    const open = write(row, from, to, standing, key.open);
+    const open = write(row, from, to, affectedVersions, key.open);
     const why = whole.refusalOf(plan, mark, row) ?? edgeRefusal(asked, keyOf(row), key.open, plan, mark);
     if (why !== null) {
       plan.goBack(mark);
@@ -107,27 +107,27 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
     key.newest = at.position + plan.newestStated;
     while (origins.length < plan.length) origins.push(row);
     if (put.listsRows) {
-      const became = standing.length > 0 ? 'updated' : 'created';
+      const became = affectedVersions.length > 0 ? 'updated' : 'created';
       outcomes.push({ index: row, key: keyOf(row), became, systemFrom: at.time + BigInt(mark.versions) });
     }
   }
   yield;
-  const made = Int32Array.from(origins);
-  const asSent = made.length === length && made.every((row, i) => row === i);
+  const writtenRows = Int32Array.from(origins);
+  const asSent = writtenRows.length === length && writtenRows.every((row, i) => row === i);
   const columns = yield* cells.columnSteps(plan.cells);
-  const written = bodyOfPlan(plan, asSent ? keys : gather(keys, made), columns);
+  const written = bodyOfPlan(plan, asSent ? keys : gather(keys, writtenRows), columns);
   yield;
-  return { written, origins: made, outcomes: put.listsRows ? withRefused(outcomes, asked) : null };
+  return { written, origins: writtenRows, outcomes: put.listsRows ? withRefused(outcomes, asked) : null };
 
   function write(
     row: number,
     from: bigint | null,
     to: bigint | null,
-    standing: readonly OpenVersion[],
+    affectedVersions: readonly OpenVersion[],
     open: readonly OpenVersion[],
   ): OpenVersion[] {
-    if (put.patch !== undefined && standing.length > 0) {
-      const over = standing.toSorted((a, b) => (a.from < b.from ? -1 : 1));
+    if (put.patch !== undefined && affectedVersions.length > 0) {
+      const over = affectedVersions.toSorted((a, b) => (a.from < b.from ? -1 : 1));
       const merged = over.map((version) => cells.merge(row, version.cells));
       return plan.patch(merged, over, from, to, open);
     }
@@ -227,8 +227,8 @@ class WholeRows {
         validFrom: boundVector([plan.from[i]!]),
         validTo: boundVector([plan.to[i]!]),
       };
-      const place = { path: context.entry.path, rows, at: { ...at, time: at.time + BigInt(i) } };
-      if (testRows(this.#test, version, place)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
+      const writeContext = { path: context.entry.path, rows, at: { ...at, time: at.time + BigInt(i) } };
+      if (testRows(this.#test, version, writeContext)[0] === 0) return { code: 'REL_ACL', detail: notPermitted };
     }
     return null;
   }

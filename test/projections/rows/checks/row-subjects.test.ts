@@ -65,7 +65,7 @@ describe('the property that says whose rows are', () => {
     store.run({ kind: 'evolve-type', name: 'T', properties: { who: subject('integer'), n: property('integer') } });
     const outcome = store.put('T', { id: 'string', who: 'number', n: 'number' }, [{ id: 'a', who: 1.5, n: 1.5 }]);
     expect(outcome.rejected).toBe(1);
-    expect(store.projections.catalog.on(0, null).type('T')!.properties['who']!.type).toBe('integer');
+    expect(store.projections.catalog.catalogOn(0, null).type('T')!.properties['who']!.type).toBe('integer');
   });
 });
 

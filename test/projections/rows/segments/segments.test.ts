@@ -320,7 +320,7 @@ describe('positions far apart', () => {
     expect(rows.table(null, 'T')!.segments).toHaveLength(2);
     const read = (system: bigint | 'all', basis: number): string[] => {
       const scan = rows
-        .reader({ branch: 0, tenant: null, catalog: new Catalog().on(0, null) }, basis)
+        .reader({ branch: 0, tenant: null, catalog: new Catalog().catalogOn(0, null) }, basis)
         .scan({ type: 'T', columns: ['_pk'], time: { system, valid: 'all' } });
       const keys: string[] = [];
       for (let next = scan.next(); !next.done; next = scan.next()) {

@@ -127,7 +127,7 @@ describe('the contract of a type', () => {
     expect(() => store.put('T', late, [{ id: '', late: 1n }], { atomic: true })).toThrow(refused('REL_INVALID'));
     expect(store.put('T', late, [{ id: 'b', late: 2n }]).accepted).toBe(1);
     expect(store.entries.map(({ body }) => body.kind)).toEqual(['type', 'rows', 'type', 'rows']);
-    expect(Object.keys(store.projections.catalog.on(0, null).type('T')!.properties)).toEqual(['n', 'late']);
+    expect(Object.keys(store.projections.catalog.catalogOn(0, null).type('T')!.properties)).toEqual(['n', 'late']);
   });
 
   test('a row by itself ends what is open of its key, and is refused bounds that hold nothing', () => {
@@ -276,12 +276,12 @@ describe('open types', () => {
       ['rows', START + 1n],
     ]);
     expect(outcome.systemFrom).toBe(START + 1n);
-    expect(store.projections.catalog.on(0, null).type('T')).toMatchObject({
+    expect(store.projections.catalog.catalogOn(0, null).type('T')).toMatchObject({
       open: true,
       properties: { n: { type: 'integer' }, t: { type: 'timestamp' } },
     });
     // A column without a value says nothing about its type.
-    expect(Object.keys(store.projections.catalog.on(0, null).type('T')!.properties)).toEqual(['n', 't']);
+    expect(Object.keys(store.projections.catalog.catalogOn(0, null).type('T')!.properties)).toEqual(['n', 't']);
     store.put('T', { id: 'string', n: 'integer' }, [{ id: 'b', n: 2n }]);
     expect(store.entries.map(({ body }) => body.kind)).toEqual(['type', 'rows', 'rows']);
   });
@@ -290,7 +290,7 @@ describe('open types', () => {
     const store = new Store();
     store.put('T', { id: 'string', n: 'integer' }, [{ id: 'a', n: 1n }]);
     expect(errorsOf(store, { id: 'string', n: 'number' }, [{ id: 'b', n: 1.5 }])).toEqual([]);
-    expect(store.projections.catalog.on(0, null).type('T')!.properties['n']!.type).toBe('number');
+    expect(store.projections.catalog.catalogOn(0, null).type('T')!.properties['n']!.type).toBe('number');
     expect(store.read('T', ['n'])).toEqual([{ n: 1 }, { n: 1.5 }]);
 
     const exact = new Store();
@@ -331,7 +331,7 @@ describe('embeddings', () => {
       { id: 'a', _emb_text: Float32Array.of(1, 2) },
       { id: 'b', _emb_text: Float32Array.of(3, 4) },
     ]);
-    expect(store.projections.catalog.on(0, null).type('T')).toMatchObject({
+    expect(store.projections.catalog.catalogOn(0, null).type('T')).toMatchObject({
       open: false,
       properties: { _emb_text: { type: 'vector', dims: 2 } },
     });

@@ -19,27 +19,28 @@ export function* chosenCells(
   vector: Vector,
   type: ColumnType,
   rows: number,
-  rowAt: (place: number) => number,
+  rowAt: (chosenRow: number) => number,
 ): Generator<undefined, TextCells> {
   const isJson = type === 'json';
   const absent = new Uint8Array(rows);
-  for (let place = 0; place < rows; place++) {
-    if (vector.kind === 'null' || vector.nulls?.[rowAt(place)] === 1) absent[place] = 1;
+  for (let chosenRow = 0; chosenRow < rows; chosenRow++) {
+    if (vector.kind === 'null' || vector.nulls?.[rowAt(chosenRow)] === 1) absent[chosenRow] = 1;
   }
   if (vector.kind === 'dict') return { rows, absent, isJson, ...(yield* distinct(vector, rows, rowAt, absent)) };
   if (vector.kind !== 'text') return noTexts(rows);
   const offsets = new Uint32Array(rows + 1);
-  for (let place = 0; place < rows; place++) {
-    const row = rowAt(place);
-    offsets[place + 1] = offsets[place]! + (absent[place] === 1 ? 0 : vector.offsets[row + 1]! - vector.offsets[row]!);
+  for (let chosenRow = 0; chosenRow < rows; chosenRow++) {
+    const row = rowAt(chosenRow);
+    offsets[chosenRow + 1] =
+      offsets[chosenRow]! + (absent[chosenRow] === 1 ? 0 : vector.offsets[row + 1]! - vector.offsets[row]!);
   }
   const heap = new Uint8Array(offsets[rows]!);
-  for (let place = 0, rested = 0; place < rows; place++) {
-    if (absent[place] === 1) continue;
-    const row = rowAt(place);
-    heap.set(vector.heap.subarray(vector.offsets[row], vector.offsets[row + 1]), offsets[place]);
-    if (offsets[place + 1]! - rested < STEP_BYTES) continue;
-    rested = offsets[place + 1]!;
+  for (let chosenRow = 0, rested = 0; chosenRow < rows; chosenRow++) {
+    if (absent[chosenRow] === 1) continue;
+    const row = rowAt(chosenRow);
+    heap.set(vector.heap.subarray(vector.offsets[row], vector.offsets[row + 1]), offsets[chosenRow]);
+    if (offsets[chosenRow + 1]! - rested < STEP_BYTES) continue;
+    rested = offsets[chosenRow + 1]!;
     yield;
   }
   return { rows, offsets, heap, codes: null, absent, isJson };
@@ -49,7 +50,7 @@ export function* chosenCells(
 export function* distinct(
   { values, dictionary }: Extract<Vector, { kind: 'dict' }>,
   rows: number,
-  rowAt: (place: number) => number,
+  rowAt: (chosenRow: number) => number,
   absent: Uint8Array | null,
 ): Generator<undefined, Pick<TextCells, 'offsets' | 'heap' | 'codes'>> {
   const numbers = new Map<number, number>();
@@ -57,16 +58,16 @@ export function* distinct(
   const bytesOf = (code: number): Uint8Array => dictionary.bytesOf?.(code) ?? encoder.encode(dictionary.text(code));
   const ends: number[] = [];
   let size = 0;
-  for (let place = 0; place < rows; place++) {
-    if (absent?.[place] === 1) continue;
-    const code = values[rowAt(place)]!;
+  for (let chosenRow = 0; chosenRow < rows; chosenRow++) {
+    if (absent?.[chosenRow] === 1) continue;
+    const code = values[rowAt(chosenRow)]!;
     let number = numbers.get(code);
     if (number === undefined) {
       numbers.set(code, (number = ends.length));
       size += bytesOf(code).length;
       ends.push(size);
     }
-    codes[place] = number;
+    codes[chosenRow] = number;
   }
   const offsets = new Uint32Array(ends.length + 1);
   offsets.set(ends, 1);

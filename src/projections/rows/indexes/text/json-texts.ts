@@ -8,7 +8,7 @@ const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Each as bytes of a heap, from one place to another. */
+/** Each as bytes of a heap, from one offset to another. */
 export function* jsonTextSpans(
   heap: Uint8Array,
   start: number,
@@ -40,14 +40,14 @@ export function jsonTexts(json: string): string[] {
   return [...jsonTextSpans(heap, 0, heap.length)].map(([own, from, to]) => decoder.decode(own.subarray(from, to)));
 }
 
-/** Terms of all of them: between those of two texts a place is left free. */
+/** Terms of all of them: between those of two texts an ordinal is left free. */
 export function jsonTokenSpans(json: string): readonly TokenSpan[] {
   const all: TokenSpan[] = [];
   let first = 0;
   for (const text of jsonTexts(json)) {
     const { spans } = tokenSpans(text);
-    for (const span of spans) all.push({ ...span, place: first + span.place });
-    if (spans.length > 0) first = all.at(-1)!.place + 2;
+    for (const span of spans) all.push({ ...span, ordinal: first + span.ordinal });
+    if (spans.length > 0) first = all.at(-1)!.ordinal + 2;
   }
   return all;
 }

@@ -11,15 +11,15 @@ let library: Stemmers | undefined;
 
 /** Stemming takes 12 µs a word. */
 const wordsKept = 100_000;
-const made = new Map<string, (word: string) => string>();
+const stemmers = new Map<string, (word: string) => string>();
 
 /** The stemmer of one of `textLanguages`. */
 export function stemmer(language: string): (word: string) => string {
-  const known = made.get(language);
+  const known = stemmers.get(language);
   if (known) return known;
   if (language === 'none') return (word) => word;
   const { stem } = prepareStemmer(language);
-  made.set(language, stem);
+  stemmers.set(language, stem);
   return stem;
 }
 

@@ -43,8 +43,8 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
         terms.leavePlace();
       }
     } else terms.read(heap, start, end);
-    lengths[row] = terms.place;
-    if (terms.place > 0) held++;
+    lengths[row] = terms.ordinal;
+    if (terms.ordinal > 0) held++;
     bytes += end - start + 16;
     if (bytes > STEP_BYTES) {
       bytes = 0;
@@ -65,7 +65,7 @@ const decoder = new TextDecoder();
 
 class Terms {
   /** Number of the next term of its row. */
-  place = 0;
+  ordinal = 0;
   #heap = new Uint8Array(1 << 16);
   #used = 0;
   #starts = new Uint32Array(1 << 12);
@@ -76,7 +76,7 @@ class Terms {
   /** Terms of all rows one after the other. */
   #tokens = new Uint32Array(1 << 14);
   #tokenCount = 0;
-  /** Words that are there beside their parts, four numbers each: term, row, place, width; by row and place. */
+  /** Words that are there beside their parts, four numbers each: term, row, ordinal, width; by row and ordinal. */
   readonly #wholes: number[] = [];
   /** Places that are left free, two numbers each: row, and number of the term that follows. */
   readonly #gaps: number[] = [];
@@ -84,21 +84,21 @@ class Terms {
   readonly #word = new Uint8Array(TERM_MAX * 4);
 
   begin(row: number): void {
-    this.place = 0;
+    this.ordinal = 0;
     this.#row = row;
   }
 
   /** No phrase runs over what follows. */
   leavePlace(): void {
-    const isLeft = this.#gaps.at(-2) === this.#row && this.#gaps.at(-1) === this.place;
-    if (this.place > 0 && !isLeft) this.#gaps.push(this.#row, this.place);
+    const isLeft = this.#gaps.at(-2) === this.#row && this.#gaps.at(-1) === this.ordinal;
+    if (this.ordinal > 0 && !isLeft) this.#gaps.push(this.#row, this.ordinal);
   }
 
   read(heap: Uint8Array, start: number, end: number): void {
     for (let i = start; i < end; i++) if (heap[i]! >= 0x80) return this.#readText(decoder.decode(heap.slice(start, end)));
     let from = -1;
     let before = 0;
-    /** Where the letters at hand begin, and the place of their first part. */
+    /** Where the letters at hand begin, and the ordinal of their first part. */
     let [whole, first] = [-1, 0];
     for (let i = start; i < end; i++) {
       const own = asciiClasses[heap[i]!]!;
@@ -107,7 +107,7 @@ class Terms {
         if (whole >= 0) this.#whole(heap, whole, i, first);
         from = own === charClass.separator ? -1 : i;
         whole = own === charClass.separator || own === charClass.digit ? -1 : i;
-        first = this.place;
+        first = this.ordinal;
         before = own;
         continue;
       }
@@ -125,19 +125,19 @@ class Terms {
   }
 
   #readText(text: string): void {
-    const before = this.place;
-    for (const { term, place, width } of tokenSpans(text).spans) {
+    const before = this.ordinal;
+    for (const { term, ordinal, width } of tokenSpans(text).spans) {
       const bytes = encoder.encode(term);
       let hash = 0x811c_9dc5;
       for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
       if (width === 1) this.#add(bytes, bytes.length, hash);
-      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, before + place, width);
+      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, before + ordinal, width);
     }
   }
 
   /** A run of letters, where capitals part it. */
   #whole(heap: Uint8Array, from: number, to: number, first: number): void {
-    const width = this.place - first;
+    const width = this.ordinal - first;
     if (width < 2 || to - from > TERM_MAX) return;
     this.#wholes.push(this.#numberOf(this.#word, to - from, this.#lower(heap, from, to)), this.#row, first, width);
   }
@@ -163,7 +163,7 @@ class Terms {
   #add(word: Uint8Array, size: number, hash: number): void {
     if (this.#tokenCount === this.#tokens.length) this.#tokens = grow(this.#tokens);
     this.#tokens[this.#tokenCount++] = this.#numberOf(word, size, hash);
-    this.place++;
+    this.ordinal++;
   }
 
   #numberOf(word: Uint8Array, size: number, hash: number): number {
@@ -236,7 +236,7 @@ class Terms {
     const steps = stemsOf(stems);
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) yield whole;
-    const { frequencies, peaks, postingOffsets, placeOffsets } = lists;
+    const { frequencies, peaks, postingOffsets, ordinalOffsets } = lists;
     const index = {
       rows,
       lengths,
@@ -244,17 +244,17 @@ class Terms {
       peaks,
       termOffsets,
       postingOffsets,
-      placeOffsets,
+      ordinalOffsets,
       stemmed: Uint32Array.from(stemmed),
       ...step.value,
       termHeap,
       postings: lists.postings.bytes(),
-      places: lists.places.bytes(),
+      ordinals: lists.ordinals.bytes(),
     };
     return pack(index, held, this.#tokenCount);
   }
 
-  /** Sorts the tokens of all rows by term; those of one term stay in the order of rows and places. */
+  /** Sorts the tokens of all rows by term; those of one term stay in the order of rows and ordinals. */
   *#tokensByTerm(lengths: Uint32Array, whole: Progress): Generator<Progress, TokensByTerm> {
     const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
     const [wholes, gaps] = [this.#wholes, this.#gaps];
@@ -271,28 +271,28 @@ class Terms {
     const tokenPlaces = new Uint32Array(tokenRows.length);
     const tokenWidths = new Uint8Array(tokenRows.length);
     for (let row = 0, token = 0, wide = 0, gap = 0; row < lengths.length; row++) {
-      for (let place = 0, free = 0; place < lengths[row]!; place++, token++) {
-        if (gaps[gap] === row && gaps[gap + 1] === place) {
+      for (let ordinal = 0, free = 0; ordinal < lengths[row]!; ordinal++, token++) {
+        if (gaps[gap] === row && gaps[gap + 1] === ordinal) {
           free++;
           gap += 2;
         }
-        if (wholes[wide + 1] === row && wholes[wide + 2] === place) {
+        if (wholes[wide + 1] === row && wholes[wide + 2] === ordinal) {
           const at = next[wholes[wide]!]!++;
           tokenRows[at] = row;
-          tokenPlaces[at] = place + free;
+          tokenPlaces[at] = ordinal + free;
           tokenWidths[at] = wholes[wide + 3]!;
           wide += 4;
         }
         const at = next[tokens[token]!]!++;
         tokenRows[at] = row;
-        tokenPlaces[at] = place + free;
+        tokenPlaces[at] = ordinal + free;
       }
       // Behind the last term.
       if (gaps[gap] === row) gap += 2;
       if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
     }
     yield whole;
-    return { starts, rows: tokenRows, places: tokenPlaces, widths: tokenWidths };
+    return { starts, rows: tokenRows, ordinals: tokenPlaces, widths: tokenWidths };
   }
 
   /** Numbers of the terms, bytewise. */
@@ -339,35 +339,35 @@ class Terms {
 interface TokensByTerm {
   readonly starts: Uint32Array;
   readonly rows: Uint32Array;
-  readonly places: Uint32Array;
-  /** 0 where a token takes one place. */
+  readonly ordinals: Uint32Array;
+  /** 0 where a token takes one ordinal. */
   readonly widths: Uint8Array;
 }
 
-/** Postings and places of the terms of an index, added in the order of its terms: `text-index.ts` draws their bytes. */
+/** Postings and ordinals of the terms of an index, added in the order of its terms: `text-index.ts` draws their bytes. */
 class PostingLists {
   /** Rows that hold each term. */
   readonly frequencies: Uint32Array;
   readonly peaks: Uint32Array;
   readonly postingOffsets: Uint32Array;
-  readonly placeOffsets: Uint32Array;
+  readonly ordinalOffsets: Uint32Array;
   readonly postings: Varints;
-  readonly places: Varints;
+  readonly ordinals: Varints;
   readonly #lengths: Uint32Array;
 
   constructor(terms: number, tokens: number, lengths: Uint32Array) {
     this.frequencies = new Uint32Array(terms);
     this.peaks = new Uint32Array(terms);
     this.postingOffsets = new Uint32Array(terms + 1);
-    this.placeOffsets = new Uint32Array(terms + 1);
+    this.ordinalOffsets = new Uint32Array(terms + 1);
     this.postings = new Varints(tokens * 2);
-    this.places = new Varints(tokens * 2);
+    this.ordinals = new Varints(tokens * 2);
     this.#lengths = lengths;
   }
 
   /** Adds term `i`, whose tokens lie at [from, to). */
-  add(i: number, { rows, places: tokenPlaces, widths }: TokensByTerm, from: number, to: number): void {
-    const { frequencies, postings, places } = this;
+  add(i: number, { rows, ordinals: tokenPlaces, widths }: TokensByTerm, from: number, to: number): void {
+    const { frequencies, postings, ordinals } = this;
     const lengths = this.#lengths;
     /** Postings of rows that hold the term more than once, each with how often. */
     const repeated: number[] = [];
@@ -382,14 +382,14 @@ class PostingLists {
       frequencies[i]!++;
       if (often > most) most = often;
       if (lengths[row]! < least) least = lengths[row]!;
-      for (let place = 0; at < end; at++) {
+      for (let previousOrdinal = 0; at < end; at++) {
         const width = widths[at]!;
         if (width > 0) {
-          places.add(0);
-          places.add(width);
+          ordinals.add(0);
+          ordinals.add(width);
         }
-        places.add(tokenPlaces[at]! - place + 1);
-        place = tokenPlaces[at]!;
+        ordinals.add(tokenPlaces[at]! - previousOrdinal + 1);
+        previousOrdinal = tokenPlaces[at]!;
       }
     }
     for (let k = 0, previous = 0; k < repeated.length; k += 2) {
@@ -399,7 +399,7 @@ class PostingLists {
     }
     this.peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
     this.postingOffsets[i + 1] = postings.length;
-    this.placeOffsets[i + 1] = places.length;
+    this.ordinalOffsets[i + 1] = ordinals.length;
   }
 }
 

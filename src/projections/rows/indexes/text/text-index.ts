@@ -1,10 +1,10 @@
 /**
- * Which rows of one segment hold which terms in one column, how often, and at which places: a pure function of the column's
+ * Which rows of one segment hold which terms in one column, how often, and at which ordinals of its text: a pure function of the column's
  * cells. One run of bytes, so that it travels between threads and rests on a file as it is:
  *
  *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · peaks u32 a term · offsets u32 a term and one, of terms,
- *   postings and places · stemmed u32 each · number of the stem of each u32 · offsets u32 a stem and one · terms in bytewise order ·
- *   stems in bytewise order · postings · places
+ *   postings and ordinals · stemmed u32 each · number of the stem of each u32 · offsets u32 a stem and one · terms in bytewise order ·
+ *   stems in bytewise order · postings · ordinals
  *
  *   peak      what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
  *             length of a row, either at most 65,535
@@ -13,8 +13,8 @@
  *
  *   postings  the rows of a term, u16 each, then of those that hold it more than once: varint of postings since the one before, and
  *             varint of how often. Rows of one size are read twice as fast as varints, and take about as much
- *   places    of each posting in turn: varint of the first and one, then of the distance to each next and one; before that, where the
- *             term is a word whose parts are terms too, a zero and a varint of how many places these take
+ *   ordinals  of each posting in turn: varint of the first and one, then of the distance to each next and one; before that, where the
+ *             term is a word whose parts are terms too, a zero and a varint of how many ordinals these take
  *
  * Rows without the text, NULL, removed or of no term, have length 0.
  */
@@ -33,14 +33,14 @@ export interface TextIndexArrays {
   readonly peaks: Uint32Array;
   readonly termOffsets: Uint32Array;
   readonly postingOffsets: Uint32Array;
-  readonly placeOffsets: Uint32Array;
+  readonly ordinalOffsets: Uint32Array;
   readonly stemmed: Uint32Array;
   readonly stemOf: Uint32Array;
   readonly stemOffsets: Uint32Array;
   readonly termHeap: Uint8Array;
   readonly stemHeap: Uint8Array;
   readonly postings: Uint8Array;
-  readonly places: Uint8Array;
+  readonly ordinals: Uint8Array;
 }
 
 const decoder = new TextDecoder();
@@ -75,7 +75,7 @@ export class TextIndex {
 
   static open(bytes: Uint8Array): TextIndex {
     const head = new Uint32Array(bytes.buffer, bytes.byteOffset, HEAD_WORDS);
-    const [format, rows, terms, stemmed, stems, termBytes, stemBytes, postingBytes, placeBytes, held, total] = head;
+    const [format, rows, terms, stemmed, stems, termBytes, stemBytes, postingBytes, ordinalBytes, held, total] = head;
     assert(format === TEXT_FORMAT, 'a text index is of this format');
     let at = HEAD_WORDS * 4;
     const words = (count: number): Uint32Array => {
@@ -95,14 +95,14 @@ export class TextIndex {
       peaks: words(terms!),
       termOffsets: words(terms! + 1),
       postingOffsets: words(terms! + 1),
-      placeOffsets: words(terms! + 1),
+      ordinalOffsets: words(terms! + 1),
       stemmed: words(stemmed!),
       stemOf: words(stemmed!),
       stemOffsets: words(stems! + 1),
       termHeap: run(termBytes!),
       stemHeap: run(stemBytes!),
       postings: run(postingBytes!),
-      places: run(placeBytes!),
+      ordinals: run(ordinalBytes!),
     };
     assert(at === bytes.length, 'a text index is as long as its head says');
     return new TextIndex(bytes, parts, held!, total!);
@@ -163,7 +163,7 @@ export class TextIndex {
   }
 
   /** Number of the first term after this one that does not begin with so many of its bytes. */
-  after(number: number, size: number): number {
+  termAfter(number: number, size: number): number {
     const { termHeap, termOffsets } = this.#parts;
     const own = termOffsets[number]!;
     const begins = (term: number): boolean => {
@@ -192,7 +192,7 @@ export class TextIndex {
   holding(text: string, atEnd: boolean): number[] {
     const bytes = encoder.encode(text);
     const { termHeap, termOffsets } = this.#parts;
-    const found: number[] = [];
+    const stemTerms: number[] = [];
     const isAt = (at: number): boolean => {
       for (let i = 0; i < bytes.length; i++) if (termHeap[at + i] !== bytes[i]) return false;
       return true;
@@ -201,11 +201,11 @@ export class TextIndex {
       const last = termOffsets[term + 1]! - bytes.length;
       for (let at = atEnd ? last : termOffsets[term]!; at <= last && at >= termOffsets[term]!; at++) {
         if (!isAt(at)) continue;
-        found.push(term);
+        stemTerms.push(term);
         break;
       }
     }
-    return found;
+    return stemTerms;
   }
 
   term(number: number): string {
@@ -218,9 +218,12 @@ export class TextIndex {
     const { stemHeap, stemOffsets, stemmed, stemOf } = this.#parts;
     const bytes = encoder.encode(stem);
     const terms: number[] = [];
-    const found = lowerBound(stemHeap, stemOffsets, bytes);
-    if (found + 1 < stemOffsets.length && compareAt(stemHeap, stemOffsets[found]!, stemOffsets[found + 1]!, bytes) === 0) {
-      for (let i = 0; i < stemOf.length; i++) if (stemOf[i] === found) terms.push(stemmed[i]!);
+    const stemNumber = lowerBound(stemHeap, stemOffsets, bytes);
+    if (
+      stemNumber + 1 < stemOffsets.length &&
+      compareAt(stemHeap, stemOffsets[stemNumber]!, stemOffsets[stemNumber + 1]!, bytes) === 0
+    ) {
+      for (let i = 0; i < stemOf.length; i++) if (stemOf[i] === stemNumber) terms.push(stemmed[i]!);
     }
     const itself = this.findBytes(bytes);
     if (itself < 0 || isIn(stemmed, itself)) return terms;
@@ -230,51 +233,51 @@ export class TextIndex {
   /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
   postings(term: number, rows: Int32Array, counts: Int32Array): number {
     const { frequencies, postings, postingOffsets } = this.#parts;
-    const found = frequencies[term]!;
+    const rowCount = frequencies[term]!;
     const start = postingOffsets[term]!;
     const end = postingOffsets[term + 1]!;
-    let at = start + found * 2;
+    let at = start + rowCount * 2;
     for (let i = 0, from = start; from < at; i++, from += 2) rows[i] = postings[from]! | (postings[from + 1]! << 8);
-    counts.fill(1, 0, found);
+    counts.fill(1, 0, rowCount);
     for (let i = 0; at < end; ) {
       at = varint(postings, at);
       i += read;
       at = varint(postings, at);
       counts[i] = read;
     }
-    return found;
+    return rowCount;
   }
 
   /**
-   * Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending; those that take several go to `wide`, with their
+   * Every ordinal of a term in rows of these bits, as `row * 2^21 + ordinal`, ascending; those that take several go to `wide`, with their
    * last ones. The other targets are those of `postings`.
    */
   occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[], wide: OrdinalRange[]): void {
-    const { places, placeOffsets } = this.#parts;
-    const found = this.postings(term, rows, counts);
-    let at = placeOffsets[term]!;
-    for (let i = 0; i < found; i++) {
+    const { ordinals, ordinalOffsets } = this.#parts;
+    const rowCount = this.postings(term, rows, counts);
+    let at = ordinalOffsets[term]!;
+    for (let i = 0; i < rowCount; i++) {
       const row = rows[i]!;
       const isWanted = ((only[row >>> 5]! >>> (row & 31)) & 1) === 1;
-      for (let left = counts[i]!, place = 0; left > 0; left--) {
+      for (let left = counts[i]!, ordinal = 0; left > 0; left--) {
         if (isWanted) {
-          at = varint(places, at);
+          at = varint(ordinals, at);
           let width = 1;
           if (read === 0) {
-            at = varint(places, at);
+            at = varint(ordinals, at);
             width = read;
-            at = varint(places, at);
+            at = varint(ordinals, at);
           }
-          place += read - 1;
-          const first = row * PLACES + place;
+          ordinal += read - 1;
+          const first = row * PLACES + ordinal;
           if (width === 1) into.push(first);
           else wide.push({ first, last: first + width - 1 });
         } else {
-          if (places[at] === 0) {
+          if (ordinals[at] === 0) {
             at++;
-            while (places[at++]! >= 0x80);
+            while (ordinals[at++]! >= 0x80);
           }
-          while (places[at++]! >= 0x80);
+          while (ordinals[at++]! >= 0x80);
         }
       }
     }
@@ -300,7 +303,7 @@ export class TextIndex {
   }
 }
 
-/** The places of a word that are those of its parts. */
+/** The ordinals of a word that are those of its parts. */
 export interface OrdinalRange {
   readonly first: number;
   readonly last: number;
@@ -311,19 +314,19 @@ export const PLACES = 2 ** 21;
 
 /** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
 export function pack(parts: TextIndexArrays, held: number, total: number): Uint8Array {
-  const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, places } = parts;
+  const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, ordinals } = parts;
   const words = [
     parts.lengths,
     frequencies,
     parts.peaks,
     parts.termOffsets,
     parts.postingOffsets,
-    parts.placeOffsets,
+    parts.ordinalOffsets,
     stemmed,
     parts.stemOf,
     stemOffsets,
   ];
-  const runs = [termHeap, stemHeap, postings, places];
+  const runs = [termHeap, stemHeap, postings, ordinals];
   const size = HEAD_WORDS * 4 + [...words, ...runs].reduce((sum, each) => sum + each.byteLength, 0);
   const bytes = new Uint8Array(new SharedArrayBuffer(size));
   const counts = [rows, frequencies.length, stemmed.length, stemOffsets.length - 1];

@@ -2,8 +2,8 @@
  * Texts to terms, the same for what is stored and for what is asked. A text is brought into NFKC; letters, with their marks, and
  * digits make words; words end where letters meet digits, where a small letter meets a capital (camelCase), and before the last of
  * several capitals that a small one follows (HTTPServer); terms are words in small letters. Chinese, Japanese and Korean, which
- * write no spaces, become pairs of neighbouring characters. A term's place is its number in the text. A run of letters that capitals
- * part (YouTube) is a term as well: at the place of its first part, as wide as it has parts.
+ * write no spaces, become pairs of neighbouring characters. A term's ordinal is its number in the text. A run of letters that capitals
+ * part (YouTube) is a term as well: at the ordinal of its first part, as wide as it has parts.
  */
 export const charClass = { separator: 0, lower: 1, upper: 2, digit: 3, ideograph: 4, mark: 5 } as const;
 
@@ -32,8 +32,8 @@ const known = new Uint8Array(0x10000);
 
 function classOf(code: number): number {
   if (code < 128) return asciiClasses[code]!;
-  const found = code < 0x10000 ? known[code]! : 0;
-  if (found > 0) return found - 1;
+  const knownClass = code < 0x10000 ? known[code]! : 0;
+  if (knownClass > 0) return knownClass - 1;
   const char = String.fromCodePoint(code);
   const own = ideographs.test(char)
     ? charClass.ideograph
@@ -74,21 +74,21 @@ export interface TokenSpan {
   readonly term: string;
   readonly start: number;
   readonly end: number;
-  readonly place: number;
-  /** How many places it takes. */
+  readonly ordinal: number;
+  /** How many ordinals it takes. */
   readonly width: number;
 }
 
-/** The same terms, and whole words that capitals part before their parts, with their places in the text as it was composed for them. */
+/** The same terms, and whole words that capitals part before their parts, with their ordinals in the text as it was composed for them. */
 export function tokenSpans(raw: string): { readonly text: string; readonly spans: readonly TokenSpan[] } {
   const text = compose(raw);
   const spans: TokenSpan[] = [];
   /** Number of the first part of a word, and how many there are so far. */
-  let [first, parted, place] = [0, 0, 0];
+  let [first, parted, ordinal] = [0, 0, 0];
   const endWord = (): void => {
     if (parted > 1) {
       const [start, end] = [spans[first]!.start, spans.at(-1)!.end];
-      const own = { term: termOf(text, start, end), start, end, place: place - parted, width: parted };
+      const own = { term: termOf(text, start, end), start, end, ordinal: ordinal - parted, width: parted };
       if (end - start <= TERM_MAX) spans.splice(first, 0, own);
     }
     parted = 0;
@@ -98,13 +98,13 @@ export function tokenSpans(raw: string): { readonly text: string; readonly spans
     if (!isWord || spans.at(-1)?.end !== start) endWord();
     if (!ideographic) {
       if (isWord && parted++ === 0) first = spans.length;
-      return void spans.push({ term: termOf(text, start, end), start, end, place: place++, width: 1 });
+      return void spans.push({ term: termOf(text, start, end), start, end, ordinal: ordinal++, width: 1 });
     }
     const terms: string[] = [];
     pairs(text.slice(start, end), terms);
     let at = start;
     for (const term of terms) {
-      spans.push({ term, start: at, end: at + term.length, place: place++, width: 1 });
+      spans.push({ term, start: at, end: at + term.length, ordinal: ordinal++, width: 1 });
       at += text.codePointAt(at)! > 0xffff ? 2 : 1;
     }
   });

@@ -108,13 +108,13 @@ function nearOf({ index }: Graph, vector: number[], { count, effort, visible }: 
     return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors).sort();
   };
   // Rows that all lie about as far are found by chance: where twice as many looks find others, still more are taken.
-  let found = find(effort);
+  let nearest = find(effort);
   for (let looked = effort * 2; looked <= EFFORT_MOST; looked *= 2) {
     const more = find(looked);
-    if (more.length === found.length && more.every((row, i) => row === found[i])) break;
-    found = more;
+    if (more.length === nearest.length && more.every((row, i) => row === nearest[i])) break;
+    nearest = more;
   }
-  return found;
+  return nearest;
 }
 
 async function saveGraph({ dims, index }: Graph, memory: string): Promise<GraphReply> {

@@ -93,7 +93,7 @@ export class NeighbourGraphs {
   readonly #known = new WeakMap<Segment, Graphs>();
   readonly #all = new Set<Graph>();
   #worker: Worker<GraphRequest, GraphReply> | null = null;
-  #made = 0;
+  #graphCount = 0;
   #bytes = 0;
   #questions = 0;
   #ended = false;
@@ -133,30 +133,30 @@ export class NeighbourGraphs {
   /** Rows near a vector, in no order, of each of these; null where its graph is not there yet, which is begun then, or finds too few. */
   async near({ column, vector, count }: NearRequest, paths: readonly PathRows[]): Promise<readonly (Int32Array | null)[]> {
     this.#questions++;
-    const found: (Int32Array | null)[] = paths.map(() => null);
+    const nearestByPath: (Int32Array | null)[] = paths.map(() => null);
     const parts: NearPart[] = [];
-    const places: number[] = [];
-    for (const [place, { segment, path, visible }] of paths.entries()) {
+    const pathIndexes: number[] = [];
+    for (const [pathIndex, { segment, path, visible }] of paths.entries()) {
       const graph = this.#find(segment, column, path);
       if (!graph?.isReady) continue;
       const { length } = graph.rows;
       const wanted = Math.min(count, visible?.length ?? length, length);
       if (wanted === 0) {
-        found[place] = new Int32Array(0);
+        nearestByPath[pathIndex] = new Int32Array(0);
         continue;
       }
       const share = visible === null ? 1 : visible.length / length;
       const effort = Math.min(EFFORT_MOST, Math.ceil(Math.max(EFFORT_LEAST, wanted * EFFORT) / Math.max(share, 0.05)));
       parts.push({ graph: graph.number, count: wanted, effort, visible: visible && bitsOf(visible, segment.length) });
-      places.push(place);
+      pathIndexes.push(pathIndex);
     }
-    if (parts.length === 0) return found;
+    if (parts.length === 0) return nearestByPath;
     const { near } = await this.#ask({ ask: 'near', vector, parts });
     for (const [i, { count: wanted }] of parts.entries()) {
       const rows = near?.[i];
-      if (rows && rows.length >= wanted) found[places[i]!] = rows;
+      if (rows && rows.length >= wanted) nearestByPath[pathIndexes[i]!] = rows;
     }
-    return found;
+    return nearestByPath;
   }
 
   /** A segment came to rest: saves the graphs made of it before. */
@@ -225,7 +225,7 @@ export class NeighbourGraphs {
     if (!this.#makeRoom(bytes)) return undefined;
     const states = { question: this.#questions, isReady: false, isOver: false };
     const begun: Graph = {
-      number: ++this.#made,
+      number: ++this.#graphCount,
       segment,
       column,
       path,
