@@ -4,7 +4,7 @@ import { AssertionError, ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { runControl } from './control/control.ts';
-import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './statements/infer-types.ts';
+import { exampleValues, inferredTypes, lexWithoutValues, markerTypes, openSlots, slotTypes } from './statements/infer-types.ts';
 import type { ContinuousServices } from './control/control-request.ts';
 import { queryAnswer, rowTaker } from './query-answer.ts';
 import { RunTurns, sliceMs } from './execution/run-turns.ts';
@@ -242,7 +242,7 @@ export class Planner implements PlannerDoor {
   async describe(invocation: Invocation, request: DescribeRequest): Promise<Description> {
     const dialect = request.dialect ?? 'spec';
     const stated = request.parsed === undefined ? (request.parameterTypes ?? []) : [];
-    const lexed = request.parsed === undefined ? lexUnasked(request.sql, stated) : null;
+    const lexed = request.parsed === undefined ? lexWithoutValues(request.sql, stated) : null;
     const source = request.parsed === undefined ? new TextSource(lexed!, dialect) : new QuerySource(request.parsed, dialect);
     invocation.describe({ template: source.guardedTemplate });
     const write = request.writes && lexed ? this.#writes.statementOf(source) : null;

@@ -16,12 +16,12 @@ export function edgeScans(
   contextOf: (scope: Scope) => ExpressionContext,
 ): readonly PlanNode[] {
   const bound = types.links.map((link) => ({ link, source: scan(link.name) }));
-  const asked = source.edges === undefined ? [] : namesOf(source.edges);
+  const edgeTypes = source.edges === undefined ? [] : namesOf(source.edges);
   // Columns that some types of edges lack: they are NULL there.
   const elsewhere = new Map<string, PlanColumn>();
   for (const each of bound) {
     for (const column of each.source.tables[0]!.columns) {
-      if (asked.includes(column.name))
+      if (edgeTypes.includes(column.name))
         elsewhere.set(column.name, {
           name: column.name,
           type: each.source.node.columns.find(({ name }) => name === column.name)!.type,
@@ -43,7 +43,7 @@ export function edgeScans(
     const has = (name: string): boolean => table!.columns.some((column) => column.name === name);
     const more: Output[] = [];
     const add = (name: string, value: Bound): void => {
-      if (asked.includes(name) && !has(name)) more.push({ name, bound: value });
+      if (edgeTypes.includes(name) && !has(name)) more.push({ name, bound: value });
     };
     add('link_type', { kind: 'constant', cell: type, type: 'string' });
     add('from_id', columnOf(node, ends.from));

@@ -90,11 +90,11 @@ class Ranking {
 
   byRule({ rule, field, value }: RankingRule): Bound {
     const column: Expression = { kind: 'column', table: null, name: field, location: this.#select.location };
-    const by: Bound = { kind: 'constant', cell: value, type: 'number' };
+    const weight: Bound = { kind: 'constant', cell: value, type: 'number' };
     const of = this.any(column);
-    if (rule === 'recency') return this.#recencyOf(of, by, column.location);
-    if (rule === 'exact') return this.#exactOf(of, by, this.#soughtTexts(column.location), column.location);
-    if (isNumber(of)) return product([of, by]);
+    if (rule === 'recency') return this.#recencyOf(of, weight, column.location);
+    if (rule === 'exact') return this.#exactOf(of, weight, this.#soughtTexts(column.location), column.location);
+    if (isNumber(of)) return product([of, weight]);
     throw errorAt('REL_TYPE_MISMATCH', `a score is a number, ${JSON.stringify(field)} is ${of.type}`, column.location);
   }
 

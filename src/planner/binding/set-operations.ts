@@ -26,24 +26,24 @@ function isShown(column: number, ...arms: readonly BoundQuery[]): boolean {
 
 /** Names of the left, types that hold the values of both. */
 export function unifyColumns(
-  what: string,
+  operation: string,
   left: readonly OutputType[],
   right: readonly OutputType[],
   location: Location,
 ): OutputType[] {
   if (left.length !== right.length) {
-    const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
+    const text = `${operation.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
     throw errorAt('REL_INVALID', text, location, 'syntax');
   }
   return left.map(({ name, type, wire, masked }, i) => {
     const { type: other, wire: otherWire, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
-      const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
+      const text = `column ${i + 1} of ${operation.toUpperCase()} is ${type} on one side and ${other} on the other`;
       throw errorAt('REL_TYPE_MISMATCH', text, location, 'types-differ');
     }
-    if (common === 'vector' && what !== 'union all') {
-      throw errorAt('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, location);
+    if (common === 'vector' && operation !== 'union all') {
+      throw errorAt('REL_TYPE_MISMATCH', `${operation.toUpperCase()} can't compare vectors`, location);
     }
     return { name, type: common, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
   });

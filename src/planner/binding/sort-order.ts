@@ -62,8 +62,8 @@ export class OrderBinder {
     const computed: Output[] = [];
     // Queries in ORDER BY add columns: computed sort columns come behind them.
     const bounds = orderBy.map((item): Bound => {
-      const written = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
-      const bound = isInterval(written) ? intervalOrder(written) : written;
+      const sortBound = this.outputNamed(item.expression, outputs) ?? bindExpression(item.expression, context);
+      const bound = isInterval(sortBound) ? intervalOrder(sortBound) : sortBound;
       checkSortKey(bound, item);
       if (moreKeys) scope.refuseMasked(bound, 'ORDER BY', item.expression.location);
       return bound;

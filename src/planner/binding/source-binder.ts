@@ -188,8 +188,8 @@ class SourceBinder {
   }
 
   /** The whole condition is the join's residual: the passes take it apart. */
-  #join(written: JoinSource): BoundSource {
-    const source = besideAll(written);
+  #join(joinSource: JoinSource): BoundSource {
+    const source = besideAll(joinSource);
     const left = this.bind(source.left);
     const lateral = source.right.kind === 'subquery' && source.right.lateral === true ? source.right : null;
     if (lateral && isRowByRow(source, lateral)) return this.#columnsBeside(source, lateral, left);

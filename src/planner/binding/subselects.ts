@@ -136,13 +136,13 @@ export class Subselects {
       return { kind: 'in-set', operand: each, set, type: 'boolean' };
     }
     const width = this.#level(location).node.columns.length;
-    const compareColumn = (i: number, by: CompareOp): Bound => {
+    const compareColumn = (i: number, operator: CompareOp): Bound => {
       // A column of bare NULLs has no other type.
       const type = columns[i]!.type;
       const column = { kind: 'column', index: width + i, name: columns[i]!.name, type: node.columns[i]!.type } as const;
       const other: Bound = type === 'null' ? { kind: 'constant', cell: null, type: 'null' } : column;
-      const [left, right] = matchOperands(operands[i]!, other, by, location);
-      return { kind: 'compare', op: by, left, right, type: 'boolean' };
+      const [left, right] = matchOperands(operands[i]!, other, operator, location);
+      return { kind: 'compare', op: operator, left, right, type: 'boolean' };
     };
     const condition = comparedRows(operands.length, op, compareColumn);
     const holds = this.#mark(node, condition, location);
@@ -171,7 +171,7 @@ export class Subselects {
 const negatedOp: Readonly<Record<CompareOp, CompareOp>> = { '=': '!=', '!=': '=', '<': '>=', '<=': '>', '>': '<=', '>=': '<' };
 
 /** `=` and `!=` of rows compare item by item; an order follows the first items that differ. */
-function comparedRows(width: number, op: CompareOp, compare: (item: number, by: CompareOp) => Bound): Bound {
+function comparedRows(width: number, op: CompareOp, compare: (item: number, operator: CompareOp) => Bound): Bound {
   const last = compare(width - 1, op);
   if (width === 1) return last;
   if (op === '=' || op === '!=') {

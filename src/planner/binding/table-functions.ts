@@ -41,9 +41,14 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
   const name = source.alias ?? source.name;
   const ranked = tableFunction.ranks?.(scope);
   if (ranked === undefined) {
-    const asked = tableFunction.graph?.(scope);
+    const graphInput = tableFunction.graph?.(scope);
     const isWhole = source.edges === undefined;
-    const graph = asked && { ...asked, edges: edgeScans(asked, source, scan, contextOf), isWhole, location: source.location };
+    const graph = graphInput && {
+      ...graphInput,
+      edges: edgeScans(graphInput, source, scan, contextOf),
+      isWhole,
+      location: source.location,
+    };
     const own = [...columns.keys()];
     const node: FunctionNode = {
       ...common,

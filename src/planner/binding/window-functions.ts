@@ -116,16 +116,16 @@ function callOf(
     case 'lead': {
       const [value, , otherwise, ...more] = operands;
       if (!value || more.length > 0) return wrong(`${named}(x[, n[, otherwise]])`);
-      const by = over.arguments[1];
-      const literal = by?.kind === 'literal' ? environment.literals[by.slot] : undefined;
-      if (by && (by.kind !== 'literal' || typeof literal !== 'bigint' || literal < 0n)) {
-        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, by.location);
+      const separator = over.arguments[1];
+      const literal = separator?.kind === 'literal' ? environment.literals[separator.slot] : undefined;
+      if (separator && (separator.kind !== 'literal' || typeof literal !== 'bigint' || literal < 0n)) {
+        throw errorAt('REL_INVALID', `${named} goes so many rows, a whole number of at least 0`, separator.location);
       }
       const { type, fit } = commonResult(named, otherwise ? [value, otherwise] : [value], location);
       const call: OverCall = {
         function: name,
         column: columnOf(fit(value)),
-        offset: by?.kind === 'literal' ? { slot: by.slot, location: by.location } : null,
+        offset: separator?.kind === 'literal' ? { slot: separator.slot, location: separator.location } : null,
         otherwise: otherwise ? columnOf(fit(otherwise)) : null,
         type: columnType(type),
         frame,

@@ -54,9 +54,9 @@ export function wordsOf(
   for (const spec of specs) {
     const value = isWord(spec.kind) ? given.get(spec.name) : undefined;
     if (value === undefined) continue;
-    const written =
+    const givenLiteral =
       value.kind === 'column' && value.table === null ? value.name : value.kind === 'literal' ? literals[value.slot] : undefined;
-    const text = typeof written === 'boolean' ? String(written) : written;
+    const text = typeof givenLiteral === 'boolean' ? String(givenLiteral) : givenLiteral;
     if (typeof text !== 'string') throw errorAt('REL_INVALID', `${spec.name} of ${called} is a name`, value.location);
     const word = spec.choices?.find((choice) => choice.toLowerCase() === text.toLowerCase()) ?? text;
     if (spec.choices && !spec.choices.includes(word)) {
@@ -217,9 +217,9 @@ function checkArgument(
   bound: Bound,
   kind: ArgumentKind,
   location: Location,
-  what = 'a component of a vector',
+  vectorPart = 'a component of a vector',
   code: 'REL_INVALID' | 'REL_TYPE_MISMATCH' = 'REL_TYPE_MISMATCH',
 ): Bound {
   if (isWord(kind) || typesOfKind[kind as keyof typeof typesOfKind].includes(bound.type)) return bound;
-  throw errorAt(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, location);
+  throw errorAt(code, `${vectorPart} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, location);
 }

@@ -48,9 +48,9 @@ async function create(
     masksOf: (type) => snapshot.masksOf(type),
     lookups: (name) => continuous.lookups.table(snapshot.caller.path, name),
   });
-  const written = querySource(lexStatement(request.text()), isRefreshed);
+  const viewSql = querySource(lexStatement(request.text()), isRefreshed);
   const columns = names.slice(1).map(quotedName).join(', ');
-  const sql = columns === '' ? written : `SELECT * FROM (${written}) AS ${quotedName(names[0]!)} (${columns})`;
+  const sql = columns === '' ? viewSql : `SELECT * FROM (${viewSql}) AS ${quotedName(names[0]!)} (${columns})`;
   const outcome = await invocation.submit({
     kind: 'create-view',
     name: names[0]!,

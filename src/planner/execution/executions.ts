@@ -60,7 +60,7 @@ export class Executions {
     { time = 'all', basis, typo, consistency = 'strong', inBackground = false }: ExecutionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
-    beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
+    surroundings: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
   ): Execution {
     const stated = source.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...source.parameters, ...plan.viewLiterals] : source.parameters;
@@ -88,10 +88,10 @@ export class Executions {
     const rowLimit = (count: RowCount): number => {
       const rows = 'value' in count ? kernels.constant(count.value) : literals[count.slot];
       if (typeof rows === 'bigint' && rows >= 0n) return Number(rows);
-      const what = 'value' in count ? count.of : 'LIMIT';
+      const clauseName = 'value' in count ? count.of : 'LIMIT';
       const location = 'value' in count ? count.location : locationOf(count.slot);
-      const reason = what === 'LIMIT' ? 'row-count' : 'skip-count';
-      throw errorAt('REL_INVALID', `${what} takes a whole number of at least 0`, location, reason);
+      const reason = clauseName === 'LIMIT' ? 'row-count' : 'skip-count';
+      throw errorAt('REL_INVALID', `${clauseName} takes a whole number of at least 0`, location, reason);
     };
     const limits = inBackground ? this.#backgroundLimits : this.#limits;
     const pageRows = plan.paged && query.limit && 'slot' in query.limit ? rowLimit(query.limit) : null;
@@ -104,7 +104,7 @@ export class Executions {
       pinned,
       literals,
       rowLimit,
-      working: beside.working,
+      working: surroundings.working,
       virtual: (read) => catalogue().read(read),
       limits: pageRows === null ? limits : { ...limits, blockRows: Math.min(limits.blockRows, Math.max(1_024, 2 * pageRows)) },
       services: this.#options.services,
@@ -114,8 +114,8 @@ export class Executions {
       notices: caveatsOf(plan.caveats, literals, locationOf),
       memory: new MemoryMeter(this.#options.limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
-      longWork: beside.longWork,
-      watch: beside.watch,
+      longWork: surroundings.longWork,
+      watch: surroundings.watch,
     };
   }
 }

@@ -36,7 +36,7 @@ import { type FilterKernels, FilterOperator, filterKernels } from '../operators/
 import { joinKernels, JoinOperator } from '../operators/join.ts';
 import { type JoinNarrowing, KeyFilter, NarrowedOperator, type Narrowing } from '../operators/key-filter.ts';
 import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, noConditions } from '../operators/kernel-filter.ts';
-import { KeptRows } from '../operators/recursion-cache.ts';
+import { RecursionCache } from '../operators/recursion-cache.ts';
 import { LimitOperator } from '../operators/limit.ts';
 import type { Batch, Execution, Operator } from '../operators/operator.ts';
 import { NumberOperator } from '../operators/row-number.ts';
@@ -380,7 +380,7 @@ function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, 
 /** Inside the step of a recursion: what stays the same from round to round, by node. */
 interface Rounds {
   readonly table: string;
-  readonly cache: Map<PlanNode, KeptRows>;
+  readonly cache: Map<PlanNode, RecursionCache>;
 }
 
 /**
@@ -397,7 +397,7 @@ function buildOperator(
 ): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
     let rows = rounds.cache.get(node);
-    if (!rows) rounds.cache.set(node, (rows = new KeptRows(node.columns, execution)));
+    if (!rows) rounds.cache.set(node, (rows = new RecursionCache(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
   const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);

@@ -105,8 +105,8 @@ function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Li
   if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
   let ofType = listed.get(definition);
   if (ofType === undefined) listed.set(definition, (ofType = new WeakMap()));
-  const asked = columns ?? all;
-  let listedColumns = ofType.get(asked);
+  const columnNames = columns ?? all;
+  let listedColumns = ofType.get(columnNames);
   if (listedColumns === undefined) {
     const readable = readableColumns(definition);
     const types = new Map<string, ColumnType>(readable.map((each) => [each.name, each.type]));
@@ -122,7 +122,7 @@ function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Li
       template: `KEYS OF ${type}: ${columns === null ? '*' : names.join(', ')}`,
       shown: null,
     };
-    ofType.set(asked, listedColumns);
+    ofType.set(columnNames, listedColumns);
   }
   return listedColumns;
 }

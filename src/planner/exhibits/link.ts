@@ -115,9 +115,9 @@ async function put(
   return { exhibit: command.exhibit, link: own, basis, rowCount };
 }
 
-function checkWords(text: string, what: string): void {
-  checkText(text, what);
+function checkWords(text: string, wordName: string): void {
+  checkText(text, wordName);
   if (text.length === 0 || Buffer.byteLength(text) > wordsBytesMax) {
-    throw new ServiceError('REL_INVALID', `${what} has 1 to ${wordsBytesMax} bytes`);
+    throw new ServiceError('REL_INVALID', `${wordName} has 1 to ${wordsBytesMax} bytes`);
   }
 }

@@ -56,7 +56,7 @@ export function recipeText(facts: RecipeInput): string {
   const { branch, path, principal, roles, attributes, purpose, instant, policyDigest, masked } = grant;
   return canonicalJson({
     act,
-    ...askedOf(grant),
+    ...statedTermsOf(grant),
     basis: { as_of_system: instant.toString() },
     branch,
     clock: instant.toString(),
@@ -75,7 +75,7 @@ export function recipeText(facts: RecipeInput): string {
 }
 
 /** Members that no policy reads are left out. */
-function askedOf({ policyDigest, door, clientIp, breakGlass, accessScopeRef }: PinnedGrant): { readonly asked?: Json } {
+function statedTermsOf({ policyDigest, door, clientIp, breakGlass, accessScopeRef }: PinnedGrant): { readonly asked?: Json } {
   if (policyDigest === '' && breakGlass === null && accessScopeRef === null) return {};
   return { asked: { access_scope_ref: accessScopeRef, break_glass: breakGlass, client_ip: clientIp, door } };
 }

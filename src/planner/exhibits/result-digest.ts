@@ -24,7 +24,7 @@ export async function resultDigest(
   const hash = createHash('sha256');
   const { columns, batches, facets, provenance } = answer;
   let piece = `{"columns":${canonicalJson(columns.map(({ name, type }) => ({ name, type })))}`;
-  let written = 0;
+  let digestedBytes = 0;
   /** Commas go between, so the first of a list has none. */
   const put = async (text: string): Promise<void> => {
     piece += text;
@@ -32,7 +32,7 @@ export async function resultDigest(
       hash.update(piece, 'utf8');
       piece = '';
     }
-    if (++written % rowsPerTurn === 0) await yieldTurn();
+    if (++digestedBytes % rowsPerTurn === 0) await yieldTurn();
   };
   if (facets !== null) piece += `,"facets":${canonicalJson(facetsJson(facets))}`;
   if (provenance !== null) {

@@ -197,9 +197,9 @@ function asText(operand: Bound, location: Location): Bound {
 function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFunctions | undefined): Bound {
   const [of, type, ...sizes] = call.arguments;
   if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw errorAt('REL_PARSE', 'CAST(x AS type)', call.location);
-  const { name: written } = type.value;
-  const wireType = catalogue?.typeNamed(written) ?? null;
-  const named = typeNames.get(written);
+  const { name: castType } = type.value;
+  const wireType = catalogue?.typeNamed(castType) ?? null;
+  const named = typeNames.get(castType);
   if (catalogue && wireType !== null) {
     const operand = bind(of.value);
     const from = wireTypeOf(operand);
@@ -207,11 +207,11 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
       const cast = catalogue.cast(from, wireType);
       if (cast === null)
         throw errorAt('REL_TYPE_MISMATCH', `${from} can't be cast to ${wireType}`, call.location, 'can-not-cast');
-      return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.location);
+      return ofCatalogue(`CAST AS ${castType}`, cast, [operand], call.location);
     }
   }
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
-  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(written) ? 'int4' : named;
+  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(castType) ? 'int4' : named;
   if (!target)
     throw errorAt(
       'REL_INVALID',
@@ -347,7 +347,7 @@ export function asIntervals(results: readonly Bound[], catalogue: CatalogueFunct
 
 /** The one type of several results, and each as a value of it. */
 export function commonResult(
-  what: string,
+  signatureName: string,
   results: readonly Bound[],
   location: Location,
 ): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
@@ -358,12 +358,13 @@ export function commonResult(
   if (types.has('timestamp') && types.size > 1) types.delete('string');
   if (types.has('number')) types.delete('integer');
   const [type = 'null', ...others] = types;
-  if (others.length > 0) throw mismatch(`the results of ${what} have one type, not ${[...types].join(' and ')}`, location);
-  if (type === 'interval' || type === 'vector') throw mismatch(`${what} can't yield ${type}`, location);
+  if (others.length > 0)
+    throw mismatch(`the results of ${signatureName} have one type, not ${[...types].join(' and ')}`, location);
+  if (type === 'interval' || type === 'vector') throw mismatch(`${signatureName} can't yield ${type}`, location);
   const fit = (result: Bound): Bound => {
     const fitted = type === 'timestamp' ? asInstantLiteral(result) : asBeside(result, type);
     if (type === 'timestamp' && fitted.type === 'string') {
-      throw mismatch(`the results of ${what} have one type, not timestamp and string`, location);
+      throw mismatch(`the results of ${signatureName} have one type, not timestamp and string`, location);
     }
     return fitted;
   };

@@ -172,8 +172,8 @@ class ExpressionBinder {
     }
   }
 
-  #negate({ operand: written, location }: Extract<Expression, { kind: 'negate' }>): Bound {
-    const operand = this.bind(written);
+  #negate({ operand: operandExpression, location }: Extract<Expression, { kind: 'negate' }>): Bound {
+    const operand = this.bind(operandExpression);
     if (isUnknown(operand))
       throw errorAt('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', location, 'ambiguous-type');
     if (operand.type === 'null') return operand;
@@ -425,7 +425,7 @@ class ExpressionBinder {
   /** An operand compared with several values must be bound to one type for all of them. */
   #alike(operand: Bound, values: readonly Expression[], op: CompareOp, location: Location): [Bound, Bound[]] {
     const bounds = values.map((value) => this.bind(value));
-    const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
+    const probe = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
     let first: Bound | null = null;
     const types = new Set<ValueType>();
     // Converts in place: a list may have a hundred thousand values.
@@ -433,7 +433,7 @@ class ExpressionBinder {
     for (let i = 0; i < bounds.length; i++) {
       const bound = bounds[i]!;
       if (bound.type === last && isPlainNumber(bound)) continue;
-      const [each, value] = this.#matchOperands(beside, bound, op, values[i]!.location);
+      const [each, value] = this.#matchOperands(probe, bound, op, values[i]!.location);
       first ??= each;
       types.add(each.type);
       bounds[i] = value;
@@ -441,7 +441,7 @@ class ExpressionBinder {
       last = value === bound && each === first ? bound.type : null;
     }
     if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, location);
-    return [first ?? beside, bounds];
+    return [first ?? probe, bounds];
   }
 
   #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, location: Location): Bound {

@@ -12,8 +12,8 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
   const { fields, slot, mode } = readMatch(call);
   const [field, ...others] = fields;
   if (others.length > 0 || mode === 'FREQUENCY') {
-    const what = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
-    throw errorAt('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.location);
+    const matchForm = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
+    throw errorAt('REL_INVALID', `${matchForm} needs rows of one type, not of a join or a subquery`, call.location);
   }
   const operand = bind(field!.text);
   if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))

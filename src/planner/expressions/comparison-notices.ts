@@ -8,7 +8,7 @@ import type { Literal, Location } from '../syntax/statement.ts';
 export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 
 /** A list may have a hundred thousand: nobody reads more than these. */
-const toldMax = 100;
+const noticesMax = 100;
 
 /** A notice for each comparison that, with the literals of this run, can hold for no row. */
 export function caveatsOf(
@@ -18,7 +18,7 @@ export function caveatsOf(
 ): string[] {
   const notices: string[] = [];
   for (const caveat of caveats) {
-    if (notices.length === toldMax) break;
+    if (notices.length === noticesMax) break;
     const sentence = sentenceOf(caveat, literals, locationOf);
     if (sentence !== null) notices.push(sentence);
   }

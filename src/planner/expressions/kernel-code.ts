@@ -573,10 +573,10 @@ export class KernelCode extends KernelWriter {
     const { ok, bytes, string } = this.#operand(bound.operand);
     this.count();
     if (pattern.kind !== 'parameter') {
-      const by = this.#operand(pattern);
-      const known = both(ok, by.ok);
+      const patternOperand = this.#operand(pattern);
+      const known = both(ok, patternOperand.ok);
       if (known === '0') return never;
-      const test = `help.likeMatches(${by.string}, ${string}, ${escapes})`;
+      const test = `help.likeMatches(${patternOperand.string}, ${string}, ${escapes})`;
       const verdict = this.temporary(known === null ? test : `${known} ? ${test} : false`);
       return { isTrue: both(known, verdict), isFalse: both(known, `!${verdict}`) };
     }

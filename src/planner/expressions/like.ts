@@ -128,11 +128,11 @@ function segmentOf(piece: Piece, isSearched: boolean): Segment {
   return {
     codes,
     steps: isSearched && !wild ? { borders: bordersOf(codes), skips: skipsOf(codes) } : null,
-    codePoints: isSearched && wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
+    codePoints: isSearched && wild && codes.length <= wildSegmentMax ? masksOf(piece) : null,
   };
 }
 
-function placesOf(piece: Piece): CodePointMasks {
+function masksOf(piece: Piece): CodePointMasks {
   const points = piece.map((character) => character?.codePointAt(0) ?? anyCharacter);
   const bits = (of: (point: number) => boolean): [number, number] => {
     const words: [number, number] = [0, 0];

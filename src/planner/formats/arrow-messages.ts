@@ -78,8 +78,8 @@ function schemaOf(schema: FlatTable): ArrowField[] {
 
 function fieldOf(field: FlatTable): ArrowField {
   const name = field.text(0) ?? '';
-  const refuse = (what: string): never => {
-    throw new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name.slice(0, 128))}: ${what}`);
+  const refuse = (problem: string): never => {
+    throw new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name.slice(0, 128))}: ${problem}`);
   };
   const type = typeOf(field, refuse);
   const encoding = field.table(4);
@@ -121,7 +121,7 @@ const unread: Readonly<Record<number, string>> = {
 
 const unitsNs = [1_000_000_000n, 1_000_000n, 1_000n, 1n];
 
-function typeOf(field: FlatTable, refuse: (what: string) => never): ArrowType {
+function typeOf(field: FlatTable, refuse: (problem: string) => never): ArrowType {
   const number = field.byte(2);
   const type = field.table(3);
   if (type === null) throw malformedError('a column has no type');
@@ -182,7 +182,7 @@ function decimalOf(type: FlatTable): ArrowType {
   return { kind: 'decimal', bits, scale };
 }
 
-function listOf(field: FlatTable, offsets: 0 | 32 | 64, size: number, refuse: (what: string) => never): ArrowType {
+function listOf(field: FlatTable, offsets: 0 | 32 | 64, size: number, refuse: (problem: string) => never): ArrowType {
   const [item, ...more] = field.tables(5);
   if (item === undefined || more.length > 0) throw malformedError('a list has one type of items');
   if (item.byte(2) !== 3 || item.table(4) !== null)

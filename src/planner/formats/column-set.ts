@@ -295,12 +295,12 @@ export class ColumnSet implements ColumnNames {
     this.#vectors[i] = values;
   }
 
-  #misfit(i: number, column: Column, what: string): void {
+  #misfit(i: number, column: Column, problem: string): void {
     const tape = this.#tape;
     const sample = decoder.decode(tape.bytes.subarray(tape.starts[i]!, Math.min(tape.ends[i]!, tape.starts[i]! + 40)));
     tape.refuse(
       'REL_TYPE_MISMATCH',
-      `${column.name} is ${articleOf(column.type!)} ${column.type}; ${JSON.stringify(sample)} ${what}`,
+      `${column.name} is ${articleOf(column.type!)} ${column.type}; ${JSON.stringify(sample)} ${problem}`,
     );
   }
 

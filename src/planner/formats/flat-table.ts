@@ -40,8 +40,8 @@ class FlatBytes {
   }
 }
 
-export function malformedError(what: string): ServiceError {
-  return new ServiceError('REL_PARSE', `a message of Arrow IPC is malformed: ${what}`);
+export function malformedError(problem: string): ServiceError {
+  return new ServiceError('REL_PARSE', `a message of Arrow IPC is malformed: ${problem}`);
 }
 
 /** Fields are numbered as in the schema language; one that is absent has its default. */

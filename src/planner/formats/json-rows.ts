@@ -102,10 +102,10 @@ export class RowsText implements RowTaker {
     const most = this.#start + bytesMax;
     const cells = columnsOf(columns);
     cells.open(batch);
-    const written = cells.write(writer, batch, 0, batch.count, most);
+    const writtenCells = cells.write(writer, batch, 0, batch.count, most);
     cells.close();
     // A batch is taken as a whole, or not at all.
-    if (written < batch.count || writer.length > most) {
+    if (writtenCells < batch.count || writer.length > most) {
       writer.length = before;
       return !(this.#full = true);
     }

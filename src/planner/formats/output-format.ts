@@ -72,9 +72,9 @@ export function isOutputFormat(name: string): name is OutputFormat {
 /** Throws REL_INVALID for a format that would silently drop parts of the answer beside the rows. */
 export function refuseLoss({ provenance, facets }: Answer, { carriesFacts, extension }: OutputForm): void {
   if (carriesFacts || (provenance === null && facets === null)) return;
-  const what = provenance === null ? 'facets' : 'provenance';
+  const member = provenance === null ? 'facets' : 'provenance';
   throw new ServiceError(
     'REL_INVALID',
-    `${extension} holds rows only; ask POST /query, or for arrow or parquet, to have ${what}`,
+    `${extension} holds rows only; ask POST /query, or for arrow or parquet, to have ${member}`,
   );
 }

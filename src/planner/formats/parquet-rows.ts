@@ -32,7 +32,7 @@ export function* writeParquetPieces(rows: Rows, facts: ReadonlyMap<string, strin
     let uncompressed = 0n;
     for (let i = 0; i < columns.length; i++) {
       const column = columns[i]!;
-      const written = writeColumn({
+      const writtenColumn = writeColumn({
         writer: sink,
         column: {
           columnName: column.schema.map(({ name }) => name).join('.'),
@@ -48,9 +48,9 @@ export function* writeParquetPieces(rows: Rows, facts: ReadonlyMap<string, strin
         },
         pageData: column.page(batch.columns[i]!, batch),
       });
-      chunks.push(written.chunk);
-      file.pendingIndexes.push(written);
-      uncompressed += written.chunk.meta_data!.total_uncompressed_size;
+      chunks.push(writtenColumn.chunk);
+      file.pendingIndexes.push(writtenColumn);
+      uncompressed += writtenColumn.chunk.meta_data!.total_uncompressed_size;
       yield sink.take();
     }
     const count = BigInt(batch.count);

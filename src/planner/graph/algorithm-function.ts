@@ -62,8 +62,8 @@ export function graphFunction(algorithm: GraphAlgorithm): TableFunction {
       for (const link of types.links) {
         const type = column === null ? 'number' : catalog.type(link.name)!.properties[column]?.type;
         if (type === 'number' || type === 'integer') continue;
-        const what = `${JSON.stringify(link.name)} has no column ${JSON.stringify(column)} of numbers`;
-        throw errorAt('REL_UNKNOWN_COLUMN', `${what}: LINK says whose edges are weighed`, words.locationOf('WEIGHT'));
+        const problem = `${JSON.stringify(link.name)} has no column ${JSON.stringify(column)} of numbers`;
+        throw errorAt('REL_UNKNOWN_COLUMN', `${problem}: LINK says whose edges are weighed`, words.locationOf('WEIGHT'));
       }
       const choices = new Map(
         specs.flatMap((spec) => (words.word(spec.name) === undefined ? [] : [[spec.name, words.word(spec.name)!]])),

@@ -28,7 +28,7 @@ export class GraphOperator implements Operator {
   readonly #pieces: Generator<Batch, void>;
   readonly #work: Work = { looks: 0, heldBytes: 0 };
   /** Aborted once the result of a worker is no longer wanted. */
-  readonly #gone = new AbortController();
+  readonly #cancelled = new AbortController();
 
   constructor(algorithm: GraphAlgorithm, opening: Opening) {
     this.#algorithm = algorithm;
@@ -43,7 +43,7 @@ export class GraphOperator implements Operator {
   }
 
   close(): void {
-    this.#gone.abort();
+    this.#cancelled.abort();
     this.#reader.close();
   }
 
@@ -124,7 +124,7 @@ export class GraphOperator implements Operator {
       counters.looks = looks + done;
       this.#tick();
     };
-    const waiting = { workers, wait, signal: this.#gone.signal, onProgress };
+    const waiting = { workers, wait, signal: this.#cancelled.signal, onProgress };
     const { work, ...answer } = yield* inTurns(besideLoop(graphJob, request, waiting), () => undefined);
     counters.looks = looks + work.looks;
     this.#work.heldBytes = memory.change(0, work.heldBytes);

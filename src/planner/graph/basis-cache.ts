@@ -9,7 +9,7 @@ import type { TimeBounds } from '../../projections/access-paths.ts';
 import { readAgain, type ReadAt, readAt } from './edge-changes.ts';
 import type { Steps } from './stepped-sort.ts';
 
-interface Kept {
+interface CachedPiece {
   readonly value: unknown;
   readonly bytes: number;
   readonly read: ReadAt;
@@ -22,7 +22,7 @@ const instantsMax = 4;
 export class BasisCache {
   readonly #bytesMax: number;
   /** By key, the one asked about last at the end. */
-  readonly #pieces = new Map<string, readonly Kept[]>();
+  readonly #pieces = new Map<string, readonly CachedPiece[]>();
   #generation = 0;
 
   constructor(bytesMax: number) {
@@ -38,14 +38,14 @@ export class BasisCache {
   *find<T>(
     { snapshot, time }: { readonly snapshot: GovernedSnapshot; readonly time: TimeBounds },
     types: readonly string[],
-    what: string,
+    pieceName: string,
     make: () => Steps<{ readonly value: T; readonly bytes: number }>,
   ): Steps<T> {
     if (snapshot.isPrivate || snapshot.pinned) return (yield* make()).value;
-    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, what]);
+    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, pieceName]);
     const generation = this.#generation;
     const isErased = snapshot.erasing(types);
-    let cachedPiece: Kept | undefined;
+    let cachedPiece: CachedPiece | undefined;
     let read: ReadAt | null = null;
     for (const piece of this.#pieces.get(key) ?? []) {
       if (!piece.isErased()) read = yield* readAgain(piece.read, { snapshot, types, time });

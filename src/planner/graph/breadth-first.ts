@@ -43,7 +43,7 @@ export function* breadthFirst(graph: Graph, call: GraphCall, search: Search): St
       }
     } else {
       for (let at = first; at < end; ) {
-        const nodeCount = stretchEnd(along, reached, at, end);
+        const nodeCount = layerRangeEnd(along, reached, at, end);
         count = goAlong(along, search, { hops, count, first: at, end: nodeCount });
         at = nodeCount;
         if (edges >= stepsAtOnce) yield;
@@ -64,20 +64,20 @@ function edgesOf(along: readonly Adjacency[], reached: Int32Array, first: number
   return edges;
 }
 
-function stretchEnd(along: readonly Adjacency[], reached: Int32Array, first: number, last: number): number {
+function layerRangeEnd(along: readonly Adjacency[], reached: Int32Array, first: number, last: number): number {
   let end = first;
   for (let edges = 0; end < last && edges < 2 * stepsAtOnce; end++) edges += 1 + edgesOf(along, reached, end, end + 1);
   return end;
 }
 
-interface Stretch {
+interface LayerRange {
   readonly hops: number;
   readonly count: number;
   readonly first: number;
   readonly end: number;
 }
 
-function goAlong(along: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: Stretch): number {
+function goAlong(along: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: LayerRange): number {
   const { distance, hop, previous, reached } = search;
   let count = before;
   for (const { offsets, neighbours } of along) {
@@ -102,7 +102,7 @@ function goAlong(along: readonly Adjacency[], search: Search, { hops, count: bef
 }
 
 /** Neighbours ascend: the first of the layer that a node finds is the least. */
-function lookBack(back: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: Stretch): number {
+function lookBack(back: readonly Adjacency[], search: Search, { hops, count: before, first, end: last }: LayerRange): number {
   const { distance, hop, previous, reached } = search;
   let count = before;
   const nearest = hops - 1;

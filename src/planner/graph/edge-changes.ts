@@ -184,8 +184,8 @@ function* changesOf(
   { before, after }: Span,
   changes: EdgeChange[],
 ): Steps<boolean> {
-  const asked = request.zones![0]!.column;
-  const columns = [...link.columns.map(({ name }) => name), asked];
+  const instantColumn = request.zones![0]!.column;
+  const columns = [...link.columns.map(({ name }) => name), instantColumn];
   const blocks = rows.scan({ ...request, columns });
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {

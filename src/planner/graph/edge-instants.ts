@@ -120,7 +120,7 @@ export class EdgeInstants {
       const row = selection === null ? first + i : selection[i]!;
       const time = times[row]!;
       // Another path begins anew.
-      if (at > 0 && time <= sought[at - 1]!) at = placeOf(sought, time);
+      if (at > 0 && time <= sought[at - 1]!) at = indexOfInstant(sought, time);
       while (at < sought.length && sought[at]! < time) at++;
       if (at < sought.length && sought[at] === time) this.#take(begin + at, cells, row);
     }
@@ -168,7 +168,7 @@ function cellsOf(columns: readonly Vector[]): readonly Cells[] {
 }
 
 /** The index of the first value that is not less. */
-function placeOf(ascending: Float64Array, value: number): number {
+function indexOfInstant(ascending: Float64Array, value: number): number {
   let low = 0;
   let high = ascending.length;
   while (low < high) {

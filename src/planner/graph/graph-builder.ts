@@ -89,7 +89,7 @@ function* visibleNodes({ names, visible }: ReadEdges): Steps<Int32Array> {
   return yield* inTextOrder(codes.subarray(0, count), names);
 }
 
-interface Stretch {
+interface NodeRange {
   readonly first: number;
   readonly end: number;
 }
@@ -101,7 +101,7 @@ function numberEdges(
   { from, to, time }: ReadEdges,
   numberOf: Int32Array,
   { words, width }: Records,
-  { first, end, count: before }: Stretch & { readonly count: number },
+  { first, end, count: before }: NodeRange & { readonly count: number },
 ): number {
   const instants = halvesOf(time);
   let count = before;

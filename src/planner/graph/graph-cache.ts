@@ -70,11 +70,11 @@ export class GraphCache {
     return bytes;
   }
 
-  *find(asked: GraphSource, read: () => Steps<Graph>): Steps<Graph> {
-    const { snapshot } = asked;
+  *find(source: GraphSource, read: () => Steps<Graph>): Steps<Graph> {
+    const { snapshot } = source;
     if (snapshot.isPrivate) return yield* read();
-    const time = atMostNow(asked.time, snapshot.instant);
-    const of = { ...asked, time };
+    const time = atMostNow(source.time, snapshot.instant);
+    const of = { ...source, time };
     const key = keyOf(of);
     const generation = this.#generation;
     const isErased = snapshot.erasing(of.types);

@@ -22,7 +22,7 @@ export class GraphReader {
   readonly #opening: Opening;
   #open: Operator | null = null;
   /** Aborted once the result of a worker is no longer wanted. */
-  readonly #gone = new AbortController();
+  readonly #cancelled = new AbortController();
   #heldBytes = 0;
 
   constructor(opening: Opening) {
@@ -30,7 +30,7 @@ export class GraphReader {
   }
 
   close(): void {
-    this.#gone.abort();
+    this.#cancelled.abort();
     this.#closeScan();
   }
 
@@ -92,7 +92,7 @@ export class GraphReader {
     const { wait } = this.#opening.execution;
     const { beside } = this.#opening.execution.services;
     if (beside === null || read.length <= beside.looksMin / looksOfEdge) return makeGraph(read);
-    return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#gone.signal });
+    return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#cancelled.signal });
   }
 
   *#scan(

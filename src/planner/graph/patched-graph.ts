@@ -19,9 +19,9 @@ export interface EdgeChange {
 
 /** Null where an edge to remove is missing: then the graph is not the expected one. */
 export function* changedGraph(graph: Graph, added: readonly EdgeChange[], removed: readonly EdgeChange[]): Steps<Graph | null> {
-  const gone = removed.map((edge) => edgeSlotOf(graph, edge, true));
-  if (gone.includes(-1)) return null;
-  const going = Int32Array.from(gone).sort();
+  const removedSlots = removed.map((edge) => edgeSlotOf(graph, edge, true));
+  if (removedSlots.includes(-1)) return null;
+  const going = Int32Array.from(removedSlots).sort();
   const coming = added
     .map((edge) => ({ edge, edgeSlot: edgeSlotOf(graph, edge, false) }))
     .sort((a, b) => a.edgeSlot - b.edgeSlot || compareEdges(a.edge, b.edge));
@@ -39,7 +39,7 @@ export function* changedGraph(graph: Graph, added: readonly EdgeChange[], remove
     ...coming.map(({ edge }) => [edge.source, 1] as const),
     ...removed.map(({ source }) => [source, -1] as const),
   ]);
-  const into = yield* changedInto(graph, { coming, going, removed, gone }, count);
+  const into = yield* changedInto(graph, { coming, going, removed, removedSlots }, count);
   const grown = removed.length === 0 && { lineage: graph.lineage };
   return new MadeGraph({ texts, links, ...nextArrays, ...grown, out: { offsets, neighbours, edges: null }, in: into });
 }
@@ -49,11 +49,15 @@ interface Changes {
   readonly going: Int32Array;
   readonly removed: readonly EdgeChange[];
   /** The number of each edge of `removed`. */
-  readonly gone: readonly number[];
+  readonly removedSlots: readonly number[];
 }
 
 /** Edges by target: the remaining ones are renumbered, in the same order. */
-function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone }: Changes, count: number): Steps<Adjacency> {
+function* changedInto(
+  { in: into, edges }: Graph,
+  { coming, going, removed, removedSlots }: Changes,
+  count: number,
+): Steps<Adjacency> {
   const numbers = new Renumbered(coming, going, edges);
   const slotAtTarget = (target: number, edge: number): number =>
     lowerBound(into.edges!, edge, into.offsets[target]!, into.offsets[target + 1]!);
@@ -65,7 +69,7 @@ function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone
     }))
     .sort((a, b) => a.edgeSlot - b.edgeSlot || a.edge.target - b.edge.target || a.number - b.number);
   const numberOf = new Map(arriving.map(({ edge, number }) => [edge, number]));
-  const leaving = Int32Array.from(removed.map((edge, i) => slotAtTarget(edge.target, gone[i]!))).sort();
+  const leaving = Int32Array.from(removed.map((edge, i) => slotAtTarget(edge.target, removedSlots[i]!))).sort();
   const cuts = cutsOf(arriving, leaving, edges);
   const neighbours = yield* merge(into.neighbours, sharedArray(Int32Array, count), cuts, ({ source }) => source);
   const own = yield* merge(into.edges!, sharedArray(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
@@ -116,8 +120,8 @@ class Renumbered {
         edges[i] = ~edge;
         continue;
       }
-      const by = added[edge >>> blockBits]!;
-      edges[i] = edge + (by === mixed ? this.#addedTo(edge) : by);
+      const blockShift = added[edge >>> blockBits]!;
+      edges[i] = edge + (blockShift === mixed ? this.#addedTo(edge) : blockShift);
     }
   }
 
@@ -223,11 +227,11 @@ function shiftOffsets(offsets: Uint32Array, changes: readonly (readonly [node: n
   const after = sharedArray(Uint32Array, offsets.length);
   after.set(offsets);
   const sorted = changes.toSorted((a, b) => a[0] - b[0]);
-  let by = 0;
+  let shift = 0;
   let at = 0;
   for (let node = sorted[0]?.[0] ?? offsets.length; node < offsets.length; node++) {
-    after[node]! += by;
-    while (at < sorted.length && sorted[at]![0] === node) by += sorted[at++]![1];
+    after[node]! += shift;
+    while (at < sorted.length && sorted[at]![0] === node) shift += sorted[at++]![1];
   }
   return after;
 }

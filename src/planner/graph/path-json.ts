@@ -26,7 +26,7 @@ interface Edge {
 }
 
 /** The nodes and edges that the rows of one portion name. */
-interface Found {
+interface EntityJson {
   /** Entities by the names of the nodes; null: none was found. Of several rows by one name the first. */
   readonly nodes: Map<string, string | null>;
   /** Edges by system_from; null: none was found. */
@@ -83,7 +83,7 @@ class EntitiesOperator extends PiecesOperator {
           const cell = cellAt(columns[at]!, this.#types[at]!, row);
           return cell === null ? null : String(cell);
         };
-      const elements: Found = { nodes: new Map(), edges: new Map(), bytes: rows.bytes };
+      const elements: EntityJson = { nodes: new Map(), edges: new Map(), bytes: rows.bytes };
       for (let row = 0; row < count; row++) {
         this.#name(cellsOf(row), elements);
         if (row % outputRows === outputRows - 1) yield emptyBatch;
@@ -112,7 +112,7 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   /** Notes the names in a row. */
-  #name(cell: Cell, { nodes, edges }: Found): void {
+  #name(cell: Cell, { nodes, edges }: EntityJson): void {
     for (const { edge, start, steps } of this.#layouts) {
       for (const column of edge === null ? [start] : [edge.from, edge.to]) {
         const name = column === null ? null : cell(column);
@@ -123,7 +123,7 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   /** Reads the edges with the names of their ends. */
-  *#readEdges(elements: Found): Pieces {
+  *#readEdges(elements: EntityJson): Pieces {
     if (elements.edges.size === 0) return;
     const number = Number(this.#opening.node.graph!.choices.get('NODES'));
     const scan = this.#opening.edges[number];
@@ -136,7 +136,7 @@ class EntitiesOperator extends PiecesOperator {
     });
   }
 
-  *#readNodes(elements: Found): Pieces {
+  *#readNodes(elements: EntityJson): Pieces {
     if (elements.nodes.size === 0 || this.#opening.node.graph!.choices.get('NODES') === '0') return;
     const keys = new VectorBuilder('string');
     for (const name of elements.nodes.keys()) keys.append(name);
@@ -152,7 +152,12 @@ class EntitiesOperator extends PiecesOperator {
   }
 
   /** `take` says how many bytes of a row it keeps. */
-  *#scan(open: () => Operator, number: number, elements: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
+  *#scan(
+    open: () => Operator,
+    number: number,
+    elements: EntityJson,
+    take: (row: Edge & { readonly name: string }) => number,
+  ): Pieces {
     const { columns } = this.#opening.node.graph!.edges[number]!;
     const indexOfColumn = (name: string): number => columns.findIndex((column) => column.name === name);
     const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(indexOfColumn) as [
@@ -189,7 +194,7 @@ class EntitiesOperator extends PiecesOperator {
 
 const edgesOf = (trail: string | null): readonly string[] => (trail === null || trail === '' ? [] : trail.split(','));
 
-function entityOf(layout: EntityLayout, cell: Cell, elements: Found): string | null {
+function entityOf(layout: EntityLayout, cell: Cell, elements: EntityJson): string | null {
   const known = new Map(layout.known.map(({ name, entity }) => [cell(name), cell(entity)]));
   const nodeOf = (name: string | null): string => {
     const there = known.get(name) ?? (name === null ? null : elements.nodes.get(name)) ?? null;

@@ -54,7 +54,7 @@ class WalkOperator extends PiecesOperator {
     const direction = choices.get('DIRECTION') as Direction;
     const trails = new Trails(graph, direction, bounds, execution.limits.scannedRowsMax * looksOfScan);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
-      let walks = new Found(types, batch);
+      let walks = new WalkRows(types, batch);
       for (let k = 0; k < batch.count; k++) {
         const row = batch.selection === null ? batch.first + k : batch.selection[k]!;
         const text = cellAt(batch.columns[begins]!, 'string', row);
@@ -73,7 +73,7 @@ class WalkOperator extends PiecesOperator {
           walks.add(row, graph.texts.text(end.node), edges);
           if (walks.count < outputRows) continue;
           yield walks.rows();
-          walks = new Found(types, batch);
+          walks = new WalkRows(types, batch);
         }
       }
       yield walks.rows();
@@ -160,7 +160,7 @@ class Trails {
 }
 
 /** Rows of one batch of the input, each as often as walks begin at it. */
-class Found {
+class WalkRows {
   readonly #batch: Batch;
   readonly #sink: RowSink;
   readonly #rows: number[] = [];

@@ -22,8 +22,8 @@ const rowsBeyond = 8;
 /** Offsets in the workspace. */
 const selectionAt = 0;
 const maskAt = selectionAt + (rowsMax + rowsBeyond) * 4;
-const placesAt = maskAt + rowsMax / 8;
-const nullsAt = placesAt + 256 * 8;
+const offsetsAt = maskAt + rowsMax / 8;
+const nullsAt = offsetsAt + 256 * 8;
 const closingsAt = nullsAt + rowsMax;
 const itemsAt = closingsAt + rowsMax * 8;
 const tableAt = itemsAt + 16 * 16;
@@ -65,7 +65,7 @@ export class RowMask {
     this.#begin(room, block, word, words);
     for (const { column, demand } of demands) this.#keep(room, block.columns[column]!, demand, word, words);
     this.selection = room.selection;
-    return room.kernels.selectRows(room.at + maskAt, words, word << 5, room.at + placesAt, room.at + selectionAt);
+    return room.kernels.selectRows(room.at + maskAt, words, word << 5, room.at + offsetsAt, room.at + selectionAt);
   }
 
   release(): void {
@@ -80,7 +80,7 @@ export class RowMask {
     if (!workspace) return null;
     const { buffer, byteOffset: at } = workspace.bytes;
     const kernels = kernelsIn(memory);
-    kernels.prepareSelection(at + placesAt);
+    kernels.prepareSelection(at + offsetsAt);
     const selection = new Int32Array(buffer, at + selectionAt, rowsMax);
     const room = { workspace, kernels, at, selection, mask: new Int32Array(buffer, at + maskAt, rowsMax / 32) };
     this.#rooms.set(memory, room);
@@ -115,7 +115,7 @@ export class RowMask {
     if (sift?.visible) for (let at = 0; at < words; at++) mask[at]! &= sift.visible[word + at]!;
     if (!sift?.closings) return;
     const { closings, closing } = sift;
-    const address = this.#placeOf(room, closings, closingsAt) + word * 32 * closings.BYTES_PER_ELEMENT;
+    const address = this.#addressOf(room, closings, closingsAt) + word * 32 * closings.BYTES_PER_ELEMENT;
     if (closings instanceof Int32Array) kernels.keepRangeI32(address, closing, 2_147_483_647, 0, at + maskAt, words);
     else kernels.keepRangeF64(address, closing, Number.POSITIVE_INFINITY, 0, at + maskAt, words);
   }
@@ -127,7 +127,7 @@ export class RowMask {
       if (demand.kind !== 'isNull') mask.fill(0, 0, words);
       return;
     }
-    const marked = vector.nulls && this.#placeOf(room, vector.nulls, nullsAt) + word * 32;
+    const marked = vector.nulls && this.#addressOf(room, vector.nulls, nullsAt) + word * 32;
     if (demand.kind === 'isNull') {
       if (marked === null) mask.fill(0, 0, words);
       else kernels.keepUnmarked(marked, -1, to, words);
@@ -157,7 +157,7 @@ export class RowMask {
   }
 
   /** The offset of an array in the memory; it is copied there if it lies elsewhere. */
-  #placeOf({ workspace }: Room, array: Uint8Array | Int32Array | Float64Array, copyAt: number): number {
+  #addressOf({ workspace }: Room, array: Uint8Array | Int32Array | Float64Array, copyAt: number): number {
     const { bytes } = workspace;
     if (array.buffer === bytes.buffer) return array.byteOffset;
     bytes.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), copyAt);

@@ -15,7 +15,7 @@ import {
   type Clause,
   type CompareOp,
   type Item,
-  type MadeClause,
+  type CreateClause,
   type PatternChain,
   type PatternEdge,
   type PatternNode,
@@ -107,7 +107,7 @@ class PatternReader {
   write(matches: readonly Clause[]): PatternWrite {
     const cursor = this.#cursor;
     const { location } = cursor;
-    const createdClauses: MadeClause[] = [];
+    const createdClauses: CreateClause[] = [];
     while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
       const begin = cursor.location;
       if (matches.length + createdClauses.length === clausesMax)
@@ -227,13 +227,13 @@ class PatternReader {
     return cursor.key() === '{' ? this.#entries('a property') : [];
   }
 
-  #entries(what: string): { name: string; value: Term }[] {
+  #entries(expected: string): { name: string; value: Term }[] {
     const cursor = this.#cursor;
     cursor.expect('{');
     const entries: { name: string; value: Term }[] = [];
     if (cursor.accept('}')) return entries;
     do {
-      const name = this.#word(what);
+      const name = this.#word(expected);
       cursor.expect(':');
       entries.push({ name, value: cursor.nest(() => this.#term()) });
     } while (cursor.accept(','));
@@ -514,9 +514,9 @@ class PatternReader {
   }
 
   /** A name behind a dot or before a colon, where any word is one. */
-  #word(what: string): string {
+  #word(expected: string): string {
     const cursor = this.#cursor;
-    return cursor.token.kind === 'word' ? cursor.next().text : cursor.name(what);
+    return cursor.token.kind === 'word' ? cursor.next().text : cursor.name(expected);
   }
 }
 

@@ -3,9 +3,9 @@
  * are a query of its own. Readers without the right to write see the statement refused.
  */
 import type { Dialect, Location, Query, Slot } from '../syntax/statement.ts';
-import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../syntax/write-statement.ts';
+import type { GraphWrite, CreatedCell, CreatedEdge, CreatedNode, CreatedElement } from '../syntax/write-statement.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
-import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from '../syntax/pattern-tree.ts';
+import type { Clause, CreateClause, PatternEdge, PatternNode, Projection, Term } from '../syntax/pattern-tree.ts';
 import { patternQuery, valueName } from './pattern-query.ts';
 import { isAggregate, nameFunction, namesIn } from './pattern-terms.ts';
 import type { LexedStatement } from './sql-lexer.ts';
@@ -38,7 +38,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
   const all = things.list(created);
   const known = new Set(all.map(({ name }) => name));
   const clause = returned && things.withValues(returned, known);
-  const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
+  const ends = all.flatMap((element) => (element.kind === 'edge' ? [element.from, element.to] : []));
   const used = [...new Set(ends)].filter((name) => !known.has(name));
   const matched = matchedQuery(matches, used, things.values, location);
   const shapes = things.values.map((_, i) => matched?.query.entities?.[used.length + i] ?? null);
@@ -123,20 +123,20 @@ class Things {
     };
   }
 
-  list(created: readonly MadeClause[]): readonly MadeThing[] {
+  list(created: readonly CreateClause[]): readonly CreatedElement[] {
     return created.flatMap(({ kind, chains }) =>
       chains.flatMap(({ nodes, edges }) => {
-        const things: MadeThing[] = [];
-        const names = nodes.map((node) => this.#node(node, kind, things));
-        edges.forEach((edge, i) => things.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
-        if (things.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
-        return things;
+        const elements: CreatedElement[] = [];
+        const names = nodes.map((node) => this.#node(node, kind, elements));
+        edges.forEach((edge, i) => elements.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
+        if (elements.length === 0) throw parseError(nodes[0]!.location, 'nothing is created here: a new node needs a type');
+        return elements;
       }),
     );
   }
 
   /** Its name: it is put to the things where it is made here. */
-  #node({ name, labels, properties, location }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
+  #node({ name, labels, properties, location }: PatternNode, kind: CreatedNode['how'], elements: CreatedElement[]): string {
     const [label, ...others] = labels.flat();
     if (others.length > 0) throw parseError(location, 'a new node has one type');
     if (label === undefined) {
@@ -144,11 +144,11 @@ class Things {
       throw parseError(location, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
     }
     const own = this.#name(name, location);
-    things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
+    elements.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), location });
     return own;
   }
 
-  #edge(edge: PatternEdge, kind: MadeEdge['how'], left: string, right: string): MadeEdge {
+  #edge(edge: PatternEdge, kind: CreatedEdge['how'], left: string, right: string): CreatedEdge {
     const { location, types, direction, hops, properties } = edge;
     const [type] = types;
     if (type === undefined || types.length > 1 || hops !== null || direction === 'both') {
@@ -167,8 +167,8 @@ class Things {
     };
   }
 
-  #cells(properties: PatternNode['properties']): readonly MadeCell[] {
-    return properties.map(({ name, value }): MadeCell => {
+  #cells(properties: PatternNode['properties']): readonly CreatedCell[] {
+    return properties.map(({ name, value }): CreatedCell => {
       const { location } = value;
       if (value.kind !== 'literal') return { name, location, value: this.values.push(value) - 1 };
       return { name, location, slot: value.slot, ...(value.typed && { typed: value.typed }) };

@@ -293,20 +293,20 @@ function argumentsOf(root: FieldNode): { readonly where?: ArgumentNode; readonly
   return filterArguments;
 }
 
-function scalar(value: unknown, what: string, location: Location): Value {
+function scalar(value: unknown, argumentName: string, location: Location): Value {
   if (typeof value === 'boolean') return value;
-  if (typeof value === 'bigint') return integer(value, what, location);
+  if (typeof value === 'bigint') return integer(value, argumentName, location);
   if (typeof value === 'number' && Number.isFinite(value)) return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (typeof value === 'string') {
-    checkText(value, what);
+    checkText(value, argumentName);
     return value;
   }
-  throw errorAt('REL_INVALID', `${what} is no text, no number and no boolean`, location);
+  throw errorAt('REL_INVALID', `${argumentName} is no text, no number and no boolean`, location);
 }
 
-function integer(value: bigint, what: string, location: Location): bigint {
+function integer(value: bigint, argumentName: string, location: Location): bigint {
   if (value >= I64_MIN && value <= I64_MAX) return value;
-  throw errorAt('REL_INVALID', `${what} is out of range: integers have 64 bits`, location);
+  throw errorAt('REL_INVALID', `${argumentName} is out of range: integers have 64 bits`, location);
 }
 
 function locationOf({ loc }: { readonly loc?: DocumentNode['loc'] }): Location {

@@ -63,7 +63,7 @@ const isSanctioned = / (?:sanctioned|on (?:a|any|the) sanctions? lists?)$/i;
 
 /** `types`: names that the caller may use. Throws REL_UNPROCESSABLE for questions that can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {
-  const parsed = askedOf(question);
+  const parsed = parsePlain(question);
   const form = forms.find(({ opens }) => opens(parsed.text));
   if (form !== undefined) return { intent: form.intent, sql: statementOf(form, parsed) };
   const counted = countedOf(parsed.text);
@@ -123,7 +123,7 @@ const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
 const narrows =
   /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
 
-function askedOf(question: string): PlainQuestion {
+function parsePlain(question: string): PlainQuestion {
   const quoted: string[] = [];
   const text = question
     .replaceAll('\0', ' ')
@@ -151,8 +151,8 @@ function askedOf(question: string): PlainQuestion {
   return { ...plain, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
 }
 
-function hopsOf([, fewer, written]: RegExpExecArray): Partial<PlainQuestion> {
-  const number = spellings.indexOf(written!.toLowerCase()) + 1 || Number(written);
+function hopsOf([, fewer, hopCount]: RegExpExecArray): Partial<PlainQuestion> {
+  const number = spellings.indexOf(hopCount!.toLowerCase()) + 1 || Number(hopCount);
   return { hops: fewer === undefined ? number : number - 1 };
 }
 
@@ -203,15 +203,15 @@ function countedOf(text: string): string | null {
 /** The longest type name among the words, in any case, as one word or several, singular or plural. */
 function typeNamed(question: string, types: readonly string[]): string | undefined {
   const words = question.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const said = new Set<string>();
+  const phrases = new Set<string>();
   for (let first = 0; first < words.length; first++) {
     let joined = '';
     for (let last = first; last < Math.min(words.length, first + wordsMax); last++) {
       joined += words[last]!;
-      for (const form of namesOf(joined)) said.add(form);
+      for (const form of namesOf(joined)) phrases.add(form);
     }
   }
-  const named = types.filter((type) => said.has(plain(type)));
+  const named = types.filter((type) => phrases.has(plain(type)));
   return named.sort((a, b) => b.length - a.length || (a < b ? -1 : 1))[0];
 }
 

@@ -21,7 +21,7 @@ import {
 } from './pattern-values.ts';
 
 /** The node at the end of the walked part of a chain; without a variable where it has no row. */
-interface Reached {
+interface ReachedNode {
   readonly id: Expression;
   readonly variable: NodeVariable | null;
 }
@@ -42,9 +42,9 @@ export interface Fact {
 export class PatternChains {
   readonly #uses: PatternUses;
   /** A name that no other part of the query has. */
-  readonly #newName: (what: string) => string;
+  readonly #newName: (prefix: string) => string;
 
-  constructor(uses: PatternUses, newName: (what: string) => string) {
+  constructor(uses: PatternUses, newName: (prefix: string) => string) {
     this.#uses = uses;
     this.#newName = newName;
   }
@@ -64,7 +64,7 @@ export class PatternChains {
     const entities = this.#newName('entities');
     for (const chain of chains) {
       const first = this.#firstOf(chain, names, about.facts);
-      const reached: Reached[] = [];
+      const reached: ReachedNode[] = [];
       const steps: WantedEntity['steps'][number][] = [];
       const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped, wanted, entities };
       const begin = this.#begin(chain, first, source, matching);
@@ -105,7 +105,7 @@ export class PatternChains {
   }
 
   /** The reached nodes that have a row. */
-  #rowsOf(reached: readonly Reached[], location: Location): WantedEntity['known'] {
+  #rowsOf(reached: readonly ReachedNode[], location: Location): WantedEntity['known'] {
     return reached.flatMap(({ variable }) => {
       if (variable === null) return [];
       const isRead = variable.table !== null || variable.hasEntity;
@@ -115,19 +115,19 @@ export class PatternChains {
 
   /** The node at which a chain starts: one bound before, else the node with the most conditions. */
   #firstOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
-    const said = nodes.map(({ name, labels, properties }): number => {
+    const constraintCounts = nodes.map(({ name, labels, properties }): number => {
       if (name !== null && names.has(name)) return 7;
-      const asked = [
+      const elementColumns = [
         ...properties.map((each) => each.name),
         ...(name === null ? [] : (facts.get(name) ?? [])).map((fact) => fact.property),
       ];
-      return (labels.length > 0 ? 2 : 0) + (asked.length > 0 ? 1 : 0) + (asked.includes('id') ? 3 : 0);
+      return (labels.length > 0 ? 2 : 0) + (elementColumns.length > 0 ? 1 : 0) + (elementColumns.includes('id') ? 3 : 0);
     });
-    return said.indexOf(Math.max(...said));
+    return constraintCounts.indexOf(Math.max(...constraintCounts));
   }
 
   /** The rows with a node that no edge leads to. */
-  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): Reached & { source: Source } {
+  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): ReachedNode & { source: Source } {
     const node = chain.nodes[first]!;
     const { names, where } = matching;
     const known = node.name === null ? undefined : names.get(node.name);
@@ -221,12 +221,12 @@ export class PatternChains {
       readonly direction: PatternEdge['direction'];
       /** The edge runs against the direction in which the chain is written. */
       readonly reversed: boolean;
-      readonly from: Reached;
+      readonly from: ReachedNode;
       readonly node: PatternNode;
     },
     before: Source,
     matching: Matching,
-  ): Reached & { source: Source; trail: Expression } {
+  ): ReachedNode & { source: Source; trail: Expression } {
     const { edge, direction, from, node } = step;
     const { names, where, walks } = matching;
     const { location, hops, types } = edge;
@@ -307,7 +307,7 @@ export class PatternChains {
       where.push(equal(variable.property(name, location), compileTerm(value, names), location));
     }
     const end = walkColumn(walkColumns.end);
-    let reached: Reached & { source: Source };
+    let reached: ReachedNode & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
       const knownNode = this.#matchKnown(node, known, source, matching);
@@ -337,16 +337,16 @@ export class PatternChains {
   #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
     const isEntity = node.name !== null && this.#uses.usesOf(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
-    const property = (asked: string, location: Location): Expression => {
-      if (asked === 'id') return id;
-      if (asked === rowColumns.entity && isEntity) return column(entities, name, location);
-      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, location);
+    const property = (propertyName: string, location: Location): Expression => {
+      if (propertyName === 'id') return id;
+      if (propertyName === rowColumns.entity && isEntity) return column(entities, name, location);
+      throw errorAt('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(propertyName)} here`, location);
     };
     return { kind: 'node', labels: [], id, type: null, table: null, hasEntity: false, property };
   }
 
   /** A node that an earlier part of the pattern has bound. */
-  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
+  #matchKnown(node: PatternNode, known: Variable, before: Source, matching: Matching): ReachedNode & { source: Source } {
     if (known.kind !== 'node') throw errorAt('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.location);
     this.#having(node, known, matching);
     let source = before;

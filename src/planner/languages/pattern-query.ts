@@ -91,7 +91,7 @@ class PatternCompiler {
   constructor(clauses: readonly Clause[], asRow: string | null) {
     this.#asRow = asRow;
     this.#uses = new PatternUses(clauses, asRow);
-    this.#chains = new PatternChains(this.#uses, (what) => this.#name(what));
+    this.#chains = new PatternChains(this.#uses, (prefix) => this.#name(prefix));
   }
 
   query(clauses: readonly Clause[]): Query {
@@ -140,8 +140,12 @@ class PatternCompiler {
       const read = [...own, ...(isEntity ? [rowColumns.from, rowColumns.to] : [])];
       const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, location };
       source = leftJoin(source, right, equal(key, column(name, rowColumns.key, location), location));
-      const columnOf = (asked: string, where: Location = location): Expression =>
-        column(isEntity && asked === rowColumns.entity ? entities : name, asked === rowColumns.entity ? name : asked, where);
+      const columnOf = (columnName: string, where: Location = location): Expression =>
+        column(
+          isEntity && columnName === rowColumns.entity ? entities : name,
+          columnName === rowColumns.entity ? name : columnName,
+          where,
+        );
       names.set(name, {
         kind: 'edge',
         mark: columnOf(rowColumns.key),
@@ -164,8 +168,8 @@ class PatternCompiler {
     return this.#returnQuery(clause, { source, where: [], names });
   }
 
-  #name(what: string): string {
-    return `#${what}${++this.#numbers}`;
+  #name(prefix: string): string {
+    return `#${prefix}${++this.#numbers}`;
   }
 
   #match(clause: Match, rows: Rows): Rows {
@@ -362,8 +366,8 @@ class PatternCompiler {
     return { projection, names };
   }
 
-  #returnQuery(written: Projection, rows: Rows): Query {
-    const clause = withAll(written, rows.names);
+  #returnQuery(projection: Projection, rows: Rows): Query {
+    const clause = withAll(projection, rows.names);
     const { location } = clause;
     const grouped = clause.items.some(({ term }) => isAggregate(term));
     const [only] = clause.items;

@@ -165,17 +165,17 @@ class StatementMaker {
     for (const name of names) {
       list.push({ name: null, value: this.#column(name) });
       template += `${quoteIdentifier(name)}, `;
-      for (const [by, numbers] of [['WEIGHT', weights] as const, ['BOOST', boosts] as const]) {
+      for (const [clauseWord, numbers] of [['WEIGHT', weights] as const, ['BOOST', boosts] as const]) {
         if (!Object.hasOwn(numbers, name)) continue;
-        list.push({ name: by, value: this.#literal(numbers[name]!).node });
-        template += `${by} => ?n, `;
+        list.push({ name: clauseWord, value: this.#literal(numbers[name]!).node });
+        template += `${clauseWord} => ?n, `;
       }
     }
     const sought = this.#literal(text);
     list.push({ name: null, value: sought.node });
     if (mode !== 'ANY') list.push({ name: 'MODE', value: column(mode) });
-    const written = `MATCH(${template}${sought.text}${mode === 'ANY' ? '' : `, ${mode}`})`;
-    return { node: { kind: 'call', name: 'MATCH', arguments: list, location: nowhere }, text: written };
+    const matchCall = `MATCH(${template}${sought.text}${mode === 'ANY' ? '' : `, ${mode}`})`;
+    return { node: { kind: 'call', name: 'MATCH', arguments: list, location: nowhere }, text: matchCall };
   }
 
   /** The text columns that are searched where the search names none. */
@@ -212,16 +212,16 @@ class StatementMaker {
     if (isList) return this.#inList(field, op, value as readonly FilterValue[]);
     const single = value as FilterValue;
     if (single === null) return this.#compare(op === 'eq' ? '=' : op === 'ne' ? '!=' : null, field, null);
-    const by = this.#literal(literalOf(single));
+    const vectorPiece = this.#literal(literalOf(single));
     if (op === 'ilike') {
-      const list = [operand, by.node].map((each): FunctionArgument => ({ name: null, value: each }));
+      const list = [operand, vectorPiece.node].map((each): FunctionArgument => ({ name: null, value: each }));
       return {
         node: { kind: 'call', name: 'ILIKE', arguments: list, location: nowhere },
-        text: `${quoteIdentifier(field)} ILIKE ${by.text}`,
+        text: `${quoteIdentifier(field)} ILIKE ${vectorPiece.text}`,
       };
     }
     const word = op === 'like' ? 'like' : symbols[op as keyof typeof symbols];
-    return binary(word, { node: operand, text: quoteIdentifier(field) }, by);
+    return binary(word, { node: operand, text: quoteIdentifier(field) }, vectorPiece);
   }
 
   #several(op: 'and' | 'or', conditions: readonly SearchCondition[]): Piece {

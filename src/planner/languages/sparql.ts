@@ -103,18 +103,18 @@ function parseQuery(text: string): Ast {
     // The library throws nothing else, and nothing but Errors.
     const { message } = error as Error;
     const offset = /at offset: (\d+)/.exec(message)?.[1];
-    if (offset !== undefined) throw errorAt('REL_PARSE', 'this character is not expected here', placeAt(text, Number(offset)));
+    if (offset !== undefined) throw errorAt('REL_PARSE', 'this character is not expected here', locationAt(text, Number(offset)));
     const prefix = /^Unknown prefix: (.*)$/s.exec(message)?.[1];
     if (prefix !== undefined)
-      throw errorAt('REL_PARSE', `the prefix ${prefix}: is not declared`, placeAt(text, text.indexOf(`${prefix}:`)));
+      throw errorAt('REL_PARSE', `the prefix ${prefix}: is not declared`, locationAt(text, text.indexOf(`${prefix}:`)));
     throw new ServiceError('REL_PARSE', message.split('\n', 1)[0]!.slice(0, 200));
   }
 }
 
 function unexpectedToken(text: string, offset: number): ServiceError {
-  if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', placeAt(text, text.length));
+  if (Number.isNaN(offset)) return errorAt('REL_PARSE', 'the query ends too early', locationAt(text, text.length));
   const [lexemeText = ''] = text.slice(offset).match(token) ?? [];
-  return errorAt('REL_PARSE', `${JSON.stringify(lexemeText.slice(0, 40))} is not expected here`, placeAt(text, offset));
+  return errorAt('REL_PARSE', `${JSON.stringify(lexemeText.slice(0, 40))} is not expected here`, locationAt(text, offset));
 }
 
 const lineEnd = /\r\n|\n|\r/;
@@ -129,15 +129,15 @@ function checkExtent(text: string): void {
   for (const { 0: lexemeText, index } of text.matchAll(token)) {
     if (lexemeText.startsWith('#')) continue;
     if (++tokens > tokensMax)
-      throw errorAt('REL_PARSE', `a query has at most ${tokensMax} words and signs`, placeAt(text, index));
+      throw errorAt('REL_PARSE', `a query has at most ${tokensMax} words and signs`, locationAt(text, index));
     if ('{[('.includes(lexemeText) && ++depth > depthMax) {
-      throw errorAt('REL_PARSE', `a query nests at most ${depthMax} levels`, placeAt(text, index));
+      throw errorAt('REL_PARSE', `a query nests at most ${depthMax} levels`, locationAt(text, index));
     }
     if ('}])'.includes(lexemeText)) depth--;
   }
 }
 
-function placeAt(text: string, offset: number): Location {
+function locationAt(text: string, offset: number): Location {
   const before = text.slice(0, Math.max(0, offset)).split(lineEnd);
   return { line: before.length, column: before.at(-1)!.length + 1 };
 }
@@ -388,17 +388,17 @@ class StatementMaker {
     return { slot: this.#parameters.push(value) - 1, location };
   }
 
-  #unsupportedError(what: string, node: { readonly loc?: unknown }): ServiceError {
+  #unsupportedError(feature: string, node: { readonly loc?: unknown }): ServiceError {
     return errorAt(
       'REL_PARSE',
-      `${what} is not supported: a query is SELECT over triple patterns, with LIMIT`,
+      `${feature} is not supported: a query is SELECT over triple patterns, with LIMIT`,
       this.#locationOf(node),
     );
   }
 
   #locationOf({ loc }: { readonly loc?: unknown }): Location {
     const { start } = (loc ?? {}) as { readonly start?: number };
-    return placeAt(this.#text, Math.min(start ?? 0, this.#text.length));
+    return locationAt(this.#text, Math.min(start ?? 0, this.#text.length));
   }
 }
 

@@ -97,21 +97,21 @@ const writeVerbs: ReadonlySet<string> = new Set(
 
 function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { location } = cursor;
-  const what = cursor.key(1);
-  if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, location };
-  const replaces = what === 'OR' && cursor.key(2) === 'REPLACE' && cursor.key(3) === 'VIEW';
-  if (what === 'VIEW' || replaces) {
+  const verb = cursor.key(1);
+  if (verb === 'TABLE' || verb === 'EXTENSION') return { kind: 'write', verb: `CREATE ${verb}`, location };
+  const replaces = verb === 'OR' && cursor.key(2) === 'REPLACE' && cursor.key(3) === 'VIEW';
+  if (verb === 'VIEW' || replaces) {
     for (let words = replaces ? 4 : 2; words > 0; words--) cursor.next();
     const names = [cursor.name('the name of the view')];
     const columns = readColumnNames(cursor);
     cursor.expect('AS');
-    const written = readWholeQuery(cursor);
-    const query = columns.length === 0 ? written : withColumnNames(written, names[0]!, columns, location);
+    const viewQuery = readWholeQuery(cursor);
+    const query = columns.length === 0 ? viewQuery : withColumnNames(viewQuery, names[0]!, columns, location);
     return control(replaces ? 'replace-view' : 'create-view', location, purpose, { names: [...names, ...columns], query });
   }
-  if (what !== 'MATERIALIZED') {
-    const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === what);
-    if (named || what === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
+  if (verb !== 'MATERIALIZED') {
+    const named = ['INDEX', 'TYPE', 'SCHEMA'].find((each) => each === verb);
+    if (named || verb === 'UNIQUE') throw cursor.notImplemented(`CREATE ${named ?? 'INDEX'}`);
     cursor.next();
     throw cursor.expectedError('TABLE, EXTENSION, VIEW or MATERIALIZED VIEW');
   }
@@ -144,9 +144,9 @@ function readDrop(cursor: TokenCursor, purpose: Slot | null): Statement {
   if (cursor.accept('LOOKUP')) {
     return control('drop-lookup', location, purpose, { names: [cursor.name('the name of the lookup table')] });
   }
-  const what = cursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
+  const statementKind = cursor.accept('MATERIALIZED') ? 'drop-materialized-view' : 'drop-view';
   cursor.expect('VIEW');
-  return control(what, location, purpose, { names: [cursor.name('the name of the view')] });
+  return control(statementKind, location, purpose, { names: [cursor.name('the name of the view')] });
 }
 
 /** BRANCH name FROM source: names bare or in quotes of either kind. */

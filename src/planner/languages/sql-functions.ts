@@ -37,9 +37,9 @@ export function readSpecialCall(
       const where = cursor.location;
       if (cursor.isLiteral('s')) {
         if (cursor.dialect !== 'wide') throw cursor.error('EXTRACT takes its field as a word: EXTRACT(YEAR FROM x)');
-        const written: Expression = { kind: 'literal', ...cursor.literal('s', 'a field') };
+        const fieldExpression: Expression = { kind: 'literal', ...cursor.literal('s', 'a field') };
         cursor.expect('FROM');
-        const given = [argument(written), argument(read(cursor))];
+        const given = [argument(fieldExpression), argument(read(cursor))];
         cursor.expect(')');
         return { kind: 'call', name: 'DATE_PART', arguments: given, location };
       }

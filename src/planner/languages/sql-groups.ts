@@ -113,12 +113,12 @@ function tooMany(cursor: TokenCursor, location: Location): Error {
 
 function multiplySets(
   sets: readonly GroupingSet[],
-  by: readonly GroupingSet[],
+  groupingSets: readonly GroupingSet[],
   location: Location,
   cursor: TokenCursor,
 ): number[][] {
-  if (sets.length * by.length > setsMax) throw tooMany(cursor, location);
-  return sets.flatMap((set) => by.map((more) => [...set, ...more]));
+  if (sets.length * groupingSets.length > setsMax) throw tooMany(cursor, location);
+  return sets.flatMap((set) => groupingSets.map((more) => [...set, ...more]));
 }
 
 /** TUMBLE(column, size), HOP(column, slide, size), SESSION(column, gap). */

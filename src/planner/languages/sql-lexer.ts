@@ -59,7 +59,7 @@ const tokensMax = 250_000;
 const tokensPerStep = 2_048;
 const joinable: ReadonlySet<string> = new Set(['s', 'i', 'n']);
 /** Values of a list of IN behind these are one token, and have one place. */
-const placedMax = 1_000;
+const separateMax = 1_000;
 
 export class LexedStatement {
   readonly text: string;
@@ -118,7 +118,7 @@ export class LexedStatement {
     return this.template.includes('"') ? this.template.replaceAll(/"(?:[^"]|"")*"/g, '"?"') : this.template;
   }
 
-  placeAt(offset: number): Location {
+  locationAt(offset: number): Location {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     let low = 0;
     let high = starts.length - 1;
@@ -132,7 +132,7 @@ export class LexedStatement {
 
   /** Where a literal stands in this text. A cached tree has the places of the text that it was made from. */
   locationOf(slot: number): Location {
-    return this.placeAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
+    return this.locationAt((this.#starts ??= startsOf(this.tokens, this.parameters.length))[slot] ?? 0);
   }
 }
 
@@ -402,36 +402,33 @@ class Lexer {
     const match = escaped.exec(this.#text);
     if (match === null) this.#fail(start, 'unterminated string');
     this.#at = escaped.lastIndex;
-    const value = match[1]!.replaceAll(
-      escapes,
-      (written: string, octal?: string, hex?: string, short?: string, long?: string) => {
-        if (written === "''") return "'";
-        if (octal !== undefined) return this.#byteOf(Number.parseInt(octal, 8) & 0xff, start);
-        if (hex !== undefined) return this.#byteOf(Number.parseInt(hex, 16), start);
-        const point = short ?? long;
-        if (point !== undefined) return this.#pointOf(Number.parseInt(point, 16), start);
-        const letter = written.charAt(1);
-        if (letter === 'u' || letter === 'U')
-          this.#fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
-        return letterEscapes[letter] ?? letter;
-      },
-    );
+    const value = match[1]!.replaceAll(escapes, (escape: string, octal?: string, hex?: string, short?: string, long?: string) => {
+      if (escape === "''") return "'";
+      if (octal !== undefined) return this.#byteOf(Number.parseInt(octal, 8) & 0xff, start);
+      if (hex !== undefined) return this.#byteOf(Number.parseInt(hex, 16), start);
+      const point = short ?? long;
+      if (point !== undefined) return this.#pointOf(Number.parseInt(point, 16), start);
+      const letter = escape.charAt(1);
+      if (letter === 'u' || letter === 'U')
+        this.#fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
+      return letterEscapes[letter] ?? letter;
+    });
     return this.#wholeCharacters(value, start) + this.#continueString();
   }
 
   /** Between the quotes of U&'…', before its UESCAPE: \XXXX and \+XXXXXX are characters. */
-  #unicodeText(written: string, start: number): string {
+  #unicodeText(escapedText: string, start: number): string {
     unicodeEscape.lastIndex = this.#at;
     const stated = unicodeEscape.exec(this.#text);
     if (stated !== null) this.#at = unicodeEscape.lastIndex;
     const mark = stated?.[1] ?? '\\';
     let value = '';
-    for (let i = 0; i < written.length; i++) {
-      const letter = written.charAt(i);
+    for (let i = 0; i < escapedText.length; i++) {
+      const letter = escapedText.charAt(i);
       if (letter !== mark) value += letter;
-      else if (written.charAt(i + 1) === mark) value += written.charAt(++i);
+      else if (escapedText.charAt(i + 1) === mark) value += escapedText.charAt(++i);
       else {
-        const point = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(written.slice(i + 1, i + 8));
+        const point = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(escapedText.slice(i + 1, i + 8));
         if (point === null) this.#fail(start, `a Unicode escape is written ${mark}XXXX or ${mark}+XXXXXX`, 'syntax');
         value += this.#pointOf(Number.parseInt(point[1] ?? point[2]!, 16), start);
         i += point[0].length;
@@ -526,33 +523,33 @@ class Lexer {
     }
     if (end < this.#length && this.#nameEnd(end) > end) this.#fail(start, 'a number is followed by a letter');
     this.#at = end;
-    const written = this.#text.slice(start, end);
+    const numberText = this.#text.slice(start, end);
     if (whole) {
-      if (written.length > 15) {
+      if (numberText.length > 15) {
         // Leading zeros aside, 20 characters hold every i64: longer text is refused before it costs a conversion.
         if (end - digits > 1000) this.#fail(start, 'the integer does not fit 64 bits');
-        const value = BigInt(written);
+        const value = BigInt(numberText);
         if (value > FOREVER || value < -FOREVER - 1n) this.#fail(start, 'the integer does not fit 64 bits', 'out-of-range');
         this.#pushLiteral('i', value, start);
       } else {
-        this.#pushLiteral('i', BigInt(Number(written)), start);
+        this.#pushLiteral('i', BigInt(Number(numberText)), start);
       }
       return;
     }
-    const value = Number(written);
+    const value = Number(numberText);
     if (!Number.isFinite(value)) this.#fail(start, 'the number is too large', 'out-of-range');
     this.#pushLiteral('n', value, start);
   }
 
   /** Text between quotes, a doubled quote standing for one; a pattern's has escapes, too. Leaves `at` behind the closing quote. */
-  #stringUpTo(code: number, mark: string, what: string): string {
+  #stringUpTo(code: number, mark: string, tokenKind: string): string {
     const start = this.#at;
     let from = this.#at + 1;
     let value = '';
-    const hasEscapes = what === 'string' && this.#isPattern();
+    const hasEscapes = tokenKind === 'string' && this.#isPattern();
     for (;;) {
       const end = this.#text.indexOf(mark, from);
-      if (end < 0) this.#fail(start, `unterminated ${what}`);
+      if (end < 0) this.#fail(start, `unterminated ${tokenKind}`);
       if (hasEscapes && this.#nextBackslash < from) {
         const backslash = this.#text.indexOf('\\', from);
         this.#nextBackslash = backslash < 0 ? this.#length : backslash;
@@ -572,7 +569,7 @@ class Lexer {
       from = end + 2;
     }
     // Half a character has no UTF-8 form: it would silently become another one where it is compared or stored.
-    if (!value.isWellFormed()) this.#fail(start, `a ${what} holds half of a surrogate pair`);
+    if (!value.isWellFormed()) this.#fail(start, `a ${tokenKind} holds half of a surrogate pair`);
     return value;
   }
 
@@ -616,7 +613,7 @@ class Lexer {
     const isAlone = value.kind === 'literal' && (between === ',' || between === '(');
     const listed = isAlone ? this.#limits.listed + 1 : -1;
     this.#limits.listed = listed;
-    if (listed <= placedMax || !joinable.has(value.text) || value.typed) return;
+    if (listed <= separateMax || !joinable.has(value.text) || value.typed) return;
     const last = this.#tokens.length - 3;
     const before = this.#tokens[last]!;
     const { count = 1 } = before;
@@ -678,7 +675,7 @@ class Lexer {
   }
 
   #fail(offset: number, message: string, reason?: ErrorReason): never {
-    throw parseError(new LexedStatement(this.#text, '', [], []).placeAt(offset), message, reason);
+    throw parseError(new LexedStatement(this.#text, '', [], []).locationAt(offset), message, reason);
   }
 }
 

@@ -96,13 +96,16 @@ const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshipty
 /** Catalogue calls that graph tools make: virtual relations. */
 function catalogueCall(cursor: TokenCursor, space: string, location: Location): ProcedureCall {
   const named = cursor.location;
-  const written = cursor.name('a procedure');
-  const name = `${space}.${written.toLowerCase()}`;
+  const procedureName = cursor.name('a procedure');
+  const name = `${space}.${procedureName.toLowerCase()}`;
   if (!catalogues.has(name))
-    throw cursor.error(`there is no procedure ${JSON.stringify(`${space}.${written}`)}${didYouMean(name, catalogues)}`, named);
+    throw cursor.error(
+      `there is no procedure ${JSON.stringify(`${space}.${procedureName}`)}${didYouMean(name, catalogues)}`,
+      named,
+    );
   cursor.expect('(');
   cursor.expect(')');
-  const relation = [space, written.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
+  const relation = [space, procedureName.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
   let projection = cursor.accept('YIELD') && !cursor.accept('*') ? readYield(cursor) : null;
   if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renameYielded(readYield(cursor), projection ?? []);
   const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, location });
@@ -120,17 +123,17 @@ function renameYielded(returned: readonly ProjectionItem[], yielded: readonly Pr
   });
 }
 
-function functionOf(space: string, written: string, refusal: (text: string) => Error): string {
-  const key = written.toLowerCase();
+function functionOf(space: string, procedureName: string, refusal: (text: string) => Error): string {
+  const key = procedureName.toLowerCase();
   const names = graphAlgorithms.map((algorithm) => algorithm.name);
   const plain = (name: string): string => name.toLowerCase().replaceAll('_', '');
   const namedArgument =
     names.find((name) => plain(name) === key) ?? names.find((name) => plain(name) === `graph${key}`) ?? aliases.get(key);
   if (namedArgument !== undefined && (space === 'traverse' || aliases.get(key) === namedArgument)) return namedArgument;
   const known = namedArgument ?? elsewhere.get(key);
-  const use = known === undefined ? didYouMean(written, names.map(camelCase)) : `: use ${known}`;
+  const use = known === undefined ? didYouMean(procedureName, names.map(camelCase)) : `: use ${known}`;
   throw refusal(
-    `${space} has no algorithm ${JSON.stringify(written)}${use === '' ? ': docs/graph.md lists those there are' : use}`,
+    `${space} has no algorithm ${JSON.stringify(procedureName)}${use === '' ? ': docs/graph.md lists those there are' : use}`,
   );
 }
 

@@ -196,21 +196,25 @@ function readReturning(cursor: TokenCursor): ProjectionItem[] | null {
   return items;
 }
 
-function readColumns(cursor: TokenCursor, what = 'named'): NamedLocation[] {
+function readColumns(cursor: TokenCursor, listName = 'named'): NamedLocation[] {
   const columns: NamedLocation[] = [];
   cursor.expect('(');
   do columns.push(readColumn(cursor));
   while (cursor.accept(','));
   cursor.expect(')');
-  checkOnce(cursor, columns, what);
+  checkOnce(cursor, columns, listName);
   return columns;
 }
 
-function checkOnce(cursor: TokenCursor, columns: readonly NamedLocation[], what: string): void {
+function checkOnce(cursor: TokenCursor, columns: readonly NamedLocation[], listName: string): void {
   const names = new Set<string>();
   for (const { name, location } of columns) {
     if (names.has(name))
-      throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, location, what === 'set' ? 'syntax' : 'named-twice');
+      throw cursor.error(
+        `column ${JSON.stringify(name)} is ${listName} twice`,
+        location,
+        listName === 'set' ? 'syntax' : 'named-twice',
+      );
     names.add(name);
   }
 }

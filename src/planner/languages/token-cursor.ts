@@ -71,7 +71,7 @@ export class TokenCursor {
   }
 
   get location(): Location {
-    return this.lexed.placeAt(this.token.start);
+    return this.lexed.locationAt(this.token.start);
   }
 
   next(): Token {
@@ -123,8 +123,8 @@ export class TokenCursor {
     return this.token.key === 'FOR' && this.dialect === 'wide' && lockWords.has(this.key(1));
   }
 
-  name(what: string): string {
-    if (!this.isName()) throw this.expectedError(what);
+  name(expected: string): string {
+    if (!this.isName()) throw this.expectedError(expected);
     return this.next().text;
   }
 
@@ -133,14 +133,14 @@ export class TokenCursor {
     return this.token.kind === 'literal' && (this.token.text === type || this.token.text === 'u');
   }
 
-  literal(type: 's' | 'i', what: string): Slot {
-    if (!this.isLiteral(type)) throw this.expectedError(what);
+  literal(type: 's' | 'i', expected: string): Slot {
+    if (!this.isLiteral(type)) throw this.expectedError(expected);
     if (this.token.text === 'u') this.lexed.settle(this.token.slot, type);
-    return this.anyLiteral(what);
+    return this.anyLiteral(expected);
   }
 
-  anyLiteral(what: string): Slot {
-    if (this.token.kind !== 'literal') throw this.expectedError(what);
+  anyLiteral(expected: string): Slot {
+    if (this.token.kind !== 'literal') throw this.expectedError(expected);
     const location = this.location;
     return { slot: this.next().slot, location };
   }
@@ -150,21 +150,21 @@ export class TokenCursor {
     return typeof value === 'string' ? value : String(value);
   }
 
-  expectedError(what: string): ServiceError {
-    return this.error(`expected ${what}, found ${describeToken(this.token)}`);
+  expectedError(expected: string): ServiceError {
+    return this.error(`expected ${expected}, found ${describeToken(this.token)}`);
   }
 
   error(message: string, location: Location = this.location, reason?: ErrorReason): ServiceError {
     return parseError(location, message, reason);
   }
 
-  notImplemented(what: string, location: Location = this.location): ServiceError {
-    return parseError(location, `${what} is not implemented`, 'not-implemented');
+  notImplemented(feature: string, location: Location = this.location): ServiceError {
+    return parseError(location, `${feature} is not implemented`, 'not-implemented');
   }
 
   /** Refuses features that rule 10 of the specification lists as not implemented, except in the wide dialect. */
-  wideOnly(what: string, location: Location = this.location): void {
-    if (this.dialect === 'spec') throw this.notImplemented(what, location);
+  wideOnly(feature: string, location: Location = this.location): void {
+    if (this.dialect === 'spec') throw this.notImplemented(feature, location);
   }
 
   nest<T>(read: () => T): T {

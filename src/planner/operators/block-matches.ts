@@ -1,5 +1,5 @@
 /** The results of a search over the rows of a block: which rows match, and their scores. */
-export interface Found {
+export interface BlockMatches {
   /** By match: a bit per row; null: only the rows of the single match are listed, in `scores`. */
   readonly matches: readonly Int32Array[] | null;
   /** Scores by row; or only of the listed rows. */
@@ -7,22 +7,22 @@ export interface Found {
 }
 
 export const noScores = new Float64Array(0);
-export const nothingFound = { matches: null, scores: { rows: new Int32Array(0), scores: noScores } } as const satisfies Found;
+export const noMatches = { matches: null, scores: { rows: new Int32Array(0), scores: noScores } } as const satisfies BlockMatches;
 
 /** 1 where a row matches. */
-export function matchOf({ matches, scores }: Found, match: number, row: number): number {
+export function matchOf({ matches, scores }: BlockMatches, match: number, row: number): number {
   if (matches !== null) return (matches[match]![row >>> 5]! >>> (row & 31)) & 1;
-  return scores !== null && !(scores instanceof Float64Array) && placeIn(scores.rows, row) >= 0 ? 1 : 0;
+  return scores !== null && !(scores instanceof Float64Array) && indexOfRow(scores.rows, row) >= 0 ? 1 : 0;
 }
 
-export function scoreOf({ scores }: Found, row: number): number {
+export function scoreOf({ scores }: BlockMatches, row: number): number {
   if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
-  const scoreIndex = placeIn(scores.rows, row);
+  const scoreIndex = indexOfRow(scores.rows, row);
   return scoreIndex < 0 ? 0 : scores.scores[scoreIndex]!;
 }
 
 /** Place of a row among these, which rise; -1 where it is none of them. */
-function placeIn(rows: Int32Array, row: number): number {
+function indexOfRow(rows: Int32Array, row: number): number {
   let low = 0;
   let high = rows.length;
   while (low < high) {

@@ -17,7 +17,7 @@ const newMax = 256;
 const rowsMax = 65_536;
 const groupsMax = 32_768;
 const tableMax = 65_536;
-const placesMax = 65_536;
+const slotsMax = 65_536;
 /** Offsets in the workspace. Arrays by group have one element in front, for kernels that number groups from 1. */
 const before = 64;
 const selectionAt = 0;
@@ -28,7 +28,7 @@ const absentAt = rowsAt + groupsMax * 4 + before;
 const resultsAt = absentAt + groupsMax * 4 + before;
 const tablesAt = [resultsAt + groupsMax * 8, resultsAt + groupsMax * 8 + tableMax * 4] as const;
 const pairsAt = tablesAt[1] + tableMax * 4;
-const sumsAt = pairsAt + placesMax * 4;
+const sumsAt = pairsAt + slotsMax * 4;
 const workspaceBytes = sumsAt + groupsMax * 8;
 
 class Room {
@@ -194,7 +194,7 @@ export class GroupKernels {
 }
 
 function fits({ keys, groupOfPair }: KeyTables): boolean {
-  return keys.every(({ table }) => table.length <= tableMax) && (groupOfPair === null || groupOfPair.length <= placesMax);
+  return keys.every(({ table }) => table.length <= tableMax) && (groupOfPair === null || groupOfPair.length <= slotsMax);
 }
 
 interface Assignment {
@@ -238,7 +238,7 @@ function assign({ room, tables, batch, selection, from, added, addends, noted }:
     );
   }
   const rightTable = room.put(right.table, tablesAt[1], valueAt(right));
-  const pairs = room.put(groupOfPair, pairsAt, added === null ? null : placeOf(tables, added));
+  const pairs = room.put(groupOfPair, pairsAt, added === null ? null : slotOf(tables, added));
   const rest = [pairs, bits, selection, first, from, count, into, rows - 4] as const;
   return kernels.groupPairs(
     left!.values.byteOffset,
@@ -253,12 +253,12 @@ function assign({ room, tables, batch, selection, from, added, addends, noted }:
 
 /** Whether the tables lead from a row to its group. */
 function leads(tables: KeyTables, row: number): boolean {
-  const pairIndex = placeOf(tables, row);
+  const pairIndex = slotOf(tables, row);
   return pairIndex > 0 && (tables.groupOfPair === null || tables.groupOfPair[pairIndex] !== 0);
 }
 
 /** The number of an only key, or where the group of two stands; 0 where a key has none. */
-function placeOf({ keys, groupOfPair, bits }: KeyTables, row: number): number {
+function slotOf({ keys, groupOfPair, bits }: KeyTables, row: number): number {
   const [left, right] = keys.map(({ values, table }) => table[values[row]!] ?? 0);
   if (groupOfPair === null) return left!;
   return left === 0 || right === 0 ? 0 : (left! << bits) | right!;

@@ -114,7 +114,7 @@ export class GroupTable {
     if (this.#columns.length !== 2 || !(first instanceof TextNumbers) || !(second instanceof TextNumbers)) return null;
     if (left?.kind !== 'dict' || right?.kind !== 'dict' || left.nulls !== null || right.nulls !== null) return null;
     for (let attempt = 0; ; attempt++) {
-      const groupOfPair = this.#pairs[0]!.placesFor(first.size + 1, second.size + 1);
+      const groupOfPair = this.#pairs[0]!.slotsFor(first.size + 1, second.size + 1);
       if (groupOfPair === null) return null;
       const pairs: CodePairs = {
         leftCodes: left.values,
@@ -142,7 +142,7 @@ export class GroupTable {
     const [first, second] = this.#columns;
     if (keys.length !== 2 || !first || !second) return null;
     const [pairs] = this.#pairs;
-    const groupOfPair = pairs!.placesFor(first.size + 1, second.size + 1);
+    const groupOfPair = pairs!.slotsFor(first.size + 1, second.size + 1);
     return groupOfPair && { keys, groupOfPair, bits: pairs!.bits };
   }
 

@@ -94,13 +94,13 @@ export class JoinPairs {
     const met = this.#met;
     if (met === null) return;
     const { columns, rows } = this.#partners;
-    const beside: Vector[] = Array.from({ length: this.#leftCount }, () => ({ kind: 'null' }));
+    const leftNulls: Vector[] = Array.from({ length: this.#leftCount }, () => ({ kind: 'null' }));
     for (let row = 0; row < rows; ) {
       const selection = new Int32Array(pairsPerBlock);
       const end = Math.min(rows, row + rowsPerStep);
       let count = 0;
       for (; row < end && count < pairsPerBlock; row++) if (met[row] === 0) selection[count++] = row;
-      yield { columns: [...beside, ...columns], selection, first: 0, count };
+      yield { columns: [...leftNulls, ...columns], selection, first: 0, count };
     }
   }
 

@@ -16,7 +16,7 @@ const wholeMax = 2 ** 52;
 const densestShare = 0.9;
 /** The most keys that are worth a look-up each, and the rows that are read to find out whether they are. */
 const lookedUpMax = 1_024;
-const rowsAskedMax = 8_192;
+const rowsReadMax = 8_192;
 
 type Numbers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
 
@@ -61,7 +61,7 @@ export class KeyFilter {
   lookUps(): readonly string[] | null {
     const taken = this.#taken;
     this.#taken = null;
-    return taken !== null && taken.count <= rowsAskedMax ? fewTexts(taken.key, taken.count) : null;
+    return taken !== null && taken.count <= rowsReadMax ? fewTexts(taken.key, taken.count) : null;
   }
 
   /** Writes the rows of a batch that have such a key; returns how many. `out` may be the batch's selection. */

@@ -10,7 +10,7 @@ import type { Candidates, SegmentRows, ScanRequest } from '../../projections/acc
 import type { SearchNode } from '../logical-plan.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/text-search/text-query.ts';
 import { TopScores } from '../../governance/text-search/top-scores.ts';
-import { type Found, matchOf, noScores, nothingFound, scoreOf } from './block-matches.ts';
+import { type BlockMatches, matchOf, noScores, noMatches, scoreOf } from './block-matches.ts';
 import {
   bitCount,
   eachBit,
@@ -38,13 +38,13 @@ const sums = new Float64Array(65_536);
 const matchingRows = new Int32Array(65_536);
 
 /** The indexed rows of one block, with the searches over their texts. */
-interface Stretch {
+interface SearchBlock {
   /** Number of the first row of its indexes at its place. */
   readonly base: number;
   readonly rows: number;
   /** The search of each match. */
   readonly searches: readonly BlockSearch[];
-  matches: Found | null;
+  matches: BlockMatches | null;
 }
 
 export class SearchOperator implements Operator {
@@ -55,7 +55,7 @@ export class SearchOperator implements Operator {
   /** Columns that are searched, by number in the scan. */
   readonly #searched: readonly number[];
   readonly #work: Generator<Batch, void>;
-  readonly #blocksOfSegment = new Map<object, Stretch[]>();
+  readonly #blocksOfSegment = new Map<object, SearchBlock[]>();
   /** By match: the figures for scores. */
   readonly #scorings: Writable<Scoring>[];
   /** The boosts, by match and column. */
@@ -211,7 +211,7 @@ export class SearchOperator implements Operator {
     notices.push(`the texts of ${this.#node.input.type} are being indexed: rows that are not indexed yet are left out`);
   }
 
-  #searchBlock(texts: SearchableTexts, base: number): Stretch {
+  #searchBlock(texts: SearchableTexts, base: number): SearchBlock {
     const { input, matches } = this.#node;
     const searches = matches.map(({ columns }, i) =>
       texts.search(
@@ -222,14 +222,14 @@ export class SearchOperator implements Operator {
     return { base, rows: searches[0]!.rows, searches, matches: null };
   }
 
-  #keep(segment: object, block: Stretch): void {
+  #keep(segment: object, block: SearchBlock): void {
     const known = this.#blocksOfSegment.get(segment);
     if (known) known.push(block);
     else this.#blocksOfSegment.set(segment, [block]);
   }
 
   /** Adds up the figures for scores from one block. */
-  #count(block: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
+  #count(block: SearchBlock, totals: readonly (readonly { held: number; total: number }[])[]): void {
     for (const [i, search] of block.searches.entries()) {
       const scoring = this.#scorings[i]!;
       const { rows, fields } = search.figures();
@@ -264,7 +264,7 @@ export class SearchOperator implements Operator {
   #asComeTo(): Candidates {
     const known = new Map<object, Int32Array>();
     const working = new Map<object, Generator<Batch, Int32Array>>();
-    const findIn = (segment: object, blocks: readonly Stretch[]): Int32Array | null => {
+    const findIn = (segment: object, blocks: readonly SearchBlock[]): Int32Array | null => {
       let work = working.get(segment);
       if (!work) working.set(segment, (work = this.#requiredOf(blocks)));
       const step = work.next();
@@ -280,12 +280,12 @@ export class SearchOperator implements Operator {
     };
   }
 
-  *#requiredOf(blocks: readonly Stretch[]): Generator<Batch, Int32Array> {
+  *#requiredOf(blocks: readonly SearchBlock[]): Generator<Batch, Int32Array> {
     let all: Int32Array = new Int32Array(0);
     for (const block of blocks) {
       const { rows } = yield* this.#findRequired(block, null);
       this.#hold(rows);
-      all = all.length === 0 ? inPlaceNumbers(rows, block) : concatenate(all, inPlaceNumbers(rows, block));
+      all = all.length === 0 ? rowIdsInSegment(rows, block) : concatenate(all, rowIdsInSegment(rows, block));
       yield emptyBatch;
     }
     return all;
@@ -300,7 +300,7 @@ export class SearchOperator implements Operator {
     const { counters } = this.#execution;
     const bestBlocks: {
       readonly segment: object;
-      readonly block: Stretch;
+      readonly block: SearchBlock;
       readonly rows: Int32Array;
       readonly scores: Float64Array;
     }[] = [];
@@ -317,7 +317,7 @@ export class SearchOperator implements Operator {
     const candidates = new Map<object, Int32Array>();
     let left = 0;
     for (const { segment, block, rows, scores } of bestBlocks) {
-      const among = inPlaceNumbers(
+      const among = rowIdsInSegment(
         rows.filter((_, i) => scores[i]! >= best.least),
         block,
       );
@@ -331,7 +331,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Rows of a block that match every required MATCH; with scores, only those that may be among the best. */
-  *#findRequired(block: Stretch, best: TopScores | null): Generator<Batch, Matching> {
+  *#findRequired(block: SearchBlock, best: TopScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
     yield* this.#seek(block);
     const matches = this.#matches(block);
@@ -366,27 +366,27 @@ export class SearchOperator implements Operator {
   }
 
   /** The same for few plain words, the most common search; null where it is not applicable. */
-  #requiredOfFew(block: Stretch, best: TopScores): Matching | null {
+  #requiredOfFew(block: SearchBlock, best: TopScores): Matching | null {
     const [search, ...others] = block.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
     const few = search!.scoreFew(this.#scorings[0]!, best);
-    if (few !== null) block.matches = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
+    if (few !== null) block.matches = few.rows.length === 0 ? noMatches : { matches: null, scores: few };
     return few;
   }
 
   /** Keeps only the rows that may reach this score, where that can be bounded before scoring. */
-  #leave(bits: Int32Array, { searches }: Stretch, least: number): void {
+  #leave(bits: Int32Array, { searches }: SearchBlock, least: number): void {
     const [search, ...others] = searches;
     if (least === -Infinity || others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return;
     const reaching = search!.reaching(this.#scorings[0]!, least);
     if (reaching !== null) for (let i = 0; i < bits.length; i++) bits[i]! &= reaching[i]!;
   }
 
-  #matches(block: Stretch): readonly Int32Array[] {
+  #matches(block: SearchBlock): readonly Int32Array[] {
     return block.searches.map((search, i) => search.matching(this.#shapes[i]));
   }
 
-  #find(block: Stretch): Found {
+  #find(block: SearchBlock): BlockMatches {
     if (block.matches) return block.matches;
     const scores = this.#node.scored ? new Float64Array(block.rows) : null;
     if (scores) block.searches.forEach((search, i) => this.#score(search, i, scores, null));
@@ -394,7 +394,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Finds the terms of a block, where that takes more than one turn. */
-  *#seek({ searches }: Stretch): Generator<Batch, void> {
+  *#seek({ searches }: SearchBlock): Generator<Batch, void> {
     for (const search of searches) {
       for (let leaf = 0; leaf < search.query.leaves.length && search.isSlow; leaf++) {
         search.seek(leaf);
@@ -403,12 +403,12 @@ export class SearchOperator implements Operator {
     }
   }
 
-  #release({ searches }: Stretch): void {
+  #release({ searches }: SearchBlock): void {
     for (const search of searches) if (search.query.leaves.length > leavesKept) search.release();
   }
 
   /** Searches and scores a block, where that takes more than a turn. */
-  *#findSlowly(block: Stretch): Generator<Batch, void> {
+  *#findSlowly(block: SearchBlock): Generator<Batch, void> {
     const { searches } = block;
     if (block.matches || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
     yield* this.#seek(block);
@@ -424,7 +424,7 @@ export class SearchOperator implements Operator {
   }
 
   /** Scores like `#score`, one word a turn. */
-  *#scoreSlowly({ searches }: Stretch, into: Float64Array, only: Int32Array | null): Generator<Batch, void> {
+  *#scoreSlowly({ searches }: SearchBlock, into: Float64Array, only: Int32Array | null): Generator<Batch, void> {
     for (const [i, search] of searches.entries()) {
       const own = searches.length > 1 ? new Float64Array(search.rows) : into;
       for (let leaf = 0; leaf < search.query.leaves.length; leaf++) {
@@ -457,7 +457,7 @@ export class SearchOperator implements Operator {
       const blocks = this.#blocksOfSegment.get(placed!.segmentKey)!;
       for (let k = 0; k < count; k++) {
         const row = selection === null ? first + k : selection[k]!;
-        const [matches, at] = this.#foundAt(blocks, numberAt(placed!, row));
+        const [matches, at] = this.#matchesAt(blocks, numberAt(placed!, row));
         this.#results.scores[row] = matches ? scoreOf(matches, at) : 0;
       }
     }
@@ -487,7 +487,7 @@ export class SearchOperator implements Operator {
     for (let k = 0; k < count; k++) {
       if (k % rowsInTurn === rowsInTurn - 1) yield emptyBatch;
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = ownMatches ? [ownMatches, k] : this.#foundAt(blocks!, numberAt(placed!, row));
+      const [of, at] = ownMatches ? [ownMatches, k] : this.#matchesAt(blocks!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
         const hasNoText = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         absent[i]![row] = hasNoText;
@@ -500,7 +500,7 @@ export class SearchOperator implements Operator {
   }
 
   /** The search results that hold a row of a place, and the row's number in them. */
-  #foundAt(blocks: readonly Stretch[], number: number): readonly [Found | null, number] {
+  #matchesAt(blocks: readonly SearchBlock[], number: number): readonly [BlockMatches | null, number] {
     let low = 0;
     let high = blocks.length;
     while (low < high) {
@@ -540,7 +540,7 @@ function writtenBefore(block: GovernedBlock, pinned: bigint): GovernedBlock {
 }
 
 /** Rows of a block as row ids of its segment. */
-function inPlaceNumbers(rows: Int32Array, { base }: Stretch): Int32Array {
+function rowIdsInSegment(rows: Int32Array, { base }: SearchBlock): Int32Array {
   return base === 0 ? rows : rows.map((row) => row + base);
 }
 

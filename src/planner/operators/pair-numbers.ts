@@ -6,7 +6,7 @@
  */
 
 /** Places of the tables that pairs of small numbers need no hashing for. */
-const placesInAll = 1 << 20;
+const slotsInAll = 1 << 20;
 /** A table that is shorter moves at once. */
 const movesFrom = 1 << 16;
 /** Slots that move for every few new pairs: the move ends long before the table has to grow again. */
@@ -44,7 +44,7 @@ export class PairNumbers {
 
   /** One of `tables` that are held side by side and share the room for places: the one at `at`. Most left numbers are below `leftSize`. */
   constructor({ tables = 1, at = 0, leftSize = 128 } = {}) {
-    this.#placesMax = Math.floor(placesInAll / tables);
+    this.#placesMax = Math.floor(slotsInAll / tables);
     this.#fill = fillOf(tables, at);
     this.#firsts = new Int32Array(2 * Math.ceil(leftSize * this.#fill));
     this.#pairs = new Int32Array(2 * Math.ceil(128 * this.#fill));
@@ -58,7 +58,7 @@ export class PairNumbers {
 
   /** Replaces left[j] by the number of (left[j], right[j]); lefts are below leftSize, rights below rightSize. */
   assign(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number): void {
-    const numberOfPair = this.placesFor(leftSize, rightSize);
+    const numberOfPair = this.slotsFor(leftSize, rightSize);
     if (numberOfPair === null) {
       for (let j = 0; j < count; j++) left[j] = this.numberOf(left[j]!, right[j]!);
       return;
@@ -77,7 +77,7 @@ export class PairNumbers {
 
   /** Gives each pair that has not come before a number, and writes its place in the batch to `out`; returns how many there were. */
   admit(left: Int32Array, right: Int32Array, count: number, leftSize: number, rightSize: number, out: Int32Array): number {
-    const numberOfPair = this.placesFor(leftSize, rightSize);
+    const numberOfPair = this.slotsFor(leftSize, rightSize);
     let admitted = 0;
     if (numberOfPair === null) {
       for (let j = 0; j < count; j++) {
@@ -223,7 +223,7 @@ export class PairNumbers {
   }
 
   /** The table with room for these, grown if need be; null where hashing takes over. */
-  placesFor(leftSize: number, rightSize: number): Int32Array | null {
+  slotsFor(leftSize: number, rightSize: number): Int32Array | null {
     if (this.#numberOfPair === null) return null;
     const bits = Math.max(this.bits, 32 - Math.clz32(rightSize - 1));
     const length = leftSize * 2 ** bits;

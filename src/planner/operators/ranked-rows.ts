@@ -27,11 +27,11 @@ function storedColumns({ columns, own }: FunctionNode): readonly string[] {
 /** How many rows a call may yield: its LIMIT, else as many as may be asked for, and one more to tell that there are too many. */
 export function mostRanked({ limit, name }: FunctionNode, execution: Execution): number {
   const most = execution.limits.vectorRowsMax;
-  const asked = limit ? execution.rowLimit(limit) : most + 1;
-  if (limit && asked > most) {
-    throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${most} rows: LIMIT asks for ${asked}`);
+  const rowsWanted = limit ? execution.rowLimit(limit) : most + 1;
+  if (limit && rowsWanted > most) {
+    throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${most} rows: LIMIT asks for ${rowsWanted}`);
   }
-  return asked;
+  return rowsWanted;
 }
 
 /** Without a LIMIT all rows were asked for. */

@@ -4,7 +4,7 @@ import { CollectedRows } from './collected-rows.ts';
 import { emptyBatch, type Execution, type Operator, type RowPiece } from './operator.ts';
 import { piecesReader } from './working-table.ts';
 
-export class KeptRows {
+export class RecursionCache {
   readonly #columns: readonly PlanColumn[];
   readonly #execution: Execution;
   #whole: readonly RowPiece[] | null = null;

@@ -41,9 +41,9 @@ export class LongWork {
   }
 
   /** Aborted when the job is cancelled or the caller is gone. */
-  signal(asked: AbortSignal | undefined): AbortSignal {
+  signal(callerSignal: AbortSignal | undefined): AbortSignal {
     const own = this.#ending.signal;
-    return asked === undefined ? own : AbortSignal.any([asked, own]);
+    return callerSignal === undefined ? own : AbortSignal.any([callerSignal, own]);
   }
 
   /** Reports the number of edges read so far. */

@@ -92,7 +92,7 @@ export class TextNumbers implements ValueNumbers {
     const nulls = vector.nulls;
     if (vector.kind === 'dict') {
       const { values, dictionary } = vector;
-      const table = this.#foundTable(dictionary);
+      const table = this.#numberTable(dictionary);
       for (let j = 0; j < count; j++) {
         const i = selection === null ? first + j : selection[j]!;
         if (nulls !== null && nulls[i] === 1) out[j] = 0;
@@ -130,7 +130,7 @@ export class TextNumbers implements ValueNumbers {
     return table;
   }
 
-  #foundTable(dictionary: Dictionary): Int32Array {
+  #numberTable(dictionary: Dictionary): Int32Array {
     let table = this.#foundBy.get(dictionary);
     if (!table || table.length < dictionary.size) this.#foundBy.set(dictionary, (table = new Int32Array(dictionary.size)));
     return table;

@@ -252,8 +252,8 @@ function* tile({ order, start, end, vectors, types }: Part, call: OverCall, resu
 
 function* shift(part: Part, call: OverCall, results: Cell[]): Steps {
   const { order, start, end, vectors, types, execution } = part;
-  const by = call.offset === null ? 1 : execution.rowLimit(call.offset);
-  const step = call.function === 'lag' ? -by : by;
+  const offset = call.offset === null ? 1 : execution.rowLimit(call.offset);
+  const step = call.function === 'lag' ? -offset : offset;
   const column = call.column!;
   const spent = new Spent(call);
   for (let at = start; at < end; at++) {
@@ -320,7 +320,7 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
   for (let at = start; at < end; at++) {
     while (!frames.findPeers(at)) yield;
     const { from, to } = frames.frameAt(at);
-    const nth = name === 'nth_value' ? placeInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
+    const nth = name === 'nth_value' ? rowInFrame(cellAt(vectors[second!]!, types[second!]!, order[at]!)) : 1;
     const frameRow = name === 'last_value' ? to - 1 : from + (nth ?? end) - 1;
     const isInside = frameRow >= from && frameRow < to;
     const result = isInside ? cellAt(vectors[column!]!, types[column!]!, order[frameRow]!) : null;
@@ -330,7 +330,7 @@ function* pick(part: Part, call: OverCall, results: Cell[]): Steps {
 }
 
 /** Counted from 1; null where it is NULL. */
-function placeInFrame(nth: Cell): number | null {
+function rowInFrame(nth: Cell): number | null {
   if (nth === null) return null;
   if ((nth as bigint) <= 0n) throw new ServiceError('REL_INVALID', 'NTH_VALUE counts from 1', { reason: 'nth-row' });
   return Number(nth);

@@ -193,10 +193,10 @@ class Pushing {
     return node.kind === 'working' ? node.table === working : working !== null && inputsOf(node).some((each) => this.#asks(each));
   }
 
-  #refuse(what: string): never {
+  #refuse(clause: string): never {
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
-      `${what} in a subquery that names columns of the query around it is not implemented`,
+      `${clause} in a subquery that names columns of the query around it is not implemented`,
     );
   }
 

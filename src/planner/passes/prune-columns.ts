@@ -222,8 +222,8 @@ function prunedWalk(node: FunctionNode, needed: ReadonlySet<number>): Pruned {
 function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
   const width = node.left.columns.length;
   const both = yieldsRight(node.type);
-  const asked = both ? needed : new Set([...needed].filter((index) => index < width));
-  const used = node.residual ? columnsIn(node.residual, new Set(asked)) : asked;
+  const leftNeeded = both ? needed : new Set([...needed].filter((index) => index < width));
+  const used = node.residual ? columnsIn(node.residual, new Set(leftNeeded)) : leftNeeded;
   const onLeft = new Set(node.leftKeys);
   const onRight = new Set(node.rightKeys);
   for (const index of used) {
@@ -244,7 +244,7 @@ function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {
     leftKeys: node.leftKeys.map((index) => left.moved.get(index)!),
     rightKeys: node.rightKeys.map((index) => right.moved.get(index)!),
     residual: node.residual && rebase(node.residual, moved),
-    read: ascending(asked).map((index) => moved.get(index)!),
+    read: ascending(leftNeeded).map((index) => moved.get(index)!),
     columns: joinColumns(node.type, left.node, right.node),
   };
   if (both) return { node: join, moved };

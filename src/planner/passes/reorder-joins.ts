@@ -71,14 +71,14 @@ class Cluster {
   better(): PlanNode | null {
     const count = this.#leaves.length;
     if (count < 3 || this.#conditions.some(mayRaise)) return null;
-    const written = this.#leaves.map((_, i) => i);
+    const writtenOrder = this.#leaves.map((_, i) => i);
     let best: { readonly order: readonly number[]; readonly cost: number } | null = null;
     for (let start = 0; start < count; start++) {
       const order = this.#greedy(start);
       const cost = this.#cost(order);
       if (best === null || cost < best.cost) best = { order, cost };
     }
-    if (best === null || best.cost * timesBetter >= this.#cost(written)) return null;
+    if (best === null || best.cost * timesBetter >= this.#cost(writtenOrder)) return null;
     return best.order.every((leaf, i) => leaf === i) ? null : this.#build(best.order);
   }
 

@@ -20,7 +20,7 @@ import type { OperatorFigures } from '../planner-contract.ts';
 export type NodeFigures = Pick<OperatorFigures, 'state' | 'rowsIn' | 'rowsOut' | 'timeMs' | 'memoryBytes' | 'index'>;
 
 /** Rows that the node above took of a node: all of them, a number, or null where it can't be known. */
-type Taken = 'all' | number | null;
+type TakenFigures = 'all' | number | null;
 
 export class Analysis {
   readonly #execution: Execution;
@@ -43,7 +43,7 @@ export class Analysis {
     return this.#measurements.figuresOf(node)?.rows ?? 0;
   }
 
-  #count(node: PlanNode, taken: Taken): NodeFigures {
+  #count(node: PlanNode, taken: TakenFigures): NodeFigures {
     const inputs = inputsOf(node).map((input, i) =>
       isWithin(input, node) ? this.#leaveOut(input) : this.#count(input, this.#takenOf(node, i, taken)),
     );
@@ -52,7 +52,7 @@ export class Analysis {
     const figures: NodeFigures = {
       state: taken !== 'all' ? 'stopped early' : own ? 'read' : 'not read',
       rowsIn: inputs.length === 0 ? null : sumOf(inputs.map(({ rowsOut }) => rowsOut)),
-      rowsOut: !isTold(node) ? null : taken === 'all' ? this.#rows(node) : taken,
+      rowsOut: !isDisclosed(node) ? null : taken === 'all' ? this.#rows(node) : taken,
       timeMs: own ? this.#msOf(node) : null,
       memoryBytes:
         held.length === 0 ? null : held.reduce((sum, each) => sum + (this.#measurements.figuresOf(each)?.bytes ?? 0), 0),
@@ -76,7 +76,7 @@ export class Analysis {
   }
 
   /** Rows that a node took of its input number `i`. */
-  #takenOf(node: PlanNode, i: number, taken: Taken): Taken {
+  #takenOf(node: PlanNode, i: number, taken: TakenFigures): TakenFigures {
     if (node.kind === 'limit' && taken === 'all') {
       // A sort that gets the limit delivers no more rows anyway.
       if (node.input.kind === 'sort' && node.input.limit) return 'all';
@@ -133,8 +133,8 @@ const withinAbove = {
 } as const satisfies Partial<NodeFigures>;
 
 /** Whether the number of rows that a node reads depends on the rows alone, not on their layout. */
-function isTold(node: PlanNode): boolean {
-  if (node.kind === 'search') return isTold(node.input);
+function isDisclosed(node: PlanNode): boolean {
+  if (node.kind === 'search') return isDisclosed(node.input);
   if (node.kind === 'project') return node.nearest === undefined;
   return node.kind !== 'scan' || node.zones.length === 0;
 }
@@ -143,7 +143,7 @@ function isTold(node: PlanNode): boolean {
 function isWithin(input: PlanNode, node: PlanNode): boolean {
   if (node.kind === 'search') return true;
   if (node.kind === 'project' && node.nearest) return input.kind === 'scan';
-  return node.kind === 'filter' && (!isTold(input) || filtersByKernel(node));
+  return node.kind === 'filter' && (!isDisclosed(input) || filtersByKernel(node));
 }
 
 function sumOf(rows: readonly (number | null)[]): number | null {

@@ -176,8 +176,8 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       const shown = node === plan.root ? node.expressions.slice(0, plan.visible) : node.expressions;
       const items = shown.map((bound, i) => {
         const name = columnName(node.columns[i]!);
-        const written = text(bound, node.input.columns, execution);
-        return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
+        const expressionText = text(bound, node.input.columns, execution);
+        return expressionText === name || name.startsWith('#') ? expressionText : `${expressionText} AS ${name}`;
       });
       const { nearest } = node;
       const near = nearest
@@ -189,8 +189,8 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       const columns = node.input.columns;
       const keys = columns.slice(0, node.groups).map((_, i) => node.columns[i]!.name);
       const calls = node.calls.map((call) => callText(call, node.input, execution));
-      const what = [...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all';
-      return `aggregate ${what}${aggregatesByKernel(node) ? kernel : ''}`;
+      const aggregateText = [...calls, ...(keys.length > 0 ? [`by ${keys.join(', ')}`] : [])].join(' ') || 'all';
+      return `aggregate ${aggregateText}${aggregatesByKernel(node) ? kernel : ''}`;
     }
     case 'values':
       return `values ${node.rows.length} rows`;
@@ -203,9 +203,9 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
     case 'over': {
       const names = (columns: readonly number[]): string =>
         columns.map((each) => columnText(each, node.input, execution)).join(', ');
-      const by = node.partition.length > 0 ? ` by ${names(node.partition)}` : '';
+      const partitionText = node.partition.length > 0 ? ` by ${names(node.partition)}` : '';
       const order = node.keys.length > 0 ? ` in order of ${names(node.keys.map(({ column }) => column))}` : '';
-      return `over ${node.calls.map((call) => `${call.function}(${call.column === null ? '' : names([call.column])})`).join(', ')}${by}${order}`;
+      return `over ${node.calls.map((call) => `${call.function}(${call.column === null ? '' : names([call.column])})`).join(', ')}${partitionText}${order}`;
     }
     case 'apply':
       return `apply ${node.type}`;
@@ -279,8 +279,8 @@ function wayText({ graphs, why }: Way): string {
 /** Graphs that are not there yet are begun by the question; until then their rows are looked at. */
 function nearest(node: FunctionNode, values: Values, execution: Execution): string {
   const all = 'every row that may be seen is compared';
-  const asked = { node, values, execution };
-  const way = node.name === 'HYBRID_SEARCH' ? wayToMeaning(asked) : wayOf(asked);
+  const opening = { node, values, execution };
+  const way = node.name === 'HYBRID_SEARCH' ? wayToMeaning(opening) : wayOf(opening);
   if (way === null) return '; by words alone, as there is no model or its vector has no direction: no vector is compared';
   const { graphs, why } = way;
   if (!graphs) return `; exact, without an index of vectors, as ${why}: ${all}`;
@@ -291,8 +291,8 @@ function search(node: SearchNode, execution: Execution, texts: IndexReadiness): 
   const { input, matches, required, scored, best } = node;
   const each = matches.map(({ columns, slot, mode }, i) => {
     const names = columns.map((column) => input.columns[column]!.name).join(', ');
-    const by = required.includes(i) ? 'reads what it finds' : 'reads all rows, as others are asked for too';
-    return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${by}`;
+    const readMode = required.includes(i) ? 'reads what it finds' : 'reads all rows, as others are asked for too';
+    return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${readMode}`;
   });
   const ready = texts.get(node);
   if (ready === 'some') each.push('some rows are not indexed yet: a strong search waits for them');

@@ -56,7 +56,7 @@ export async function search(
       const cursor = query.cursor === null ? null : readSearchCursor(query.cursor);
       const page = pageOf(request, cursor, snapshot.instant);
       const { question } = searchStatement(query, snapshot, { offset: page.offset, withVersion: fuse !== null });
-      const asked = await session.query({
+      const searchAnswer = await session.query({
         parsed: question,
         time: { system: page.system, valid: page.valid },
         typo: query.typo ?? 'configured',
@@ -64,8 +64,8 @@ export async function search(
         queriesOnly: true,
         ...(signal && { signal }),
       });
-      const versions = fuse ? versionsOf(asked) : [];
-      const answer = fuse ? withoutLast(asked) : asked;
+      const versions = fuse ? versionsOf(searchAnswer) : [];
+      const answer = fuse ? withoutLast(searchAnswer) : searchAnswer;
       answers.push({
         answer: { ...answer, facets: answer.facets ?? noFacets, nextCursor: nextOf(query, page, answer) },
         versions,

@@ -10,7 +10,7 @@ import { expressionsOf, type LogicalPlan, nodesOf, type PlanNode } from '../logi
 import { type Literal, type ParameterType, TypedValue } from '../syntax/statement.ts';
 
 /** A text whose `$n` have the stated types, or none yet. */
-export function lexUnasked(text: string, types: readonly (ParameterType | null)[]): LexedStatement {
+export function lexWithoutValues(text: string, types: readonly (ParameterType | null)[]): LexedStatement {
   return lexStatement(text, (number) => {
     if (typeof number === 'string') return undefined;
     const type = types[number - 1] ?? null;

@@ -119,7 +119,7 @@ export type Projection = {
 };
 
 /** A CREATE or MERGE clause: nodes that are not bound yet have a label, edges one type and a direction. */
-export interface MadeClause {
+export interface CreateClause {
   readonly kind: 'create' | 'merge';
   readonly chains: readonly PatternChain[];
   readonly location: Location;
@@ -127,7 +127,7 @@ export interface MadeClause {
 
 export interface PatternWrite {
   readonly matches: readonly Clause[];
-  readonly created: readonly MadeClause[];
+  readonly created: readonly CreateClause[];
   /** Null without RETURN. */
   readonly returned: Projection | null;
   readonly location: Location;

@@ -122,7 +122,7 @@ export type GraphWrite =
       readonly matched: { readonly query: Query; readonly names: readonly string[]; readonly values: number } | null;
       readonly method: 'create' | 'merge';
       /** In order: the things that a thing names are matched, or stand before it. */
-      readonly things: readonly MadeThing[];
+      readonly things: readonly CreatedElement[];
       readonly returned: ReturnedClause | null;
     })
   | (GraphWriteBase & {
@@ -147,25 +147,25 @@ export interface ReturnedClause {
   readonly shapes: readonly (EntityShape | null)[];
 }
 
-export type MadeThing = MadeNode | MadeEdge;
+export type CreatedElement = CreatedNode | CreatedEdge;
 
 /** A cell is a literal of the statement, or a value of the row that was matched. */
-export type MadeCell = NamedLocation & ({ readonly slot: number; readonly typed?: StatedType } | { readonly value: number });
+export type CreatedCell = NamedLocation & ({ readonly slot: number; readonly typed?: StatedType } | { readonly value: number });
 
-interface Made {
+interface Created {
   /** `create`: a row as it is sent. `merge`: the cells that are sent, of the row of this key. */
   readonly how: 'create' | 'merge';
   readonly name: string;
   readonly type: string;
-  readonly cells: readonly MadeCell[];
+  readonly cells: readonly CreatedCell[];
   readonly location: Location;
 }
 
-export interface MadeNode extends Made {
+export interface CreatedNode extends Created {
   readonly kind: 'node';
 }
 
-export interface MadeEdge extends Made {
+export interface CreatedEdge extends Created {
   readonly kind: 'edge';
   /** Names of nodes. */
   readonly from: string;

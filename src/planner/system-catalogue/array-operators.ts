@@ -175,8 +175,8 @@ function isElement(array: string): Evaluator {
 }
 
 function elementCells(text: string, array: string, areIntegers: boolean): readonly Cell[] {
-  const written = array.endsWith('vector') ? text.split(/\s+/).filter(Boolean) : elementsOf(text, array);
-  return written.map((each) => (each !== null && areIntegers ? BigInt(each) : each));
+  const elementTexts = array.endsWith('vector') ? text.split(/\s+/).filter(Boolean) : elementsOf(text, array);
+  return elementTexts.map((each) => (each !== null && areIntegers ? BigInt(each) : each));
 }
 
 function comparison(name: string, a: string, b: string): ArrayOperator | null {

@@ -17,7 +17,7 @@ const viewsMax = 64;
 export class CatalogueCache {
   readonly #bytesMax: number;
   /** By key, the one asked for last at the end. */
-  readonly #catalogues = new Map<string, Kept>();
+  readonly #catalogues = new Map<string, CachedCatalogue>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -56,7 +56,7 @@ export class CatalogueCache {
   }
 }
 
-interface Kept {
+interface CachedCatalogue {
   readonly types: readonly TypeDefinition[];
   readonly views: readonly ViewRecord[];
   readonly seen: SeenTables;

@@ -58,9 +58,9 @@ export const catalogueFunctions: CatalogueFunctions = {
       ),
     );
   },
-  typeNamed(written) {
-    const isArray = written.endsWith('[]');
-    const name = isArray ? written.slice(0, -2) : written;
+  typeNamed(typeName) {
+    const isArray = typeName.endsWith('[]');
+    const name = isArray ? typeName.slice(0, -2) : typeName;
     const type = name.startsWith('"')
       ? typeNamed(name.slice(1, -1), true)
       : typeNamed(words[name.toLowerCase()] ?? name.toLowerCase());

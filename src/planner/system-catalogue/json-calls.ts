@@ -58,48 +58,49 @@ function hasKey(value: Json, key: string): boolean {
 }
 
 function without(value: Json, keys: readonly (string | null)[]): Json {
-  const gone = new Set<Json>(keys.filter((key) => key !== null));
-  if (value instanceof Map) return new Map([...value].filter(([name]) => !gone.has(name)));
-  if (Array.isArray(value)) return value.filter((each) => typeof each !== 'string' || !gone.has(each));
+  const removedKeys = new Set<Json>(keys.filter((key) => key !== null));
+  if (value instanceof Map) return new Map([...value].filter(([name]) => !removedKeys.has(name)));
+  if (Array.isArray(value)) return value.filter((each) => typeof each !== 'string' || !removedKeys.has(each));
   throw invalid('nothing can be deleted from a scalar of json');
 }
 
 /** The place that a number means in a list, from its end where negative; it may lie outside. */
-const placeIn = (list: readonly Json[], n: number): number => (n < 0 ? list.length + n : n);
+const subscriptIn = (list: readonly Json[], n: number): number => (n < 0 ? list.length + n : n);
 
-function withoutPlace(value: Json, n: number): Json {
+function withoutElement(value: Json, n: number): Json {
   if (!Array.isArray(value))
     throw invalid(value instanceof Map ? 'an object has no places' : 'nothing can be deleted from a scalar of json');
-  const gone = placeIn(value, n);
-  return value.filter((_, i) => i !== gone);
+  const removedIndex = subscriptIn(value, n);
+  return value.filter((_, i) => i !== removedIndex);
 }
 
 type Change = 'set' | 'create' | 'before' | 'after' | 'delete';
 
 /** The value with a change where the path leads; itself where the path leads nowhere. */
-function changeAt(value: Json, path: readonly (string | null)[], change: Change, by: Json, depth = 0): Json {
+function changeAt(value: Json, path: readonly (string | null)[], change: Change, inserted: Json, depth = 0): Json {
   const key = path[depth];
   if (key === undefined) return value;
   if (key === null) throw invalid(`part ${depth + 1} of a path is NULL`, 'null-value');
   const isLast = depth === path.length - 1;
-  if (value instanceof Map) return inObject(value, key, isLast, path, change, by, depth);
+  if (value instanceof Map) return inObject(value, key, isLast, path, change, inserted, depth);
   if (!Array.isArray(value)) return value;
   if (!subscript.test(key))
     throw invalid(`part ${depth + 1} of a path is no whole number: ${JSON.stringify(key.slice(0, 100))}`, 'text-form');
-  const n = placeIn(value, Number(key));
+  const n = subscriptIn(value, Number(key));
   const isThere = n >= 0 && n < value.length;
-  if (!isLast) return isThere ? value.map((each, i) => (i === n ? changeAt(each, path, change, by, depth + 1) : each)) : value;
+  if (!isLast)
+    return isThere ? value.map((each, i) => (i === n ? changeAt(each, path, change, inserted, depth + 1) : each)) : value;
   switch (change) {
     case 'delete':
       return value.filter((_, i) => i !== n);
     case 'set':
-      return isThere ? value.map((each, i) => (i === n ? by : each)) : value;
+      return isThere ? value.map((each, i) => (i === n ? inserted : each)) : value;
     case 'create':
-      if (isThere) return value.map((each, i) => (i === n ? by : each));
-      return n < 0 ? [by, ...value] : [...value, by];
+      if (isThere) return value.map((each, i) => (i === n ? inserted : each));
+      return n < 0 ? [inserted, ...value] : [...value, inserted];
     default: {
       const where = Math.max(0, Math.min(value.length, n)) + (change === 'after' && isThere ? 1 : 0);
-      return [...value.slice(0, where), by, ...value.slice(where)];
+      return [...value.slice(0, where), inserted, ...value.slice(where)];
     }
   }
 }
@@ -110,7 +111,7 @@ function inObject(
   isLast: boolean,
   path: readonly (string | null)[],
   change: Change,
-  by: Json,
+  inserted: Json,
   depth: number,
 ): Json {
   const member = value.get(key);
@@ -119,19 +120,19 @@ function inObject(
     if (change === 'delete') copy.delete(key);
     else if (change === 'before' || change === 'after') {
       if (member !== undefined) throw invalid('a member by that name is there: jsonb_set() replaces it');
-      copy.set(key, by);
-    } else if (member !== undefined || change === 'create') copy.set(key, by);
-  } else if (member !== undefined) copy.set(key, changeAt(member, path, change, by, depth + 1));
+      copy.set(key, inserted);
+    } else if (member !== undefined || change === 'create') copy.set(key, inserted);
+  } else if (member !== undefined) copy.set(key, changeAt(member, path, change, inserted, depth + 1));
   return copy;
 }
 
-function change(kind: Change, given: Cell | undefined, path: Cell | undefined, by: Json): string {
+function change(kind: Change, given: Cell | undefined, path: Cell | undefined, inserted: Json): string {
   const value = json(given);
   if (!(value instanceof Map) && !Array.isArray(value)) throw invalid('a scalar of json has no path in it');
   // Where nothing is, nothing is looked for: the path may be no path.
   const isEmpty = (value instanceof Map ? value.size : value.length) === 0;
   if (isEmpty && (kind === 'delete' || kind === 'set')) return writeJson(value);
-  return writeJson(changeAt(value, parts(path), kind, by));
+  return writeJson(changeAt(value, parts(path), kind, inserted));
 }
 
 function typeOfJson(value: Json): string {
@@ -153,8 +154,10 @@ function count(given: Cell | undefined): bigint {
   return BigInt(list.length);
 }
 
-const set: Evaluator = (value, path, by, creates = true) => change(creates === true ? 'create' : 'set', value, path, json(by));
-const insert: Evaluator = (value, path, by, after = false) => change(after === true ? 'after' : 'before', value, path, json(by));
+const set: Evaluator = (value, path, inserted, creates = true) =>
+  change(creates === true ? 'create' : 'set', value, path, json(inserted));
+const insert: Evaluator = (value, path, inserted, after = false) =>
+  change(after === true ? 'after' : 'before', value, path, json(inserted));
 const kindOf: Evaluator = (value) => typeOfJson(json(value));
 const stripNulls: Evaluator = (value) => writeJson(withoutNulls(json(value)));
 
@@ -175,7 +178,7 @@ const table: Readonly<Record<string, Evaluator>> = {
   },
   '||(json, json) json': (a, b) => writeJson(concatenate(json(a), json(b))),
   '-(json, text) json': (value, key) => writeJson(without(json(value), [text(key)])),
-  '-(json, int8) json': (value, n) => writeJson(withoutPlace(json(value), Number(n))),
+  '-(json, int8) json': (value, n) => writeJson(withoutElement(json(value), Number(n))),
   '-(json, _text) json': (value, keys) => writeJson(without(json(value), parts(keys))),
   '#-(json, _text) json': (value, path) => change('delete', value, path, null),
   'jsonb_set(json, _text, json, bool?) json': set,

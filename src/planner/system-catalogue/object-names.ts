@@ -14,15 +14,15 @@ export const userOid = 16_384;
 const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
 
 /** The parts of a name as it is written, unquoted words in lower case; null: it is none. */
-function partsOf(text: string): { readonly name: string; readonly written: string }[] | null {
-  const parts: { name: string; written: string }[] = [];
+function partsOf(text: string): { readonly name: string; readonly quotedText: string }[] | null {
+  const parts: { name: string; quotedText: string }[] = [];
   const pattern = /\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)/y;
   for (;;) {
     const match = pattern.exec(text);
     if (match === null) return null;
     const [, quoted, plain, end] = match;
     const name = quoted?.replaceAll('""', '"') ?? plain!.toLowerCase();
-    parts.push({ name, written: quoted === undefined ? plain! : name });
+    parts.push({ name, quotedText: quoted === undefined ? plain! : name });
     if (end === '') return parts;
   }
 }
@@ -58,11 +58,11 @@ export class CatalogueNames implements Names {
     const parts = partsOf(kind === 'regproc' ? text.replace(/\(.*$/s, '') : text);
     if (kind === 'regtype') return typeOid(text);
     if (parts === null || parts.length > 2) return null;
-    const { name, written } = parts.at(-1)!;
+    const { name, quotedText } = parts.at(-1)!;
     const schema = parts.length === 2 ? parts[0]!.name : null;
     switch (kind) {
       case 'regclass':
-        return this.#classOid(schema, name, written);
+        return this.#classOid(schema, name, quotedText);
       case 'regproc': {
         const namesakes = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
         return namesakes.length === 1 ? namesakes[0]!.oid : null;
@@ -73,7 +73,7 @@ export class CatalogueNames implements Names {
       case 'regnamespace':
         return schema === null && Object.hasOwn(namespaces, name) ? namespaces[name as keyof typeof namespaces] : null;
       case 'regrole':
-        return name === owner.name ? owner.oid : written === this.#facts.session.user ? userOid : null;
+        return name === owner.name ? owner.oid : quotedText === this.#facts.session.user ? userOid : null;
     }
   }
 
@@ -92,9 +92,9 @@ export class CatalogueNames implements Names {
   }
 
   /** A name without quotes is looked for as it is written first: names of types keep their case here, quotes or not. */
-  #classOid(schema: string | null, name: string, written: string): number | null {
+  #classOid(schema: string | null, name: string, quotedText: string): number | null {
     if (schema === null || schema === 'public') {
-      for (const each of [written, name]) {
+      for (const each of [quotedText, name]) {
         const table = this.#facts.tableNamed(each);
         if (table) return table.oid;
         const keyed = each.endsWith('_pkey') ? this.#facts.tableNamed(keyedName(each)) : undefined;

@@ -236,7 +236,7 @@ export class RelationRows {
 }
 
 /** Rows that were found by a value of them, as pieces. */
-export function* readFound(
+export function* readSelected(
   relation: Relation,
   rows: Iterable<Cells>,
   columns: readonly VirtualColumn[],

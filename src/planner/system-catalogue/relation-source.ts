@@ -29,8 +29,8 @@ function nodeOf(path: string, { columns }: RelationColumns): VirtualNode {
     wire: column.type,
     relationColumn: columnIndex,
   }));
-  const by = new Set(Object.keys(relations.get(path)!.maker?.names ?? {}));
-  const lookUp = { by, rows: columnRelations.has(path) ? 10 : 1 };
+  const lookUpColumns = new Set(Object.keys(relations.get(path)!.maker?.names ?? {}));
+  const lookUp = { by: lookUpColumns, rows: columnRelations.has(path) ? 10 : 1 };
   const expected = expectedRows(path);
   return { kind: 'virtual', relation: path, oid: relationOids.get(path)!, columns: typed, expected, lookUp };
 }

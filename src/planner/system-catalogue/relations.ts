@@ -564,7 +564,7 @@ export function mayHave({ maker }: Relation, column: string, values: readonly Va
 /** The rows with a value in a column; null: all rows have to be read. */
 export function findRows({ maker }: Relation, facts: CatalogueContents, column: string, value: Value): Iterable<Cells> | null {
   const named = maker?.names?.[column];
-  return named === undefined ? null : equalCells(foundCells(maker!, facts, named, value), column, value);
+  return named === undefined ? null : equalCells(selectedCells(maker!, facts, named, value), column, value);
 }
 
 function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Iterable<Cells> {
@@ -572,7 +572,7 @@ function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Itera
 }
 
 /** Rows of the object with the number or name, and of its dependents: a table has an index. */
-function* foundCells(
+function* selectedCells(
   { ofTable, ofRelation, ofColumns }: Maker,
   facts: CatalogueContents,
   named: 'oid' | 'name',

@@ -9,7 +9,7 @@ import { type CatalogueContents, type CatalogueTables, factsOf, type ViewColumns
 import type { Draws } from './random-draws.ts';
 import type { FunctionContext } from './catalogue-functions.ts';
 import { CatalogueNames, owner } from './object-names.ts';
-import { type PiecesRead, readFound } from './relation-rows.ts';
+import { type PiecesRead, readSelected } from './relation-rows.ts';
 import { findRows, mayHave, type Relation, relations } from './relations.ts';
 import type { Cells } from './row-maker.ts';
 import type { ClientSession } from './client-session.ts';
@@ -68,9 +68,9 @@ export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): S
       assert(relation, 'a plan reads relations that there are');
       // Looking up a number or a name takes all tables.
       if (among.length > 0) while (tables().makeSome()) yield;
-      const selectedRows = foundRows(relation, facts, among);
+      const selectedRows = selectRows(relation, facts, among);
       if (selectedRows === null) yield* seenTables().rowsOf(relation).read(columns, facts, names);
-      else yield* readFound(relation, selectedRows, columns, facts, names);
+      else yield* readSelected(relation, selectedRows, columns, facts, names);
     },
   };
 }
@@ -79,7 +79,7 @@ export function seenCatalogue(request: VirtualRequest, cache: CatalogueCache): S
 const lookedUpMax = 128;
 
 /** Finds rows by the column whose values select them, of several the one with the fewest; null: all rows have to be read. */
-function foundRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
+function selectRows(relation: Relation, facts: CatalogueContents, among: VirtualRead['among']): Iterable<Cells> | null {
   const lists = among.map(({ column, cells }) => ({ column, values: [...new Set(cells)].map(valueOf) }));
   if (lists.some(({ column, values }) => !mayHave(relation, column, values))) return [];
   for (const { column, values } of lists.sort((a, b) => a.values.length - b.values.length)) {

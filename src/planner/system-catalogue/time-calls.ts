@@ -127,8 +127,8 @@ const table: Readonly<Record<string, Evaluator>> = {
     showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
   '*(float8, interval) interval': (by, interval) =>
     showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n * factor(by))),
-  '/(interval, float8) interval': (interval, by) =>
-    factor(by) === 0 ? null : showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n / factor(by))),
+  '/(interval, float8) interval': (interval, divisor) =>
+    factor(divisor) === 0 ? null : showInterval(intervals.scaleInterval(intervalOf(interval), (n) => n / factor(divisor))),
   '#negate(interval) interval': each(intervals.negateInterval),
   '#interval(text, text) interval': (given, unit) => showInterval(intervals.intervalOf(text(given), text(unit))),
   'isfinite(timestamptz) bool': (instant) => integer(instant) !== FOREVER,

@@ -189,8 +189,8 @@ export class HybridOperator extends PiecesOperator {
       yield emptyBatch;
     }
     let scores: readonly number[] | null = null;
-    const asked = reranker.rerank(values.text('QUERY', kernels)!, shown, undefined);
-    execution.wait.until = asked.then(
+    const reranking = reranker.rerank(values.text('QUERY', kernels)!, shown, undefined);
+    execution.wait.until = reranking.then(
       (given) => void (scores = given),
       (error: unknown) => void notices.push(`${messageOf(error)}: rows stand in the order of both rankings`),
     );

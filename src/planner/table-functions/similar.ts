@@ -71,10 +71,10 @@ function checkCombination({ words }: BoundScope): void {
   const { given } = words;
   const ways = ['VECTOR', 'ID', 'PK'].filter((name) => given.has(name));
   if (ways.length === 1) return;
-  const what = "a vector, or a row by WHERE id = '…' or WHERE _pk = '…'";
+  const usage = "a vector, or a row by WHERE id = '…' or WHERE _pk = '…'";
   throw errorAt(
     'REL_INVALID',
-    `SIMILAR is of ${what}${ways.length === 0 ? '' : ', and of one of them'}`,
+    `SIMILAR is of ${usage}${ways.length === 0 ? '' : ', and of one of them'}`,
     words.locationOf(ways[1] ?? 'TYPE'),
   );
 }
@@ -98,24 +98,28 @@ function arrangeSimilar(call: Call): Call {
     : { ...call, arguments: [...given, ...sought.arguments], where: sought.rest };
 }
 
-function byName(written: readonly FunctionArgument[]): readonly FunctionArgument[] {
-  const [first, second] = written;
+function byName(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
+  const [first, second] = writtenArguments;
   const column = first?.name === null ? first.value : undefined;
   if (column?.kind === 'column' && column.table !== null) {
     const type: Expression = { ...column, table: null, name: column.table };
-    return [{ name: 'TYPE', value: type }, { name: 'COLUMN', value: { ...column, table: null } }, ...following(written.slice(1))];
+    return [
+      { name: 'TYPE', value: type },
+      { name: 'COLUMN', value: { ...column, table: null } },
+      ...following(writtenArguments.slice(1)),
+    ];
   }
   // SIMILAR(embedding, ARRAY[…]): no type stands before the column.
   if (first?.name === null && second?.name === null && isVector(second.value)) {
-    return [{ name: 'COLUMN', value: first.value }, ...following(written.slice(1))];
+    return [{ name: 'COLUMN', value: first.value }, ...following(writtenArguments.slice(1))];
   }
-  return written;
+  return writtenArguments;
 }
 
 /** Behind a column, the first unnamed argument is the vector. */
-function following(written: readonly FunctionArgument[]): readonly FunctionArgument[] {
-  const [first, ...rest] = written;
-  return first?.name === null ? [{ name: 'VECTOR', value: first.value }, ...rest] : written;
+function following(writtenArguments: readonly FunctionArgument[]): readonly FunctionArgument[] {
+  const [first, ...rest] = writtenArguments;
+  return first?.name === null ? [{ name: 'VECTOR', value: first.value }, ...rest] : writtenArguments;
 }
 
 function isVector(value: Expression): boolean {

@@ -33,7 +33,7 @@ export class Estimates {
       const rows = selection === null ? null : selection.subarray(from, Math.min(count, from + rowsAtOnce));
       const rowCount = rows === null ? Math.min(count - from, rowsAtOnce) : rows.length;
       const target = into.subarray(from, from + rowCount);
-      if (workspace) this.#inPlace(column, workspace, rows, first + from, rowCount, target);
+      if (workspace) this.#estimateInMemory(column, workspace, rows, first + from, rowCount, target);
       else this.#estimateCopies(column, rows, first + from, rowCount, target);
     }
   }
@@ -43,7 +43,7 @@ export class Estimates {
     this.#workspaces.clear();
   }
 
-  #inPlace(
+  #estimateInMemory(
     { values, dims }: VectorColumn,
     { memory, bytes }: Workspace,
     rows: Int32Array | null,

@@ -10,7 +10,7 @@ import type { ProjectNode, ScanNode } from '../logical-plan.ts';
 import { type Execution, firstRows } from '../operators/operator.ts';
 import { mostRanked } from '../operators/ranked-rows.ts';
 
-type Asked = Omit<Opening, 'input' | 'edges' | 'prepared'>;
+type NearestRequest = Omit<Opening, 'input' | 'edges' | 'prepared'>;
 
 /** The way in which the nearest rows are found, and the reason. */
 export interface Way {
@@ -19,7 +19,7 @@ export interface Way {
   readonly why: string;
 }
 
-export function wayOf({ node, values, execution }: Asked): Way {
+export function wayOf({ node, values, execution }: NearestRequest): Way {
   const { consistency, kernels, snapshot, time } = execution;
   const { vectorExactRows } = execution.limits;
   const scan = node.input;
@@ -36,9 +36,9 @@ export function wayOf({ node, values, execution }: Asked): Way {
     : { ...way, why: `more than ${vectorExactRows} rows are visible` };
 }
 
-export async function prepareSimilar(asked: Asked): Promise<Near | null> {
-  const { node, execution } = asked;
-  return near(wayOf(asked), mostRanked(node, execution), execution);
+export async function prepareSimilar(request: NearestRequest): Promise<Near | null> {
+  const { node, execution } = request;
+  return near(wayOf(request), mostRanked(node, execution), execution);
 }
 
 /** Factor of rows fetched from graphs, which rank by the cosine, before they are ranked again by another distance. */

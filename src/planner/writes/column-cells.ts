@@ -3,11 +3,11 @@ import { type ErrorDetails, ServiceError } from '../../errors.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';
 import { parseZonedInstant } from '../../log/values/timestamp.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';
-import { type FoundRows, vectorOf } from './rows-read.ts';
+import { type RowsRead, vectorOf } from './rows-read.ts';
 
 /** A text is read as the JSON, the instant or the vector that its column takes; all else is for the contract of the type to judge. */
 export function cellsFor(
-  rowsRead: FoundRows,
+  rowsRead: RowsRead,
   column: number,
   from: ColumnType,
   { name, type: to }: { readonly name: string; readonly type: ColumnType | null },

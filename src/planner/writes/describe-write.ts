@@ -18,7 +18,7 @@ import type {
   WriteStatement,
 } from '../syntax/write-statement.ts';
 import { clauseRows, metQuery } from './merge-queries.ts';
-import { FoundRows } from './rows-read.ts';
+import { RowsRead } from './rows-read.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
 import { conflictingRows, deletedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
@@ -109,8 +109,8 @@ class Types {
     const atSet = statement.portion === null ? 1 : 3;
     this.#noteSet(root, set, atSet);
     const first = atSet + set.length;
-    const beside = { rowsRead: new FoundRows(true), columns: root.columns.slice(first, visible), first, refs };
-    return this.#returning(statement, definition, statement.from === null ? null : beside);
+    const otherColumns = { rowsRead: new RowsRead(true), columns: root.columns.slice(first, visible), first, refs };
+    return this.#returning(statement, definition, statement.from === null ? null : otherColumns);
   }
 
   #ofDelete(statement: DeleteStatement): readonly OutputColumn[] {
@@ -118,10 +118,10 @@ class Types {
     return root.columns.slice(1, visible);
   }
 
-  #returning(...[statement, definition, beside]: ReturningArguments): readonly OutputColumn[] {
+  #returning(...[statement, definition, otherColumns]: ReturningArguments): readonly OutputColumn[] {
     if (statement.returning === null) return [];
     const { atOnce } = this.#request;
-    return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), beside).check(definition);
+    return new Returning(statement, this.#snapshot, (query) => atOnce(query, this.#snapshot), otherColumns).check(definition);
   }
 
   #bindQuery(query: Query): LogicalPlan {

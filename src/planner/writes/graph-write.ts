@@ -18,10 +18,10 @@ import { errorAt } from '../syntax/error-location.ts';
 import { madeRows, returnedQuery } from '../languages/pattern-query.ts';
 import type { Answer, Executed, OutputColumn, Written } from '../planner-contract.ts';
 import type { Expression, Literal, Query, StatedType } from '../syntax/statement.ts';
-import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../syntax/write-statement.ts';
+import type { GraphWrite, CreatedEdge, CreatedNode, CreatedElement } from '../syntax/write-statement.ts';
 import { parseInstant } from '../../log/values/timestamp.ts';
 import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
-import { FoundRows, vectorOf } from './rows-read.ts';
+import { RowsRead, vectorOf } from './rows-read.ts';
 import { maskedColumn } from './returning.ts';
 import type { WriteHost } from './write.ts';
 
@@ -82,7 +82,7 @@ class Making {
   readonly #snapshot: GovernedSnapshot;
   readonly #steps = new Map<string, Step>();
   /** The matched rows; their values stand behind the names. */
-  readonly #rowsRead = new FoundRows(false);
+  readonly #rowsRead = new RowsRead(false);
   /** By type: columns whose values decided what is written. */
   readonly #read = new Map<string, Set<string>>();
 
@@ -107,8 +107,8 @@ class Making {
             types,
             steps.map((step) => this.#put(step)),
           );
-    const written = this.#countWritten(outcome, steps);
-    return { answer: await this.#answer(rows), written };
+    const writtenCounts = this.#countWritten(outcome, steps);
+    return { answer: await this.#answer(rows), written: writtenCounts };
   }
 
   /** RETURN reads rows back: refuses a caller that may not read them, before anything is written. */
@@ -133,7 +133,7 @@ class Making {
   }
 
   /** Returns the key by which edges name the node. */
-  #node(node: MadeNode, row: Row): string {
+  #node(node: CreatedNode, row: Row): string {
     const { type, how, location } = node;
     const definition = this.#type(type);
     const cells = this.#cells(node, row);
@@ -158,7 +158,7 @@ class Making {
     return id ?? key;
   }
 
-  async #edges(edge: MadeEdge, rows: readonly Row[]): Promise<void> {
+  async #edges(edge: CreatedEdge, rows: readonly Row[]): Promise<void> {
     const { type, how, location } = edge;
     const definition = this.#type(type);
     const ends = definition === undefined ? defaultEnds : (endsOf(definition) ?? defaultEnds);
@@ -190,7 +190,7 @@ class Making {
   }
 
   /** Equal edges get equal keys, so that merging one again, by any caller, is the same row. */
-  #keyOf({ how, type, location }: MadeEdge, from: string, to: string): string {
+  #keyOf({ how, type, location }: CreatedEdge, from: string, to: string): string {
     if (how === 'merge')
       return createHash('sha256')
         .update(JSON.stringify([type, from, to]))
@@ -203,7 +203,7 @@ class Making {
 
   /** Keys of edges that are there already, by their ends and by the cells that are sent. */
   async #standing(
-    edge: MadeEdge,
+    edge: CreatedEdge,
     ends: EdgeColumns,
     newEdges: readonly { readonly from: string }[],
   ): Promise<ReadonlyMap<string, string>> {
@@ -226,7 +226,7 @@ class Making {
       ...queryOf(selectOf({ projection, from, where, location }), null),
       orderBy: [{ expression: column('_pk'), descending: true, collate: 'codepoint', nullsFirst: false }],
     };
-    const rowsRead = new FoundRows(false);
+    const rowsRead = new RowsRead(false);
     await this.#ask(query, `standing ${this.#request.statement.things.indexOf(edge)} ${sources.length}`, rowsRead, sources);
     // The least key of several.
     return new Map(
@@ -239,7 +239,7 @@ class Making {
   }
 
   /** Must not read masked columns: the matched rows become cells. */
-  async #ask(query: Query, part: string, rowsRead: FoundRows, extra: readonly Literal[] = []): Promise<void> {
+  async #ask(query: Query, part: string, rowsRead: RowsRead, extra: readonly Literal[] = []): Promise<void> {
     await this.#request.host.read({
       query,
       part,
@@ -263,7 +263,7 @@ class Making {
     return this.#snapshot.catalog.type(name);
   }
 
-  #cells({ cells }: MadeThing, { number }: Row): Cells {
+  #cells({ cells }: CreatedElement, { number }: Row): Cells {
     const { host, statement } = this.#request;
     const first = statement.matched?.names.length ?? 0;
     return new Map(
@@ -384,7 +384,7 @@ class Making {
       count: rows.length,
     };
     const snapshot = invocation.snapshot();
-    const shown = new FoundRows(false);
+    const shown = new RowsRead(false);
     let columns: readonly OutputColumn[] = [];
     await host.read({
       query,
@@ -403,7 +403,7 @@ class Making {
 
 const noEdges: ReadonlyMap<string, string> = new Map();
 
-function nodeId({ ids }: Row, name: string, location: MadeThing['location']): string {
+function nodeId({ ids }: Row, name: string, location: CreatedElement['location']): string {
   const id = ids.get(name);
   if (id !== undefined) return id;
   throw errorAt('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, location);
@@ -424,8 +424,8 @@ function textOf(json: string | undefined): string | null {
 /** The identity of a merged edge: its ends, and the cells sent, in a canonical form. */
 function edgeText(from: string, to: string, cells: Cells, definition: TypeDefinition | undefined): string {
   const sent = [...cells].sort(([a], [b]) => compareText(a, b));
-  const written = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
-  return JSON.stringify([from, to, ...written]);
+  const cellTexts = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
+  return JSON.stringify([from, to, ...cellTexts]);
 }
 
 function comparable(json: string, type: ColumnType | undefined): string {

@@ -16,12 +16,12 @@ import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { ColumnRef, ProjectionItem, Query, Source } from '../syntax/statement.ts';
 import type { InsertStatement, UpdateStatement } from '../syntax/write-statement.ts';
 import { withColumns } from './column-refs.ts';
-import { type FoundRows, vectorOf } from './rows-read.ts';
+import { type RowsRead, vectorOf } from './rows-read.ts';
 import { capturedName, namesOf, readFrom, starOf } from './write-queries.ts';
 
 /** Columns of other tables that were read with the rows: from `first` on. */
 export interface OtherColumns {
-  readonly rowsRead: FoundRows;
+  readonly rowsRead: RowsRead;
   readonly columns: readonly OutputColumn[];
   readonly first: number;
   readonly refs: readonly ColumnRef[];
@@ -53,19 +53,19 @@ export class Returning {
   readonly #statement: InsertStatement | UpdateStatement;
   readonly #snapshot: GovernedSnapshot;
   readonly #atOnce: (query: Query) => AtOnce;
-  readonly #beside: OtherColumns | null;
+  readonly #otherColumns: OtherColumns | null;
   #bound: BoundReturning | null = null;
 
   constructor(
     statement: InsertStatement | UpdateStatement,
     snapshot: GovernedSnapshot,
     atOnce: (query: Query) => AtOnce,
-    beside: OtherColumns | null,
+    otherColumns: OtherColumns | null,
   ) {
     this.#statement = statement;
     this.#snapshot = snapshot;
     this.#atOnce = atOnce;
-    this.#beside = beside;
+    this.#otherColumns = otherColumns;
   }
 
   /** Reports errors before anything is decided. */
@@ -103,8 +103,8 @@ export class Returning {
         of,
       );
     });
-    const others = (this.#beside?.columns ?? []).map(({ type: of }, i) => {
-      const { rowsRead, first } = this.#beside!;
+    const others = (this.#otherColumns?.columns ?? []).map(({ type: of }, i) => {
+      const { rowsRead, first } = this.#otherColumns!;
       return vectorOf(
         outcomes.map((outcome) => rowsRead.cell(rowOf(outcome), first + i)),
         of,
@@ -118,10 +118,10 @@ export class Returning {
     if (this.#bound !== null && sameColumns(this.#bound.definition, definition)) return this.#bound;
     const { target, returning, location } = this.#statement;
     const own = readableColumns(definition);
-    const beside = this.#beside;
+    const otherColumns = this.#otherColumns;
     const tables = [
       { name: target.name, columns: own },
-      ...(beside === null ? [] : [{ name: besideTable, columns: beside.columns, apart: true } as const]),
+      ...(otherColumns === null ? [] : [{ name: besideTable, columns: otherColumns.columns, apart: true } as const]),
     ];
     const from: Source = { kind: 'given', rows: writtenRows, tables, location };
     const boundPlan = this.#atOnce(readFrom(from, this.#items(returning!, own), location));
@@ -141,18 +141,18 @@ export class Returning {
 
   /** Columns of other tables, by the names under which they were read. */
   #items(returning: readonly ProjectionItem[], own: readonly { readonly name: string }[]): readonly ProjectionItem[] {
-    const beside = this.#beside;
-    if (beside === null) return returning;
+    const otherColumns = this.#otherColumns;
+    if (otherColumns === null) return returning;
     const { target } = this.#statement;
     const isOwn = ({ table, name }: ColumnRef): boolean =>
       table === target.name || (table === null && own.some((column) => column.name === name));
     const other = (reference: ColumnRef): ColumnRef => {
       if (isOwn(reference)) return { ...reference, table: target.name };
-      const index = beside.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
+      const index = otherColumns.refs.findIndex(({ table, name }) => table === reference.table && name === reference.name);
       return index < 0 ? reference : { ...reference, table: besideTable, name: capturedName(index) };
     };
     return returning.flatMap((item): readonly ProjectionItem[] => {
-      if (item.kind === 'star') return this.#star(item, beside);
+      if (item.kind === 'star') return this.#star(item, otherColumns);
       const { expression } = item;
       const alias = item.alias ?? (expression.kind === 'column' ? expression.name : null);
       return [{ ...item, expression: withColumns(expression, other), alias }];

@@ -6,7 +6,7 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { batchRowsMax } from '../../projections/command.ts';
 import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 
-export class FoundRows implements RowTaker {
+export class RowsRead implements RowTaker {
   readonly #isByKey: boolean;
   readonly #rowsMax: number;
   readonly #before: number;

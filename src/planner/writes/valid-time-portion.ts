@@ -4,14 +4,14 @@ import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { errorAt } from '../syntax/error-location.ts';
 import type { DefaultTime, Literal, Slot } from '../syntax/statement.ts';
 import type { Portion } from '../syntax/write-statement.ts';
-import { type FoundRows, vectorOf } from './rows-read.ts';
+import { type RowsRead, vectorOf } from './rows-read.ts';
 
 export interface BoundPortion {
   readonly within: { readonly from: bigint; readonly to: bigint | null };
   /** Reads the current versions, of any valid time. */
   readonly read: { readonly time: DefaultTime };
   /** The part of each row that is written. Its own bounds stand behind its key. */
-  boundsOf(rowsRead: FoundRows): readonly NamedColumn[];
+  boundsOf(rowsRead: RowsRead): readonly NamedColumn[];
 }
 
 export function portionOf({ from, to, location }: Portion, literal: (slot: number) => Literal, now: bigint): BoundPortion {

@@ -112,14 +112,14 @@ function withinPortion({ target, portion }: UpdateStatement | DeleteStatement): 
 function changedRows(
   { target, with: common, nullSlot }: WriteStatement,
   projection: readonly ProjectionItem[],
-  beside: Source | null,
+  otherSource: Source | null,
   where: Expression | null,
   path: string | null,
 ): Query {
   const { location } = target;
   const own = tableOf(target);
   const from: Source =
-    beside === null ? own : { kind: 'join', type: 'inner', left: own, right: beside, on: null, using: null, location };
+    otherSource === null ? own : { kind: 'join', type: 'inner', left: own, right: otherSource, on: null, using: null, location };
   return selectOf({ projection, from, where: both(where, ownPath(target, nullSlot, path)) }, common, location);
 }
 

@@ -37,7 +37,7 @@ import type {
   UpdateStatement,
   WriteStatement,
 } from '../syntax/write-statement.ts';
-import { FoundRows, vectorOf } from './rows-read.ts';
+import { RowsRead, vectorOf } from './rows-read.ts';
 import { type AtOnce, type OtherColumns, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type BoundPortion, portionOf } from './valid-time-portion.ts';
 import { conflictingRows, deletedRows, excludedRows, insertedRows, namedBeside, updatedRows } from './write-queries.ts';
@@ -137,7 +137,7 @@ class Write {
   async #insert(statement: InsertStatement): Promise<Executed> {
     const { conflict } = statement;
     if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
-    const rowsRead = new FoundRows(false, this.#rowsMax);
+    const rowsRead = new RowsRead(false, this.#rowsMax);
     let columns: readonly TargetColumn[] = [];
     const answer = await this.#read(insertedRows(statement, this.#definition), 'source', rowsRead, {
       onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
@@ -154,8 +154,8 @@ class Write {
         length: all.length,
       });
     const put = this.#put({ length: all.length, columns: cells }, { when: 'absent', listsRows: returning ? true : undefined });
-    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, written) =>
-      this.#take(returning, rows.rows ?? [], written),
+    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, writtenRows) =>
+      this.#take(returning, rows.rows ?? [], writtenRows),
     );
     return this.#resultOf(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
   }
@@ -170,7 +170,7 @@ class Write {
     if (remainingKeys.size < keys.filter((key) => key !== null).length) {
       throw severalRows('ON CONFLICT DO UPDATE meets a key twice', conflict.location);
     }
-    const there = new FoundRows(false, this.#rowsMax);
+    const there = new RowsRead(false, this.#rowsMax);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, remainingKeys.size);
     const { columns: read } = await this.#read(query, part, there, {
       extra: [...remainingKeys],
@@ -196,7 +196,7 @@ class Write {
     const steps: PutRows[] = [patch, put].filter(({ rows: { length } }) => length > 0);
     const rowOf = (step: PutRows, index: number): number => (step.patch ? updates[index]!.row : inserts[index]!);
     const command = steps.length === 1 ? steps[0]! : steps.length === 0 ? put : ({ kind: 'batch', steps } satisfies Batch);
-    const outcome = await this.#submit(command, (decided, written) => {
+    const outcome = await this.#submit(command, (decided, writtenRows) => {
       const each = decided.steps ?? [decided];
       const outcomes = each.flatMap((step, s) =>
         (step.rows ?? []).map((row) => ({ ...row, index: rowOf(steps[s]!, row.index) })),
@@ -204,7 +204,7 @@ class Write {
       this.#take(
         returning,
         outcomes.sort((a, b) => a.index - b.index),
-        written,
+        writtenRows,
       );
     });
     const updated = updates.length;
@@ -266,12 +266,12 @@ class Write {
     }
     const portion = this.#portionOf(statement);
     const refs = namedBeside(statement);
-    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
+    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
     const query = updatedRows(statement, this.#path);
     const { columns } = await this.#read(query, 'rows', rowsRead, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
-    const beside = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
-    const returning = this.#returning(statement, beside);
+    const otherColumns = statement.from === null ? null : { rowsRead, columns: columns.slice(first), first, refs };
+    const returning = this.#returning(statement, otherColumns);
     returning?.check(this.#definition);
     const all = rowsRead.numbers();
     const patch = this.#patch(
@@ -282,7 +282,7 @@ class Write {
       ],
       returning ? true : undefined,
     );
-    const outcome = await this.#submit(patch, (decided, written) => this.#take(returning, decided.rows ?? [], written));
+    const outcome = await this.#submit(patch, (decided, writtenRows) => this.#take(returning, decided.rows ?? [], writtenRows));
     return this.#resultOf(outcome, { updated: outcome.accepted });
   }
 
@@ -290,9 +290,9 @@ class Write {
   #portionOf(statement: UpdateStatement | DeleteStatement): BoundPortion | null {
     const { portion } = statement;
     if (portion === null) return null;
-    const beside = statement.kind === 'update' ? statement.from : statement.using;
+    const otherSource = statement.kind === 'update' ? statement.from : statement.using;
     const { tables, calls } = namesRead(updatedOrDeleted(statement, this.#path));
-    if (beside !== null || calls || tables.length > 1) {
+    if (otherSource !== null || calls || tables.length > 1) {
       throw errorAt(
         'REL_NOT_IMPLEMENTED',
         'FOR PORTION OF VALID_TIME reads the rows that it writes, and no other table',
@@ -304,7 +304,7 @@ class Write {
 
   async #delete(statement: DeleteStatement): Promise<Executed> {
     const portion = this.#portionOf(statement);
-    const rowsRead = new FoundRows(portion === null, this.#rowsMax);
+    const rowsRead = new RowsRead(portion === null, this.#rowsMax);
     const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', rowsRead, portion?.read);
     const returned = columns.slice(1);
     if (statement.returning !== null) {
@@ -323,25 +323,25 @@ class Write {
     const { host } = this.#request;
     host.atOnce(metQuery(statement), this.#snapshot);
     const steps: (PutRows | DeleteRows)[] = [];
-    const written = { inserted: 0, updated: 0, deleted: 0 };
+    const counts = { inserted: 0, updated: 0, deleted: 0 };
     const keys = new Set<string>();
     const inserted: string[] = [];
     for (const [i, clause] of statement.clauses.entries()) {
       if (clause.do === 'nothing') continue;
-      const before = written.inserted + written.updated + written.deleted;
-      const rowsRead = new FoundRows(false, this.#rowsMax, before);
+      const before = counts.inserted + counts.updated + counts.deleted;
+      const rowsRead = new RowsRead(false, this.#rowsMax, before);
       const { columns } = await this.#read(clauseRows(statement, clause, this.#path), `clause ${i}`, rowsRead);
       if (rowsRead.rows === 0) continue;
       const step = this.#stepOf(clause, rowsRead, columns);
       steps.push(step);
-      written[wrote[clause.do]] += rowsRead.rows;
+      counts[wrote[clause.do]] += rowsRead.rows;
       if (!clause.matched) {
         if (step.kind === 'put-rows')
           inserted.push(...this.#keysOf(step.rows.columns, step.rows.length).filter((key) => key !== null));
         continue;
       }
       for (const row of rowsRead.numbers()) keys.add(String(rowsRead.cell(row, 0)));
-      if (keys.size < written.updated + written.deleted)
+      if (keys.size < counts.updated + counts.deleted)
         throw severalRows('MERGE meets a row of the target twice', statement.location);
     }
     for (const key of inserted) {
@@ -355,11 +355,11 @@ class Write {
     }
     const command =
       steps.length === 1 ? steps[0]! : steps.length === 0 ? this.#deletion([]) : ({ kind: 'batch', steps } satisfies Batch);
-    return this.#resultOf(await this.#submit(command, () => undefined), written);
+    return this.#resultOf(await this.#submit(command, () => undefined), counts);
   }
 
   /** The step of a clause that writes the rows found for it. */
-  #stepOf(clause: WritingClause, rowsRead: FoundRows, read: readonly OutputColumn[]): PutRows | DeleteRows {
+  #stepOf(clause: WritingClause, rowsRead: RowsRead, read: readonly OutputColumn[]): PutRows | DeleteRows {
     const all = rowsRead.numbers();
     if (clause.do === 'insert') {
       const columns = insertedColumns(clause, this.#definition, clause.values.length);
@@ -397,7 +397,7 @@ class Write {
   }
 
   /** Runs a query of the statement. It must not read masked columns: its rows, and the choice of them, become cells. */
-  async #read(query: Query, part: string, rowsRead: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
+  async #read(query: Query, part: string, rowsRead: RowsRead, more: Partial<ReadRequest> = {}): Promise<Answer> {
     return this.#request.host.read({
       query,
       part,
@@ -419,7 +419,7 @@ class Write {
     });
   }
 
-  #returning(statement: InsertStatement | UpdateStatement, beside: OtherColumns | null): Returning | null {
+  #returning(statement: InsertStatement | UpdateStatement, otherColumns: OtherColumns | null): Returning | null {
     if (statement.returning === null) return null;
     const { caller, mayShow } = this.#snapshot;
     if (!mayShow(statement.target.type, caller.path)) {
@@ -430,14 +430,14 @@ class Write {
       );
     }
     const { host } = this.#request;
-    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), beside);
+    return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), otherColumns);
   }
 
   /** Keeps the returned values of the rows that were written. */
-  #take(returning: Returning | null, outcomes: readonly RowOutcome[], written: () => readonly WrittenRows[]): void {
+  #take(returning: Returning | null, outcomes: readonly RowOutcome[], writtenRows: () => readonly WrittenRows[]): void {
     if (returning === null) return;
     const stored = outcomes.filter(({ became }) => became === 'created' || became === 'updated');
-    this.#returned = returning.rows(stored, written(), ({ index }) => index, this.#definition.name);
+    this.#returned = returning.rows(stored, writtenRows(), ({ index }) => index, this.#definition.name);
   }
 
   #put(rows: RowBatch, { when, patch, listsRows }: Pick<PutRows, 'when' | 'patch' | 'listsRows'>): PutRows {
@@ -469,7 +469,7 @@ class Write {
   /** Submits all rows or none: the first refused row refuses the statement. */
   async #submit(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
     const { invocation } = this.#request;
     invocation.describe({ action: deletes(command) ? 'delete' : 'ingest' });
@@ -497,12 +497,12 @@ class Write {
 
   async #submitOne(
     command: PutRows | DeleteRows | Batch,
-    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+    take: (decided: Decided, writtenRows: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
     const { invocation, statement, sync } = this.#request;
     const options: SubmitOptions = {
       sync,
-      before: (decided, written) => {
+      before: (decided, writtenRows) => {
         const [refused] = decided.errors;
         if (refused !== undefined) {
           const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
@@ -513,7 +513,7 @@ class Write {
             ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
           });
         }
-        take(decided, written);
+        take(decided, writtenRows);
       },
     };
     try {
@@ -564,8 +564,8 @@ function deletes(command: PutRows | DeleteRows | Batch): boolean {
   return steps.every(({ kind }) => kind === 'delete-rows');
 }
 
-const severalRows = (what: string, location: Location): ServiceError =>
-  errorAt('REL_INVALID', `${what}: a statement writes each row once`, location, 'several-rows');
+const severalRows = (clauseName: string, location: Location): ServiceError =>
+  errorAt('REL_INVALID', `${clauseName}: a statement writes each row once`, location, 'several-rows');
 
 type WritingClause = Exclude<MergeClause, { do: 'nothing' }>;
 const wrote = { insert: 'inserted', update: 'updated', delete: 'deleted' } as const;

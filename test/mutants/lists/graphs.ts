@@ -22,7 +22,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a backslash in a pattern is a character',
     file: 'src/planner/languages/sql-lexer.ts',
-    find: "const hasEscapes = what === 'string' && this.#isPattern();",
+    find: "const hasEscapes = tokenKind === 'string' && this.#isPattern();",
     replace: 'const hasEscapes = false;',
     killedBy: byPatterns,
   },

@@ -7,7 +7,7 @@ import type { VirtualColumn } from '../../../src/planner/logical-plan.ts';
 import { type CatalogueContents, CatalogueTables, factsOf } from '../../../src/planner/system-catalogue/catalogue-contents.ts';
 import { CatalogueNames } from '../../../src/planner/system-catalogue/object-names.ts';
 import { virtualNode } from '../../../src/planner/system-catalogue/relation-source.ts';
-import { type PiecesRead, readFound, RelationRows } from '../../../src/planner/system-catalogue/relation-rows.ts';
+import { type PiecesRead, readSelected, RelationRows } from '../../../src/planner/system-catalogue/relation-rows.ts';
 import { findRows, mayHave, type Relation, relations, shownRelations } from '../../../src/planner/system-catalogue/relations.ts';
 
 const types = ['Item', 'Owner', 'Item_pkey', 'pg_class'].map((name) => ({
@@ -60,7 +60,7 @@ test('by every column that says which table it is about, and by those that are a
         const found = findRows(relation, facts, name, sought);
         if (found === null) continue;
         lookedUp++;
-        const rows = rowsOf(readFound(relation, found, columns, facts, names), columns);
+        const rows = rowsOf(readSelected(relation, found, columns, facts, names), columns);
         expect(new Set(rows), `${relation.name} by ${name} ${String(value)}`).toEqual(new Set(wanted));
       }
     }

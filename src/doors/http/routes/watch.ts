@@ -14,7 +14,7 @@ import { z } from 'zod';
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import { checkText } from '../../../log/values/value.ts';
-import { readTold, toldOf } from '../../../planner/continuous/watch/merged-stream.ts';
+import { readCursors, cursorFor } from '../../../planner/continuous/watch/merged-stream.ts';
 import type { Subscription, WatchClient } from '../../../planner/continuous/watch/subscription.ts';
 import { problemText } from '../../../planner/continuous/watch/watch.ts';
 import { errorEvent, type WatchEvent } from '../../../planner/continuous/watch/watch-events.ts';
@@ -105,11 +105,11 @@ async function followAll(
 ): Promise<void> {
   const { watch } = context;
   const id = lastIdText(request, parameter);
-  const told = id === null ? new Map<string, bigint>() : readTold(id);
+  const told = id === null ? new Map<string, bigint>() : readCursors(id);
   const claimed: Subscription[] = [];
   const caller = await invoke(context, request, 'watch', undefined, async (invocation) => {
     const waiting = watch.registeredBy(invocation.caller);
-    for (const subscription of waiting) watch.checkResumption(subscription, toldOf(told, subscription.id), false);
+    for (const subscription of waiting) watch.checkResumption(subscription, cursorFor(told, subscription.id), false);
     const [first] = waiting;
     if (first !== undefined) invocation.describe({ purpose: first.purpose });
     for (const subscription of waiting) claimed.push(watch.claim(subscription));

@@ -12,7 +12,7 @@ import type { PlannerContract, RowTaker } from '../../planner-contract.ts';
 import type { Literal } from '../../syntax/statement.ts';
 import { alertTypeIn, putAlerts } from '../rules/alerts.ts';
 import { quoteName } from '../rules/rule-condition.ts';
-import { type FoundMatches, matchesAt, raise } from '../rules/query-rules.ts';
+import { type QueryMatches, matchesAt, raise } from '../rules/query-rules.ts';
 import { modelRows } from './identity-model-rows.ts';
 
 export interface JobWorkDependencies {
@@ -35,7 +35,7 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       const snapshot = invocation.snapshot();
       const question = { planner, caller, snapshot, signal };
       for (;;) {
-        const jobMatches: FoundMatches[] = [];
+        const jobMatches: QueryMatches[] = [];
         for (const [nth, id] of task.rules.entries()) {
           progress(nth, task.rules.length);
           const rule = snapshot.rules().find((each) => each.id === id);
@@ -52,8 +52,8 @@ export function performJobs({ planner, chores }: JobWorkDependencies): PerformJo
       }
     }
     const isTraining = task.function?.toUpperCase() === 'TRAIN_IDENTITIES';
-    const asked = { ...questionOf(task), basis: instant, time: 'current', signal, queriesOnly: true } as const;
-    const answer = await planner.query(invocation, isTraining ? asked : { ...asked, rows: onlyCounted });
+    const request = { ...questionOf(task), basis: instant, time: 'current', signal, queriesOnly: true } as const;
+    const answer = await planner.query(invocation, isTraining ? request : { ...request, rows: onlyCounted });
     const rows = isTraining ? modelRows(invocation, answer) : null;
     return { rows, alerts: 0, result: { rows: answer.rowCount } };
   };

@@ -32,7 +32,7 @@ export function performRetention(dependencies: RetentionDependencies): PerformAl
   return async (job, { caller, run, signal, progress }) => {
     const retention = job.definition.run.retention!;
     const request = { purpose: job.definition.purpose, correlationId: run.id, gone: signal };
-    const counts = { ended: 0, heldBytes: 0, refused: 0 };
+    const counts = { ended: 0, held: 0, refused: 0 };
     let after: DueRow | null = null;
     for (;;) {
       const due = await findDue(dependencies, retention, { caller, request, basis: BigInt(run.basis), after });
@@ -102,14 +102,14 @@ async function endRows(
   caller: Caller,
   request: Omit<InvocationRequest, 'action'>,
   keys: readonly string[],
-  counts: { ended: number; heldBytes: number; refused: number },
+  counts: { ended: number; held: number; refused: number },
 ): Promise<void> {
   const action = what === 'purge' ? 'remove' : 'delete';
   await gate.invoke(caller, { ...request, action }, async (invocation) => {
     invocation.describe({ objectType: type });
     const held = new Set(invocation.heldRows(type, action).flatMap(({ path, key }) => (path === caller.path ? [key] : [])));
     const free = keys.filter((key) => !held.has(key));
-    counts.heldBytes += keys.length - free.length;
+    counts.held += keys.length - free.length;
     if (free.length === 0) return;
     const kind = what === 'purge' ? 'remove-rows' : 'delete-rows';
     const { accepted } = await invocation.submit({ kind, type, keys: free }, { waits: true });

@@ -56,8 +56,8 @@ export async function testPast(
   }
   const condition = readCondition(definition);
   if (condition.judged === 'by row') {
-    const asked = { sql: condition.sql, queriesOnly: true, signal } as const;
-    const all = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), asked), definition);
+    const request = { sql: condition.sql, queriesOnly: true, signal } as const;
+    const all = matchesOf(await planner.query(snapshotInvocation(caller, snapshot), request), definition);
     add(
       all.filter(({ systemFrom }) => from < systemFrom! && systemFrom! <= to),
       to,

@@ -22,7 +22,7 @@ export interface RaisedAlerts {
 }
 
 /** Matches of a rule, and whether rows that they were found among have been erased since. */
-export interface FoundMatches {
+export interface QueryMatches {
   readonly rule: RuleRecord;
   readonly matches: readonly Match[];
   overtaken(): boolean;
@@ -40,11 +40,11 @@ export async function matchesAt(
   { planner, caller, snapshot, signal }: RuleQuery,
   rule: RuleRecord,
   instant: bigint,
-): Promise<FoundMatches> {
+): Promise<QueryMatches> {
   const detection = rule.definition as DetectionDefinition;
   const { sql } = readCondition(detection);
-  const asked = { sql, queriesOnly: true, time: 'current', basis: instant, signal } as const;
-  const answer = await planner.query(snapshotInvocation(caller, snapshot), asked);
+  const request = { sql, queriesOnly: true, time: 'current', basis: instant, signal } as const;
+  const answer = await planner.query(snapshotInvocation(caller, snapshot), request);
   return { rule, matches: matchesOf(answer, detection), overtaken: () => answer.overtaken() };
 }
 
@@ -84,7 +84,7 @@ const keysAtOnce = 500;
 /** Alerts of matches that do not stand yet, and those that count one up. */
 export async function raise(
   { planner, caller, snapshot, signal }: RuleQuery,
-  matchedRules: readonly FoundMatches[],
+  matchedRules: readonly QueryMatches[],
   instant: bigint,
   /** Whether the same matches may have been judged before. */
   again: boolean,
@@ -93,11 +93,11 @@ export async function raise(
   const overtaken = (): boolean => matchedRules.some((each) => each.overtaken());
   const all = matchedRules.flatMap(({ rule, matches }) => [...alertsOf(rule, matches, instant).values()]);
   const isCounted = ({ rule }: Alert): boolean => (rule.definition as DetectionDefinition).dedupe_by.length > 0;
-  const asked = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
+  const alertIds = all.filter((alert) => again || isCounted(alert)).map(({ id }) => id);
   const standing = new Map<string, bigint>();
-  if (asked.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
-  for (let from = 0; from < asked.length; from += keysAtOnce) {
-    const keys = asked.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
+  if (alertIds.length === 0 || snapshot.catalog.type(type) === undefined) return { type, all, counted: standing, overtaken };
+  for (let from = 0; from < alertIds.length; from += keysAtOnce) {
+    const keys = alertIds.slice(from, from + keysAtOnce).map((key) => `'${key}'`);
     const sql = `SELECT _pk, "count" FROM ${quoteName(type)} WHERE _pk IN (${keys.join(', ')})`;
     const { batches } = await planner.query(snapshotInvocation(caller, snapshot), { sql, time: 'current', signal });
     for (const batch of batches) {

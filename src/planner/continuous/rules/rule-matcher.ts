@@ -34,7 +34,7 @@ export interface SqlMatcherOptions {
   readonly turn: () => Promise<void>;
 }
 
-interface AskedRule {
+interface SqlRule {
   readonly rule: RuleVersion;
   readonly sql: string;
 }
@@ -52,7 +52,7 @@ export async function sqlMatcher(
   rules: readonly RuleVersion[],
 ): Promise<RowMatcher> {
   const columns = new Set<string>();
-  const asked: { readonly rule: AskedRule; readonly scans: readonly ScanRequest[] }[] = [];
+  const scannedRules: { readonly rule: SqlRule; readonly scans: readonly ScanRequest[] }[] = [];
   for (const rule of rules) {
     await turn();
     try {
@@ -62,12 +62,12 @@ export async function sqlMatcher(
         for (const column of scan.columns) columns.add(column);
         for (const { column } of scan.zones ?? []) columns.add(column);
       }
-      asked.push({ rule: { rule, sql }, scans });
+      scannedRules.push({ rule: { rule, sql }, scans });
     } catch (error) {
       onError(rule, error);
     }
   }
-  const bounds = new RuleBounds(asked);
+  const bounds = new RuleBounds(scannedRules);
   const judge: RowMatcher['judge'] = async (changes, type) => {
     const ruleMatches: RuleMatches[] = [];
     if (changes.versions.length === 0) return ruleMatches;

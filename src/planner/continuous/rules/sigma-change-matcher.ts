@@ -39,7 +39,7 @@ export interface SigmaRules extends RowMatcher {
 }
 
 /** A match beside what correlations ask of its row. */
-interface Found extends MatchEvent {
+interface SigmaMatches extends MatchEvent {
   readonly systemFrom: bigint;
   readonly key: string;
 }
@@ -83,8 +83,8 @@ export async function sigmaMatcher(
     planner.query(snapshotInvocation(caller, over), { sql, queriesOnly: true, time: 'all' });
 
   /** Matches of the rows, in the order in which they came. */
-  async function findMatches(answer: Answer): Promise<readonly Found[]> {
-    const sigmaMatches: Found[] = [];
+  async function findMatches(answer: Answer): Promise<readonly SigmaMatches[]> {
+    const sigmaMatches: SigmaMatches[] = [];
     for (const batch of answer.batches) {
       const named = answer.columns.map(({ name, type: of }, i): NamedColumn => ({ name, type: of, vector: batch.columns[i]! }));
       const [systemFroms, keys, validFroms] = named;
@@ -141,7 +141,7 @@ export async function sigmaMatcher(
 
   async function raiseAll(answer: Answer, from: bigint): Promise<readonly RuleMatches[]> {
     const matchesByRule = new Map<number, Match[]>();
-    const raise = (ordinal: number, { key, systemFrom }: Found): void => {
+    const raise = (ordinal: number, { key, systemFrom }: SigmaMatches): void => {
       if (linked.silent.has(ordinal)) return;
       const match: Match = { type, key, systemFrom, values: [] };
       const before = matchesByRule.get(ordinal);

@@ -26,14 +26,14 @@ export interface MatchEvent {
 /** Groups of one correlation: the one that has been quiet longest makes room. */
 const groupsMax = 100_000;
 
-interface Kept {
+interface GroupEvent {
   readonly instant: bigint;
   readonly document: number;
   readonly value: string;
 }
 
 /** In order of their instants. */
-type Group = Kept[];
+type Group = GroupEvent[];
 
 /** Correlations beside the documents that they refer to. */
 export interface LinkedCorrelations {
@@ -237,7 +237,7 @@ class Running {
 }
 
 /** Index at which the event stands afterwards: behind those of the same instant. */
-function insert(events: Group, event: Kept): number {
+function insert(events: Group, event: GroupEvent): number {
   let at = events.length;
   while (at > 0 && events[at - 1]!.instant > event.instant) at--;
   events.splice(at, 0, event);

@@ -279,7 +279,7 @@ function readField(key: string, value: unknown, context: DetectionContext): Cond
 const isScalar = (value: unknown): value is Scalar =>
   value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value);
 
-function asMap(value: unknown, path: string, what: string): ReadonlyMap<string, unknown> {
-  if (!(value instanceof Map)) throw new Refusal(path, `${what} is a map`);
+function asMap(value: unknown, path: string, fieldName: string): ReadonlyMap<string, unknown> {
+  if (!(value instanceof Map)) throw new Refusal(path, `${fieldName} is a map`);
   return new Map([...(value as Map<unknown, unknown>)].map(([key, each]) => [String(key), each]));
 }

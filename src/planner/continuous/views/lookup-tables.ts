@@ -145,9 +145,9 @@ export class LookupTables {
 
   #admit(name: string, owner: string | null): void {
     if (this.#tables.get(owner)?.has(name)) return;
-    let heldBytes = 0;
-    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) heldBytes += owned.size;
-    if (heldBytes >= tablesPerTenantMax)
+    let tenantTables = 0;
+    for (const [path, owned] of this.#tables) if (tenantOf(path) === tenantOf(owner)) tenantTables += owned.size;
+    if (tenantTables >= tablesPerTenantMax)
       throw new ServiceError('REL_QUOTA', `a tenant has at most ${tablesPerTenantMax} lookup tables`);
   }
 }
@@ -254,7 +254,7 @@ async function readRows(bytes: Uint8Array, { key, fields }: LookupDefinition): P
   try {
     for await (const record of Readable.from(pieces(bytes)).pipe(parser) as AsyncIterable<(string | null)[]>) {
       if (headerColumns === null) {
-        headerColumns = placesOf(record, key, fields);
+        headerColumns = columnsOfHeader(record, key, fields);
         continue;
       }
       const at = record[headerColumns.key];
@@ -281,7 +281,11 @@ function* pieces(bytes: Uint8Array): Generator<Buffer, void> {
   }
 }
 
-function placesOf(header: readonly (string | null)[], key: string, fields: readonly string[]): { key: number; fields: number[] } {
+function columnsOfHeader(
+  header: readonly (string | null)[],
+  key: string,
+  fields: readonly string[],
+): { key: number; fields: number[] } {
   const [first, ...rest] = [key, ...fields].map((name) => {
     const fieldIndex = header.indexOf(name);
     if (fieldIndex < 0) throw new ServiceError('REL_UNKNOWN_COLUMN', `the lookup file has no column ${JSON.stringify(name)}`);
@@ -293,6 +297,6 @@ function placesOf(header: readonly (string | null)[], key: string, fields: reado
 }
 
 /** The error names the row by its number behind the header, and never shows its cells. */
-function refusal(row: number, what: string): ServiceError {
-  return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${what}`);
+function refusal(row: number, problem: string): ServiceError {
+  return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${problem}`);
 }

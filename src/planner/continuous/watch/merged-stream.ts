@@ -15,7 +15,7 @@ const tagLength = 12;
 const tagOf = (subscription: string): string => subscription.slice(-tagLength);
 
 /** `<end of the subscription's id>-<instant, base 36>`, joined by dots. Throws REL_INVALID for another text. */
-export function readTold(id: string): Cursors {
+export function readCursors(id: string): Cursors {
   const cursorOf = new Map<string, bigint>();
   for (const part of id.split('.')) {
     const [, tag, digits] = /^([0-9a-f]{12})-([0-9a-z]{1,13})$/.exec(part) ?? [];
@@ -27,7 +27,7 @@ export function readTold(id: string): Cursors {
   return cursorOf;
 }
 
-export function toldOf(cursors: Cursors, subscription: string): bigint | null {
+export function cursorFor(cursors: Cursors, subscription: string): bigint | null {
   return cursors.get(tagOf(subscription)) ?? null;
 }
 
@@ -37,7 +37,7 @@ export class MergedStream {
   readonly #cursors = new Map<string, bigint>();
   /** A controller for each followed subscription. */
   readonly #parts = new Map<string, AbortController>();
-  #written: Promise<boolean> = Promise.resolve(true);
+  #lastWrite: Promise<boolean> = Promise.resolve(true);
 
   constructor(client: WatchClient) {
     this.#client = client;
@@ -58,15 +58,15 @@ export class MergedStream {
 
   /** The end of the stream as one subscription has it. Its failure ends the stream, and leaves the others to a next one. */
   part(subscription: string): WatchClient {
-    const gone = new AbortController();
-    if (this.over.aborted) gone.abort();
-    this.#parts.set(subscription, gone);
+    const ending = new AbortController();
+    if (this.over.aborted) ending.abort();
+    this.#parts.set(subscription, ending);
     return {
       renew: () => this.#client.renew(),
-      gone: gone.signal,
+      gone: ending.signal,
       write: (events) => {
-        this.#written = this.#written.then(() => this.#client.write(this.#withCursors(subscription, events)));
-        return this.#written;
+        this.#lastWrite = this.#lastWrite.then(() => this.#client.write(this.#withCursors(subscription, events)));
+        return this.#lastWrite;
       },
       end: (last) => {
         this.#parts.delete(subscription);

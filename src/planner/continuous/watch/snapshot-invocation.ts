@@ -7,11 +7,11 @@ import type { GovernedSnapshot, Invocation } from '../../../governance/gate-cont
  * can't use it.
  */
 export function snapshotInvocation(caller: Caller, snapshot: GovernedSnapshot): Invocation {
-  const asked: Pick<Invocation, 'caller' | 'correlationId' | 'describe' | 'snapshot'> = {
+  const reading: Pick<Invocation, 'caller' | 'correlationId' | 'describe' | 'snapshot'> = {
     caller,
     correlationId: '',
     describe: () => undefined,
     snapshot: () => snapshot,
   };
-  return asked as Invocation;
+  return reading as Invocation;
 }

@@ -50,8 +50,8 @@ function purposeOf(lexed: LexedStatement, slot: Slot | null): string | null {
 }
 
 function watchedTable(query: Query): { name: string; location: Location } {
-  const refuse = (what: string, location: Location): never => {
-    throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${what}`, location);
+  const refuse = (construct: string, location: Location): never => {
+    throw errorAt('REL_INVALID', `WATCH follows the rows of one type under a condition: it excludes ${construct}`, location);
   };
   const { body } = query;
   if (query.with.length > 0) refuse('WITH', query.location);
@@ -89,13 +89,13 @@ const calls: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Looks at every node below: trees are plain data, and a kind that comes later is found wherever it stands. */
-function refuseWithin(tree: unknown, refuse: (what: string, location: Location) => never): void {
+function refuseWithin(tree: unknown, refuse: (construct: string, location: Location) => never): void {
   const open: unknown[] = [tree];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (typeof node !== 'object' || node === null) continue;
     const { kind, name, location } = node as { kind?: string; name?: string; location?: Location };
-    const what = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
-    if (what !== undefined && location !== undefined) refuse(what, location);
+    const construct = (kind === 'call' ? calls.get(name ?? '') : undefined) ?? excluded.get(kind ?? '');
+    if (construct !== undefined && location !== undefined) refuse(construct, location);
     for (const below of Object.values(node)) if (typeof below === 'object' && below !== null) open.push(below);
   }
 }

@@ -22,7 +22,7 @@ import { errorAt } from '../../syntax/error-location.ts';
 import type { PlannerContract } from '../../planner-contract.ts';
 import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
 import { Feed } from './change-feed.ts';
-import { MergedStream, type Cursors, toldOf } from './merged-stream.ts';
+import { MergedStream, type Cursors, cursorFor } from './merged-stream.ts';
 import { Subscription, type WatchClient } from './subscription.ts';
 import { errorEvent, eventsOf, heartbeat, initialEvents, type WatchEvent } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
@@ -62,7 +62,7 @@ interface Stream {
   cursor: bigint;
   seenRound: number;
   /** Settles when everything handed over so far was taken. */
-  written: Promise<void>;
+  lastWrite: Promise<void>;
   lastWriteMs: number;
 }
 
@@ -189,7 +189,7 @@ export class StandingQueries {
       ended: new AbortController(),
       cursor: options.resumeAfter ?? subscription.basis,
       seenRound: -1,
-      written: Promise.resolve(),
+      lastWrite: Promise.resolve(),
       lastWriteMs: this.#dependencies.clock.monotonicMs(),
     };
     const end = (): void => stream.ended.abort();
@@ -231,11 +231,11 @@ export class StandingQueries {
   async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], cursors: Cursors): Promise<void> {
     const merged = new MergedStream(client);
     // Subscriptions that another connection still holds are in the ids from the beginning.
-    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(cursors, each.id));
+    for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, cursorFor(cursors, each.id));
     const running = new Set<Promise<void>>();
     let failure: { readonly error: unknown } | null = null;
     const join = (subscription: Subscription): void => {
-      const resumeAfter = toldOf(cursors, subscription.id);
+      const resumeAfter = cursorFor(cursors, subscription.id);
       const followed = this.follow(subscription, merged.part(subscription.id), { resumeAfter, keep: true })
         .catch((error: unknown) => (failure ??= { error }))
         .finally(() => {
@@ -276,11 +276,11 @@ export class StandingQueries {
     const tenant = tenantOf(caller.path);
     const agreed = (tenant === null ? null : this.#dependencies.subscriptionsAgreed?.(tenant)) ?? null;
     const subscriptionsMax = agreed ?? this.#dependencies.subscriptionsMax;
-    let heldBytes = 0;
-    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) heldBytes++;
-    if (heldBytes < subscriptionsMax) return;
-    const by = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
-    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${by})`;
+    let tenantSubscriptions = 0;
+    for (const each of this.#subscriptions.values()) if (tenantOf(each.caller.path) === tenant) tenantSubscriptions++;
+    if (tenantSubscriptions < subscriptionsMax) return;
+    const limitName = agreed === null ? 'SERVICE_MAX_WATCH_SUBSCRIPTIONS' : 'its quota';
+    const rule = `${subscriptionsMax} subscriptions of this tenant stand (${limitName})`;
     throw new ServiceError('REL_WATCH_LIMIT', rule, { retryAfterSecs: 1 });
   }
 
@@ -494,11 +494,11 @@ export class StandingQueries {
   #write(stream: Stream, events: readonly WatchEvent[]): Promise<void> {
     const { client, ended } = stream;
     stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
-    stream.written = stream.written.then(async () => {
+    stream.lastWrite = stream.lastWrite.then(async () => {
       if (!ended.signal.aborted && !(await client.write(events))) ended.abort();
       stream.lastWriteMs = this.#dependencies.clock.monotonicMs();
     });
-    return stream.written;
+    return stream.lastWrite;
   }
 
   /** While anything is registered: ends unfollowed subscriptions and those whose credential has ended, and sends heartbeats. */

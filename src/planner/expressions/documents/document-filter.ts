@@ -483,11 +483,11 @@ const namesByNumber: Readonly<Record<string, string>> = {
   '127': 'maxKey',
 };
 
-function typeName(asked: Stored): string {
-  if (typeof asked === 'string') return asked;
-  if (!isNumeric(asked)) throw invalid('type must be represented as a number or a string', 14);
-  const code = String(toWhole(asked));
-  if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(asked)}`);
+function typeName(bsonType: Stored): string {
+  if (typeof bsonType === 'string') return bsonType;
+  if (!isNumeric(bsonType)) throw invalid('type must be represented as a number or a string', 14);
+  const code = String(toWhole(bsonType));
+  if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(bsonType)}`);
   return namesByNumber[code]!;
 }
 

@@ -267,15 +267,15 @@ const charactersPerValue = 256;
 const pieceCharacters = charactersPerValue * valuesPerStep;
 
 function* longTextSteps(text: string): Steps<string> {
-  let written = '"';
+  let jsonText = '"';
   for (let at = 0, end = 0; at < text.length; at = end) {
     if (at > 0) yield;
     end = Math.min(at + pieceCharacters, text.length);
     // No character is cut in two.
     if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
-    written += JSON.stringify(text.slice(at, end)).slice(1, -1);
+    jsonText += JSON.stringify(text.slice(at, end)).slice(1, -1);
   }
-  return `${written}"`;
+  return `${jsonText}"`;
 }
 
 /** The text of a value that holds no others; undefined: it does. */

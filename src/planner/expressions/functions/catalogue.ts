@@ -27,7 +27,7 @@ export interface CatalogueFunctions {
   isSet(name: string): boolean;
   cast(from: string, to: string): CatalogueCall | null;
   /** The name that Postgres keeps of a type as it is written; null: it is none that is known here. */
-  typeNamed(written: string): string | null;
+  typeNamed(typeName: string): string | null;
   /** Whether values of it are cells like any other: no names of things, no arrays. */
   isPlain(type: string): boolean;
   /** Whether its values name things of the catalogue. */

@@ -191,8 +191,8 @@ const otherNames: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 /** The name of a unit or a field by which it is known here. */
-export function unitNamed(written: string): string {
-  const name = written.trim().toLowerCase();
+export function unitNamed(unitText: string): string {
+  const name = unitText.trim().toLowerCase();
   return Object.hasOwn(otherNames, name) ? otherNames[name]! : name;
 }
 
@@ -239,8 +239,8 @@ const longUnits: Readonly<Record<string, readonly [size: number, first: number]>
 };
 
 /** Where the unit begins that an instant is in. */
-export function truncateTo(written: string, instant: bigint): bigint {
-  const unit = unitNamed(written);
+export function truncateTo(unitText: string, instant: bigint): bigint {
+  const unit = unitNamed(unitText);
   const step = Object.hasOwn(units, unit) ? units[unit] : undefined;
   if (step !== undefined) {
     const rest = instant % step;

@@ -80,8 +80,8 @@ export function* members(json: string): Generator<{ readonly name: string; reado
   at = afterSpace(json, at + 1);
   while (json[at] === '"') {
     const keyEnd = stringEnd(json, at);
-    const written = json.slice(at + 1, keyEnd - 1);
-    const name = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+    const keyText = json.slice(at + 1, keyEnd - 1);
+    const name = keyText.includes('\\') ? (JSON.parse(`"${keyText}"`) as string) : keyText;
     const from = afterSpace(json, afterSpace(json, keyEnd) + 1);
     const to = valueEnd(json, from);
     yield { name, from, to };

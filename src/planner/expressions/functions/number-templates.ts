@@ -76,7 +76,7 @@ function readTemplate(text: string): Template {
       parts.push(text[at++]!);
       continue;
     }
-    const written = text.slice(at, at + word.length);
+    const literalText = text.slice(at, at + word.length);
     at += word.length;
     if (digitCounts.scientific) throw wrong('nothing comes behind EEEE');
     if (digitCounts.brackets && word !== 'FM' && word !== 'TH') throw wrong('PR is the last');
@@ -122,10 +122,10 @@ function readTemplate(text: string): Template {
         break;
       case 'RN':
         digitCounts.roman = true;
-        parts.push({ key: written === 'rn' ? 'rn' : 'RN' });
+        parts.push({ key: literalText === 'rn' ? 'rn' : 'RN' });
         break;
       case 'TH':
-        parts.push({ key: written === 'TH' ? 'TH' : 'th' });
+        parts.push({ key: literalText === 'TH' ? 'TH' : 'th' });
         break;
       case 'V':
         if (digitCounts.point) throw wrong('V excludes a point');
@@ -160,9 +160,9 @@ function wrong(detail: string): Error {
 
 /** The digits of a number, rounded to this many behind the point, halves away from zero in decimal; no sign. */
 function digitsOf(value: Cell, behind: number, power: number): { readonly negative: boolean; readonly text: string } {
-  const written = String(value);
-  const negative = written.startsWith('-');
-  const [mantissa, exponent = '0'] = written.replace('-', '').toLowerCase().split('e');
+  const decimalText = String(value);
+  const negative = decimalText.startsWith('-');
+  const [mantissa, exponent = '0'] = decimalText.replace('-', '').toLowerCase().split('e');
   const [whole, part = ''] = mantissa!.split('.');
   /** The number is these digits times ten to the power of minus `scale`. */
   let scale = part.length - Number(exponent) - power;

@@ -39,7 +39,7 @@ const matchCost = 6;
 const replaceCost = 12;
 /** Nanoseconds of each match; and how many of the places that it may be at are cleared in one, instruction by instruction. */
 const foundCost = 1_500;
-const placesAtOnce = 64;
+const offsetsAtOnce = 64;
 
 function compile(pattern: string, flags: string): Compiled {
   const key = `${flags}\0${pattern}`;
@@ -81,21 +81,23 @@ function matches(of: string, pattern: string, flags: string): boolean {
 }
 
 /** `\1` to `\9` and `\&` in the replacement stand for groups and for the match. */
-function piecesOf(by: string): (string | number)[] {
-  return by.split(/\\([1-9&\\])/).map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
+function piecesOf(replacement: string): (string | number)[] {
+  return replacement
+    .split(/\\([1-9&\\])/)
+    .map((piece, i) => (i % 2 === 0 || piece === '\\' ? piece : piece === '&' ? 0 : Number(piece)));
 }
 
-function replaceMatches(of: string, pattern: string, by: string, flags: string): string {
+function replaceMatches(of: string, pattern: string, replacement: string, flags: string): string {
   const { pattern: regex, literal, size } = compile(pattern, flags);
   if (literal !== '' && !of.includes(literal)) return of;
   spend(of.length * size * replaceCost);
-  const pieces = piecesOf(by);
+  const pieces = piecesOf(replacement);
   const groups = regex.groupCount();
   let end = 0;
   const matcher = regex.matcher(of);
   let replaced = '';
   for (let isNext = matcher.find(); isNext; isNext = flags.includes('g') && matcher.find()) {
-    spend(foundCost + (of.length * size) / placesAtOnce);
+    spend(foundCost + (of.length * size) / offsetsAtOnce);
     replaced += of.slice(end, matcher.start());
     for (const piece of pieces)
       replaced += typeof piece === 'string' ? piece : piece > groups ? '' : (matcher.group(piece) ?? '');
@@ -123,7 +125,7 @@ export function* findMatches(of: string, pattern: string, flags: string, start =
   const matcher = regex.matcher(of);
   const count = regex.groupCount();
   for (let isNext = start === 0 ? matcher.find() : matcher.find(start); isNext; isNext = matcher.find()) {
-    spend(foundCost + (of.length * size) / placesAtOnce);
+    spend(foundCost + (of.length * size) / offsetsAtOnce);
     yield {
       from: matcher.start(),
       to: matcher.end(),
@@ -183,7 +185,7 @@ function groupNumber(cell: Cell, name: string): number {
 }
 
 /** Where the match, or one of its groups, begins (`end` 0) or what comes behind it begins (1), counted from 1; 0: nowhere. */
-function placeOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Cell, flags: string, group: Cell): bigint {
+function offsetOfMatch(of: string, pattern: string, start: Cell, n: Cell, end: Cell, flags: string, group: Cell): bigint {
   const which = integer(end);
   if (which !== 0n && which !== 1n) throw invalid('REGEXP_INSTR says where a match begins, 0, or ends, 1');
   const number = groupNumber(group, 'REGEXP_INSTR');
@@ -212,12 +214,12 @@ export function firstMatch(of: string, pattern: string): string | null {
 }
 
 /** From a character on the n-th match replaced, or all of them where n is 0. */
-function replaceFrom(of: string, pattern: string, by: string, start: Cell, n: Cell, flags: string): string {
+function replaceFrom(of: string, pattern: string, replacement: string, start: Cell, n: Cell, flags: string): string {
   const from = unitOfCharacter(of, integer(start), 'REGEXP_REPLACE');
   const wanted = integer(n);
   if (wanted < 0n) throw invalid('REGEXP_REPLACE counts matches from 1; 0 is all of them');
   if (from > of.length) return of;
-  const pieces = piecesOf(by);
+  const pieces = piecesOf(replacement);
   let joined = '';
   let end = 0;
   let count = 0n;
@@ -484,7 +486,7 @@ export const patternFunctions: readonly ScalarFunction[] = [
         optional: 5,
         yields: 'integer',
         evaluate: (of, pattern, start = 1n, n = 1n, end = 0n, flags = '', group = 0n) =>
-          placeOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
+          offsetOfMatch(text(of), text(pattern), start, n, end, text(flags), group),
         raises: true,
         small: true,
       },

@@ -50,11 +50,11 @@ function capitalise(of: string): string {
   });
 }
 
-function overlay(of: Cell, by: Cell, from: Cell, count: Cell | undefined): string {
+function overlay(of: Cell, inserted: Cell, from: Cell, count: Cell | undefined): string {
   const start = integer(from!);
   if (start <= 0n) throw invalid('OVERLAY begins at a place from 1 on', 'length');
-  const taken = count === undefined ? BigInt(lengthOf(text(by!))) : integer(count);
-  return checkLength(substring(of, 1n, start - 1n) + text(by!) + substring(of, start + taken));
+  const taken = count === undefined ? BigInt(lengthOf(text(inserted!))) : integer(count);
+  return checkLength(substring(of, 1n, start - 1n) + text(inserted!) + substring(of, start + taken));
 }
 
 function joinTexts(between: Cell | undefined, values: readonly Cell[]): string | null {
@@ -170,7 +170,7 @@ export const textBuildingFunctions: readonly ScalarFunction[] = [
         cost: linear,
         optional: 1,
         yields: 'string',
-        evaluate: (of, by, from, count) => overlay(of!, by!, from!, count),
+        evaluate: (of, inserted, from, count) => overlay(of!, inserted!, from!, count),
         raises: true,
       },
     ],

@@ -5,7 +5,7 @@ import { checkLength, invalid, textMax, tooLong } from './scalar-function.ts';
 
 const directive = /(?:(\d+)\$)?(-*)(?:\*(?:(\d+)\$)?|(\d+))?([^])?/y;
 /** Nanoseconds of a place. */
-const placeCost = 500;
+const directiveCost = 500;
 
 export function formatText(pattern: string, values: readonly (string | null)[]): string {
   let text = '';
@@ -19,7 +19,7 @@ export function formatText(pattern: string, values: readonly (string | null)[]):
   };
   let from = 0;
   for (let at = pattern.indexOf('%'); at >= 0; at = pattern.indexOf('%', from)) {
-    spend(placeCost);
+    spend(directiveCost);
     text += pattern.slice(from, at);
     if (pattern[at + 1] === '%') {
       text += '%';

@@ -88,28 +88,28 @@ function pad(of: Cell, width: Cell, fill: string, atStart: boolean): string {
   return atStart ? padding + text(of) : text(of) + padding;
 }
 
-function split(of: string, by: string, which: bigint): string {
+function split(of: string, separator: string, which: bigint): string {
   if (which === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
-  if (by === '') return which === 1n || which === -1n ? of : '';
+  if (separator === '') return which === 1n || which === -1n ? of : '';
   const partCount = count(which < 0n ? -which : which);
-  if (which > 0n) return nthPart(of, by, partCount);
+  if (which > 0n) return nthPart(of, separator, partCount);
   // Overlapping separators are split from the start, as for a positive index.
   let parts = 1;
-  for (let at = of.indexOf(by); at >= 0; at = of.indexOf(by, at + by.length)) {
+  for (let at = of.indexOf(separator); at >= 0; at = of.indexOf(separator, at + separator.length)) {
     spend(pieceCost);
     parts++;
   }
-  return partCount > parts ? '' : nthPart(of, by, parts - partCount + 1);
+  return partCount > parts ? '' : nthPart(of, separator, parts - partCount + 1);
 }
 
 /** Counted from 1. */
-function nthPart(of: string, by: string, index: number): string {
+function nthPart(of: string, separator: string, index: number): string {
   let from = 0;
-  for (let left = index, at = of.indexOf(by); ; at = of.indexOf(by, from)) {
+  for (let left = index, at = of.indexOf(separator); ; at = of.indexOf(separator, from)) {
     spend(pieceCost);
     if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
     if (at < 0) return '';
-    from = at + by.length;
+    from = at + separator.length;
   }
 }
 
@@ -122,15 +122,15 @@ function position(sought: Cell, of: Cell): bigint {
   return at < 0 ? 0n : BigInt(lengthOf(text(of).slice(0, at)) + 1);
 }
 
-function replaceText(of: string, sought: string, by: string): string {
+function replaceText(of: string, sought: string, replacement: string): string {
   if (sought === '') return of;
   let size = of.length;
   for (let at = of.indexOf(sought); at >= 0; at = of.indexOf(sought, at + sought.length)) {
     spend(2 * pieceCost);
-    size += by.length - sought.length;
+    size += replacement.length - sought.length;
   }
   if (size > textMax) throw tooLong();
-  return of.split(sought).join(by);
+  return of.split(sought).join(replacement);
 }
 
 function reverse(of: string): string {
@@ -306,7 +306,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string', 'string'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, part, by) => replaceText(text(of), text(part), text(by)),
+        evaluate: (of, part, replacement) => replaceText(text(of), text(part), text(replacement)),
         raises: true,
       },
     ],
@@ -346,7 +346,7 @@ export const textFunctions: readonly ScalarFunction[] = [
         takes: ['string', 'string', 'integer'],
         cost: linear,
         yields: 'string',
-        evaluate: (of, by, n) => split(text(of), text(by), integer(n)),
+        evaluate: (of, separator, n) => split(text(of), text(separator), integer(n)),
         raises: true,
       },
     ],

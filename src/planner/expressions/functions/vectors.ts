@@ -40,7 +40,7 @@ export function vectorIn(cell: Cell): Float32Array | null {
 export const differentDimensions = (a: number, b: number): Error =>
   invalid(`different vector dimensions ${a} and ${b}`, 'vector-dimensions');
 
-function operator(name: string, what: string, distance: Distance, example: string): ScalarFunction {
+function operator(name: string, summary: string, distance: Distance, example: string): ScalarFunction {
   // The same text often stands beside every row: it is parsed once.
   let lastText = '';
   let lastVector: Float32Array = new Float32Array(0);
@@ -61,7 +61,7 @@ function operator(name: string, what: string, distance: Distance, example: strin
     name,
     group: 'vectors',
     usage: `a ${name} b`,
-    summary: `${what} of two vectors of the same dimensions; either may be a text like '[1, 2, 3]'.`,
+    summary: `${summary} of two vectors of the same dimensions; either may be a text like '[1, 2, 3]'.`,
     examples: [[`'[1, 2]' ${name} '[2, 4]'`, example]],
     signatures: [
       signature(['vector', 'vector']),

@@ -49,7 +49,7 @@ function* components({ nodes, out, in: into }: Graph, start: Int32Array | null):
   return parent;
 }
 
-interface Stretch {
+interface EdgeRange {
   readonly first: number;
   readonly end: number;
   readonly edgesMax: number;
@@ -57,7 +57,7 @@ interface Stretch {
   readonly except: number;
 }
 
-function unite(parent: Int32Array, { offsets, neighbours }: Adjacency, { first, end: last, edgesMax, except }: Stretch): void {
+function unite(parent: Int32Array, { offsets, neighbours }: Adjacency, { first, end: last, edgesMax, except }: EdgeRange): void {
   for (let node = first; node < last; node++) {
     let own = root(parent, node);
     if (own === except) continue;

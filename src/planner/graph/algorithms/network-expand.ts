@@ -22,7 +22,7 @@ export const networkExpand: GraphAlgorithm = {
     const along = ways(graph, call.direction);
     if (seed < 0) return rowsOf([], [], [], []);
     call.hold(9 * graph.nodes);
-    const reachedNodes: Found = {
+    const reachedNodes: ReachedNodes = {
       seen: new Uint8Array(graph.nodes),
       from: new Int32Array(graph.nodes),
       edge: new Int32Array(graph.nodes),
@@ -58,7 +58,7 @@ export const networkExpand: GraphAlgorithm = {
   },
 };
 
-interface Found {
+interface ReachedNodes {
   readonly seen: Uint8Array;
   /** By node: the node from which it was reached first, and the edge. */
   readonly from: Int32Array;
@@ -72,7 +72,7 @@ function expand(
   along: readonly Adjacency[],
   round: Int32Array,
   first: number,
-  { seen, from, edge, next }: Found,
+  { seen, from, edge, next }: ReachedNodes,
 ): { readonly end: number; readonly looks: number } {
   let looks = 0;
   let i = first;

@@ -46,7 +46,7 @@ export function* pageRanks(
   // A node receives score along its incoming edges.
   const giving = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
   const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
-  const nodeRanges = stretchesOf(giving, nodes);
+  const nodeRanges = nodeRangesOf(giving, nodes);
   /** 1 / the total weight that a node gives; 0 for one without an edge to follow. */
   const per = new Float64Array(nodes);
   for (const { first, end } of nodeRanges) {
@@ -115,7 +115,7 @@ function* giversOf(
   { offsets, neighbours, edges }: Adjacency,
   rank: Int32Array,
   weights: Float64Array | null,
-  nodeRanges: readonly Stretch[],
+  nodeRanges: readonly NodeRange[],
 ): Steps<Givers> {
   const ranks = new Int32Array(neighbours.length);
   const own = weights === null || edges === null ? weights : new Float64Array(neighbours.length);
@@ -128,14 +128,14 @@ function* giversOf(
   return { offsets, ranks, weights: own };
 }
 
-interface Stretch {
+interface NodeRange {
   readonly first: number;
   readonly end: number;
 }
 
 /** A range of nodes for one step: together they have about this many edges. */
-function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stretch[] {
-  const nodeRanges: Stretch[] = [];
+function nodeRangesOf(givers: readonly Adjacency[], nodes: number): readonly NodeRange[] {
+  const nodeRanges: NodeRange[] = [];
   for (let first = 0; first < nodes; ) {
     let [low, high] = [first + 1, nodes];
     const edgesTo = (end: number): number =>
@@ -196,7 +196,7 @@ function gather(
   { offsets, ranks, weights }: Givers,
   share: Float64Array,
   sums: Float64Array,
-  { first, end: last }: Stretch,
+  { first, end: last }: NodeRange,
   adds: boolean,
 ): void {
   let edgeSlot = offsets[first]!;
@@ -240,7 +240,13 @@ interface Settling {
 }
 
 /** Turns sums into scores and into the shares of the next round. */
-function settle(settling: Settling, score: Float64Array, sums: Float64Array, share: Float64Array, { first, end }: Stretch): void {
+function settle(
+  settling: Settling,
+  score: Float64Array,
+  sums: Float64Array,
+  share: Float64Array,
+  { first, end }: NodeRange,
+): void {
   const { base, damping, per, rank } = settling;
   let { change, idle } = settling;
   for (let node = first; node < end; node++) {

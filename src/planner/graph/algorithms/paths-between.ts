@@ -31,7 +31,7 @@ export const pathsBetween: GraphAlgorithm = {
   *run(graph, call) {
     const hops = call.integer('MAX_HOPS', 5, 1, hopsMax);
     const [from, to] = [graph.texts.numberOf(call.text('FROM')!), graph.texts.numberOf(call.text('TO')!)];
-    const paths = new FoundPaths(graph, call);
+    const paths = new CollectedPaths(graph, call);
     if (from >= 0 && to >= 0 && from !== to && call.limit > 0) yield* search(graph, call, { from, to, hops, paths });
     return paths.rows();
   },
@@ -41,7 +41,7 @@ interface Search {
   readonly from: number;
   readonly to: number;
   readonly hops: number;
-  readonly paths: FoundPaths;
+  readonly paths: CollectedPaths;
 }
 
 const far = 255;
@@ -212,7 +212,7 @@ function edgesTo(along: readonly Adjacency[], from: number, to: number): number[
   return along.length > 1 && parallelEdges.length > 1 ? parallelEdges.sort((a, b) => a - b) : parallelEdges;
 }
 
-class FoundPaths {
+class CollectedPaths {
   paths = 0;
   readonly #graph: Graph;
   readonly #call: GraphCall;

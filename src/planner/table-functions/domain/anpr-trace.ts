@@ -4,7 +4,7 @@ import { compareText } from '../../../log/values/value.ts';
 import { mapInSteps, sortItemsInSteps, type Steps } from '../../graph/stepped-sort.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
-import { isPlace, metresBetween } from './sphere.ts';
+import { isCoordinate, metresBetween } from './sphere.ts';
 
 export const anprTrace: TableFunction = domainFunction({
   name: 'ANPR_TRACE',
@@ -59,7 +59,7 @@ function* trace(call: DomainCall): Steps<readonly DomainRow[]> {
         batch.number('lat', row),
         batch.number('lon', row),
       ];
-      if (at === null || !isPlace(lat, lon)) continue;
+      if (at === null || !isCoordinate(lat, lon)) continue;
       if ((from !== null && at < from) || (to !== null && at >= to)) continue;
       const { type } = batch;
       seen.push({ nodeId: batch.nodeId(row), type, plate: subject, at, lat: lat!, lon: lon!, systemFrom: batch.systemFrom(row) });
@@ -81,7 +81,7 @@ function rowOf({ nodeId, type, plate, at, lat, lon, systemFrom }: Seen, before: 
   const seconds = Number(at - before.at) / 1e9;
   const kmh = seconds > 0 ? (distance / seconds) * 3.6 : null;
   // In two places at once: no speed is enough.
-  const isImplausible = kmh === null ? distance > samePlaceMetres : kmh > kmhMax;
+  const isImplausible = kmh === null ? distance > sameSpotMetres : kmh > kmhMax;
   return {
     nodeId,
     type,
@@ -93,7 +93,7 @@ function rowOf({ nodeId, type, plate, at, lat, lon, systemFrom }: Seen, before: 
 }
 
 /** Two cameras at one place. */
-const samePlaceMetres = 100;
+const sameSpotMetres = 100;
 
 const lookalikes: ReadonlyMap<string, string> = new Map([
   ['O', '0'],

@@ -5,7 +5,7 @@ import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import { plainWords } from './names/name-features.ts';
 import { jaccard } from './names/name-score.ts';
-import { isPlace, PlaceIndex } from './sphere.ts';
+import { isCoordinate, SphereIndex } from './sphere.ts';
 
 export const crimePatternCluster: TableFunction = domainFunction({
   name: 'CRIME_PATTERN_CLUSTER',
@@ -72,7 +72,7 @@ function* clusters(call: DomainCall): Steps<readonly DomainRow[]> {
         batch.number('lon', row),
         batch.instant('at', row),
       ];
-      if (id === null || at === null || !isPlace(lat, lon)) continue;
+      if (id === null || at === null || !isCoordinate(lat, lon)) continue;
       if (kind !== undefined && batch.text('kind', row)?.toLowerCase() !== kind) continue;
       const words = plainWords(batch.text('mo', row) ?? '');
       read.push({ id, type: batch.type, lat: lat!, lon: lon!, at, words, systemFrom: batch.systemFrom(row) });
@@ -109,7 +109,7 @@ export function* clusterIncidents(
   look: (count: number) => void,
 ): Steps<Clustered> {
   const count = incidents.length;
-  const index = yield* PlaceIndex.build(
+  const index = yield* SphereIndex.build(
     Float64Array.from(incidents, ({ lat }) => lat),
     Float64Array.from(incidents, ({ lon }) => lon),
   );

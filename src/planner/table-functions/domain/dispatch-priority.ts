@@ -3,7 +3,7 @@ import { compareText } from '../../../log/values/value.ts';
 import { sortItemsInSteps, type Steps, stepsAtOnce } from '../../graph/stepped-sort.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
-import { isPlace, metresApart, metresBetween } from './sphere.ts';
+import { isCoordinate, metresApart, metresBetween } from './sphere.ts';
 
 export const dispatchPriority: TableFunction = domainFunction({
   name: 'DISPATCH_PRIORITY',
@@ -90,7 +90,7 @@ function* prioritise(call: DomainCall): Steps<readonly DomainRow[]> {
     }
     call.look(units.length * 5);
     const wait = at === null ? null : Math.max(0, Number(now - at) / 1e9);
-    const near = isPlace(lat, lon) ? nearest(units, lat!, lon!) : null;
+    const near = isCoordinate(lat, lon) ? nearest(units, lat!, lon!) : null;
     const terms = {
       severity: severity === null ? 0 : Math.min(1, Math.max(0, severity)),
       wait: wait === null ? 0 : Math.min(1, wait / target),
@@ -113,7 +113,7 @@ function* freeUnits(call: DomainCall): Steps<readonly Unit[]> {
   yield* call.rows('unit', ['lat', 'lon', 'status'], (batch) => {
     for (let row = 0; row < batch.count; row++) {
       const [id, lat, lon] = [batch.nodeId(row), batch.number('lat', row), batch.number('lon', row)];
-      if (id === null || !isPlace(lat, lon) || !free.has(batch.text('status', row)?.toLowerCase() ?? '')) continue;
+      if (id === null || !isCoordinate(lat, lon) || !free.has(batch.text('status', row)?.toLowerCase() ?? '')) continue;
       units.push({ id, lat: lat!, lon: lon! });
     }
   });

@@ -139,9 +139,9 @@ function typesRead(definition: DomainFunction, scope: FunctionScope): readonly s
   const source = scope.words.word('SOURCE');
   if (scope.catalog === null) return source === undefined ? [] : [source];
   if (everyType && source === undefined) return scope.catalog.types().map(({ name }) => name);
-  const beside = typesBeside(definition, scope).map(({ type }) => type);
+  const contextTypes = typesBeside(definition, scope).map(({ type }) => type);
   const read = everyType ? [source!] : roleTypes(scope, uses, areAlternatives).map(({ type }) => type);
-  return [...new Set([...read, ...beside])];
+  return [...new Set([...read, ...contextTypes])];
 }
 
 function typesBeside({ beside }: Pick<DomainFunction, 'beside'>, { catalog }: FunctionScope): readonly RoleType[] {
@@ -191,20 +191,24 @@ export class DomainCall {
    * Gives what `make` makes of the visible rows of some roles, or what an earlier call made of them where they say the same: `what` names
    * it among all that are made of the same types, and `make` says how many bytes it holds on to.
    */
-  reuse<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+  reuse<T>(
+    pieceName: string,
+    roles: readonly RoleName[],
+    make: () => Steps<{ readonly value: T; readonly bytes: number }>,
+  ): Steps<T> {
     const { types: all, pieces } = this.#bound;
-    let piece = pieces.get(what);
+    let piece = pieces.get(pieceName);
     if (piece === undefined) {
       const types = all.filter(({ role }) => roles.includes(role));
-      const key = JSON.stringify([what, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
-      pieces.set(what, (piece = { types: [...new Set(types.map(({ type }) => type))], key }));
+      const key = JSON.stringify([pieceName, types.map(({ role, type, columns, isNamed }) => [role, type, isNamed, ...columns])]);
+      pieces.set(pieceName, (piece = { types: [...new Set(types.map(({ type }) => type))], key }));
     }
     return this.execution.services.basisCache.find(this.execution, piece.types, piece.key, make);
   }
 
   /** As `kept`, of what is made of the rows of one type. */
-  keptOf<T>(what: string, type: string, make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
-    return this.execution.services.basisCache.find(this.execution, [type], what, make);
+  keptOf<T>(pieceName: string, type: string, make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+    return this.execution.services.basisCache.find(this.execution, [type], pieceName, make);
   }
 
   /** Every type, or the one of SOURCE, of a function that reads rows of any. */

@@ -4,7 +4,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, type DomainColumns, domainFunction, type DomainVectors, repeatedText } from './domain-function.ts';
-import { isPlace, PlaceIndex } from './sphere.ts';
+import { isCoordinate, SphereIndex } from './sphere.ts';
 
 const roles = ['incident', 'sighting', 'unit'] as const;
 
@@ -29,11 +29,11 @@ export const geofence: TableFunction = domainFunction({
 });
 
 /** By place of the index: what lies near is read without jumps. */
-interface Placed {
+interface PointColumns {
   readonly types: readonly string[];
   readonly typeOf: Uint16Array;
   readonly nodes: Texts;
-  readonly index: PlaceIndex;
+  readonly index: SphereIndex;
 }
 
 interface Texts {
@@ -44,7 +44,7 @@ interface Texts {
 
 function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
   const [lat, lon, radius] = [call.number('LAT', 0), call.number('LON', 0), call.number('RADIUS_M', 0)];
-  const nearby = yield* call.reuse('places', roles, () => readPlaces(call));
+  const nearby = yield* call.reuse('places', roles, () => readPoints(call));
   const { index, nodes } = nearby;
   const points: number[] = [];
   const distances: number[] = [];
@@ -67,7 +67,7 @@ function* rowsInFence(call: DomainCall): Steps<DomainColumns> {
 
 const bytesPerHit = 32;
 
-interface Found extends Placed {
+interface PointsInFence extends PointColumns {
   /** By hit, as they were found. */
   readonly points: readonly number[];
   readonly distances: readonly number[];
@@ -77,7 +77,7 @@ interface Found extends Placed {
 }
 
 function vectorsOf(
-  { types, typeOf, nodes, index, points, distances, order, radius }: Found,
+  { types, typeOf, nodes, index, points, distances, order, radius }: PointsInFence,
   first: number,
   count: number,
 ): DomainVectors {
@@ -133,9 +133,9 @@ function compareNodes({ offsets, heap, nulls }: Texts, left: number, right: numb
   return Buffer.compare(bytesOf(left), bytesOf(right));
 }
 
-const bytesPerPlace = 96;
+const bytesPerPoint = 96;
 
-function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly bytes: number }> {
+function* readPoints(call: DomainCall): Steps<{ readonly value: PointColumns; readonly bytes: number }> {
   const types: string[] = [];
   const typeOf: number[] = [];
   const nodes = new VectorBuilder('string');
@@ -145,21 +145,21 @@ function* readPlaces(call: DomainCall): Steps<{ readonly value: Placed; readonly
       if (types.at(-1) !== batch.type) types.push(batch.type);
       for (let row = 0; row < batch.count; row++) {
         const [lat, lon] = [batch.number('lat', row), batch.number('lon', row)];
-        if (!isPlace(lat, lon)) continue;
+        if (!isCoordinate(lat, lon)) continue;
         typeOf.push(types.length - 1);
         nodes.append(batch.nodeId(row));
         lats.appendNumber(lat!);
         lons.appendNumber(lon!);
       }
-      call.hold(typeOf.length * bytesPerPlace);
+      call.hold(typeOf.length * bytesPerPoint);
     });
   }
   const count = typeOf.length;
-  const index = yield* PlaceIndex.build(doubles(lats), doubles(lons));
-  const texts = yield* textsByPlace(nodes.build(), index.points);
+  const index = yield* SphereIndex.build(doubles(lats), doubles(lons));
+  const texts = yield* textsByPoint(nodes.build(), index.points);
   const typeByPlace = new Uint16Array(count);
   yield* forEachInSteps(count, (point) => (typeByPlace[point] = typeOf[index.points[point]!]!));
-  const value: Placed = { types, typeOf: typeByPlace, nodes: texts, index };
+  const value: PointColumns = { types, typeOf: typeByPlace, nodes: texts, index };
   return { value, bytes: index.bytes + texts.heap.length + 8 * count };
 }
 
@@ -169,7 +169,7 @@ function doubles(builder: VectorBuilder): Float64Array {
 }
 
 /** A masked key is NULL throughout. */
-function* textsByPlace(vector: Vector, points: Int32Array): Steps<Texts> {
+function* textsByPoint(vector: Vector, points: Int32Array): Steps<Texts> {
   const { length } = points;
   if (vector.kind !== 'text')
     return { offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: new Uint8Array(length).fill(1) };

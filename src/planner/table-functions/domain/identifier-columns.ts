@@ -26,8 +26,8 @@ export function identifierColumns({
 }: TypeDefinition): readonly IdentifierColumn[] {
   return Object.entries(properties).flatMap(([column, { type }]): IdentifierColumn[] => {
     if (type !== 'string' && type !== 'integer') return [];
-    const said = identifierKinds[column] as IdentifierKind | undefined;
-    if (said !== undefined) return [{ column, kind: said }];
+    const identifierKind = identifierKinds[column] as IdentifierKind | undefined;
+    if (identifierKind !== undefined) return [{ column, kind: identifierKind }];
     if (identifier.includes(column)) return [{ column, kind: null }];
     const named = kindOfName(column);
     return named === null ? [] : [{ column, kind: named }];

@@ -66,13 +66,13 @@ function* resolve(call: DomainCall): Steps<readonly DomainRow[]> {
   return [{ ...canonicalRow(best, seedScores, fields), method }];
 }
 
-type Found = ReadonlyMap<string, { readonly by: string; readonly score: number }>;
+type SeedScores = ReadonlyMap<string, { readonly by: string; readonly score: number }>;
 
-function foundScore({ members }: Cluster, seedScores: Found): number {
+function foundScore({ members }: Cluster, seedScores: SeedScores): number {
   return Math.max(...members.map(({ id }) => seedScores.get(id)?.score ?? 0));
 }
 
-function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: string, seedScores: Found): DomainRow {
+function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: string, seedScores: SeedScores): DomainRow {
   const seed = seedScores.get(id);
   const evidence: Json = {
     ...(seed && { found: seed.by, ...(seed.score < 1 && { likeness: seed.score }) }),
@@ -81,7 +81,7 @@ function rowOf({ id, key, type, score, links, systemFrom }: Member, canonical: s
   return { nodeId: key, type, cells: [canonical, null, null], score, evidence, systemFrom };
 }
 
-function canonicalRow({ members, canonical }: Cluster, seedScores: Found, fields: string | null): DomainRow {
+function canonicalRow({ members, canonical }: Cluster, seedScores: SeedScores, fields: string | null): DomainRow {
   const [first] = members as readonly [Member];
   const score = Math.min(...members.map((each) => each.score));
   const by = members.flatMap(({ id }) => seedScores.get(id)?.by ?? [])[0] ?? null;

@@ -109,12 +109,12 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
   const types = roleTypes(scope, uses, areAlternatives);
   const source = words.word('SOURCE');
   if (source !== undefined && !types.some(({ isNamed }) => isNamed)) {
-    const what = `type ${JSON.stringify(source)} of SOURCE`;
+    const sourceProblem = `type ${JSON.stringify(source)} of SOURCE`;
     if (catalog.type(source) === undefined) {
-      throw errorAt('REL_UNKNOWN_TYPE', `${what} is not registered`, words.locationOf('SOURCE'));
+      throw errorAt('REL_UNKNOWN_TYPE', `${sourceProblem} is not registered`, words.locationOf('SOURCE'));
     }
     const wanted = (areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ');
-    throw errorAt('REL_INVALID', `${what} has not the columns of the role ${wanted}`, words.locationOf('SOURCE'));
+    throw errorAt('REL_INVALID', `${sourceProblem} has not the columns of the role ${wanted}`, words.locationOf('SOURCE'));
   }
   const isPlayed = (use: RoleUse): boolean => types.some((each) => each.role === use.role);
   const missing = areAlternatives

@@ -18,7 +18,7 @@ export function metresApart(lat: number, otherLat: number): number {
   return radius * radians * Math.abs(otherLat - lat) * (1 - 1e-9);
 }
 
-export function isPlace(lat: number | null, lon: number | null): boolean {
+export function isCoordinate(lat: number | null, lon: number | null): boolean {
   return lat !== null && lon !== null && Math.abs(lat) <= 90 && Math.abs(lon) <= 180;
 }
 
@@ -29,7 +29,7 @@ const bandDegrees = 0.01;
 const bands = Math.round(180 / bandDegrees) + 1;
 
 /** Points in bands of latitude, each in the order of longitude: what lies near is read without jumps. */
-export class PlaceIndex {
+export class SphereIndex {
   /** By place. */
   readonly lats: Float64Array;
   readonly lons: Float64Array;
@@ -45,7 +45,7 @@ export class PlaceIndex {
     this.#begins = begins;
   }
 
-  static *build(lats: Float64Array, lons: Float64Array): Steps<PlaceIndex> {
+  static *build(lats: Float64Array, lons: Float64Array): Steps<SphereIndex> {
     const count = lats.length;
     const begins = new Int32Array(bands + 1);
     yield* forEachInSteps(count, (i) => begins[bandOf(lats[i]!) + 1]!++);
@@ -63,7 +63,7 @@ export class PlaceIndex {
       byPlace[point] = lats[points[point]!]!;
       eastByPlace[point] = lons[points[point]!]!;
     });
-    return new PlaceIndex(byPlace, eastByPlace, points, begins);
+    return new SphereIndex(byPlace, eastByPlace, points, begins);
   }
 
   get bytes(): number {

@@ -1,7 +1,7 @@
 /** GEOFENCE, ANPR_TRACE, DISPATCH_PRIORITY, CRIME_PATTERN_CLUSTER. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishSteps } from '../../../finish-steps.ts';
-import { metresBetween, PlaceIndex } from '../../../../src/planner/table-functions/domain/sphere.ts';
+import { metresBetween, SphereIndex } from '../../../../src/planner/table-functions/domain/sphere.ts';
 import { TestRandom, TestStore } from '../../../harness.ts';
 
 test('the index finds what comparing with every point finds: poles, antimeridian and rim too', () => {
@@ -14,7 +14,7 @@ test('the index finds what comparing with every point finds: poles, antimeridian
   const lons = Float64Array.from({ length: count }, (_, i) =>
     i % 7 === 0 ? 180 * (i % 2 === 0 ? 1 : -1) : 360 * share(2 * i + 1) - 180,
   );
-  const index = finishSteps(PlaceIndex.build(lats, lons));
+  const index = finishSteps(SphereIndex.build(lats, lons));
   for (const [lat, lon] of [
     [90, 0],
     [-90, 77],

@@ -56,7 +56,7 @@ export class Collection {
   readonly #blocks = new TextMap<number[]>();
   readonly #byNode = new TextMap<number>();
   /** By row, bits of shared keys: zero but while rows are looked for. */
-  #said: Uint32Array | null = null;
+  #evidenceBits: Uint32Array | null = null;
   #bytes = 0;
 
   private constructor(type: string) {
@@ -150,23 +150,23 @@ export class Collection {
   withKeys(keys: Iterable<string>, own: Collection): readonly Entity[] {
     const size = Math.max(this.size, own.size) + assumedRows;
     const shared: number[] = [];
-    this.#said ??= new Uint32Array(this.size);
+    this.#evidenceBits ??= new Uint32Array(this.size);
     for (const key of keys) {
       const block = this.#blocks.get(key);
       if (block === undefined || block.length > blockMax || (own !== this && own.#isCommon(key))) continue;
       const length = own === this ? block.length : Math.max(block.length, own.#blocks.get(key)?.length ?? 0);
       // Whole numbers: their sum is the same in any order.
-      const said = Math.round(64 * Math.log2(size / length));
+      const evidenceBits = Math.round(64 * Math.log2(size / length));
       for (const at of block) {
-        if (this.#said[at] === 0) shared.push(at);
-        this.#said[at]! += said;
+        if (this.#evidenceBits[at] === 0) shared.push(at);
+        this.#evidenceBits[at]! += evidenceBits;
       }
     }
     const least = 64 * sharedBitsMin * Math.log2(size);
     const entities: Entity[] = [];
     for (const at of shared) {
-      if (this.#said[at]! >= least) entities.push(this.entities[at]!);
-      this.#said[at] = 0;
+      if (this.#evidenceBits[at]! >= least) entities.push(this.entities[at]!);
+      this.#evidenceBits[at] = 0;
     }
     return entities;
   }

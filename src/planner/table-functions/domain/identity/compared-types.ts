@@ -16,8 +16,8 @@ export function* readCollections(call: DomainCall): Steps<Collection[]> {
     const columns = comparedColumns(definition);
     if (columns.length === 0) continue;
     try {
-      const what = JSON.stringify(['identities', columns]);
-      collections.push(yield* call.keptOf(what, name, () => Collection.read(call, name, columns)));
+      const cacheKey = JSON.stringify(['identities', columns]);
+      collections.push(yield* call.keptOf(cacheKey, name, () => Collection.read(call, name, columns)));
     } catch (error) {
       if (isNamed || !isClosed(error)) throw error;
     }

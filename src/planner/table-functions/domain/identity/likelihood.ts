@@ -96,14 +96,14 @@ export function likelihoodOf(
   const { groups } = of;
   const { words, areContext, most } = weighingOf(of);
   const before = bitsBefore(of, other);
-  const said: (number | null)[] = [];
+  const evidence: (number | null)[] = [];
   // Bits if all words that are not compared yet agree.
   let plain = before;
   let context = 0;
   for (let i = 0; i < groups.length; i++) {
-    const j = placeIn(other, of, i);
+    const j = groupIndexIn(other, of, i);
     const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
-    said.push(null);
+    evidence.push(null);
     if (!left || !right) continue;
     const isOpen = left.kind === 'words' && right.kind === 'words';
     const bits = isOpen
@@ -113,25 +113,25 @@ export function likelihoodOf(
           i,
           trained,
         );
-    if (!isOpen) said[i] = bits;
+    if (!isOpen) evidence[i] = bits;
     if (areContext[i] && bits > 0) context += bits;
     else plain += bits;
   }
   if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
   for (const i of words) {
-    const j = placeIn(other, of, i);
+    const j = groupIndexIn(other, of, i);
     const [left, right] = [a.features[i], j < 0 ? null : b.features[j]];
     if (left?.kind !== 'words' || right?.kind !== 'words') continue;
     const rarity = (text: string): number => rarityOf(of, i, other, j, text);
     const bits = trainedBits(wordsSpeak(groups[i]!, left.words, right.words, rarity), i, trained);
-    said[i] = bits;
+    evidence[i] = bits;
     if (areContext[i]) context -= most[i]!;
     else plain -= most[i]!;
     if (areContext[i] && bits > 0) context += bits;
     else plain += bits;
     if (plain + Math.min(contextMost, context) < linkBitsMin) return null;
   }
-  return inTheirOrder(groups, said, areContext, before);
+  return inTheirOrder(groups, evidence, areContext, before);
 }
 
 function bitsBefore(of: Collection, other: Collection): number {
@@ -151,11 +151,11 @@ export function bitsOf(a: Entity, b: Entity, of: Collection): readonly (number |
 }
 
 /** The chance, 0 to 1, that two rows with these bits are one. */
-export function chanceOf(said: readonly (number | null)[], of: Collection, trained: Trained): number {
+export function chanceOf(evidence: readonly (number | null)[], of: Collection, trained: Trained): number {
   const { areContext } = weighingOf(of);
   let sum = bitsBefore(of, of);
   let context = 0;
-  for (const [i, each] of said.entries()) {
+  for (const [i, each] of evidence.entries()) {
     const bits = each === null ? 0 : trainedBits(each, i, trained);
     if (bits > 0 && areContext[i]) context += bits;
     else sum += bits;
@@ -174,14 +174,14 @@ export function againstBits(group: Collection['groups'][number]): number {
 /** Sums run in the order of the groups, so that they are rounded in one way. */
 function inTheirOrder(
   groups: Collection['groups'],
-  said: readonly (number | null)[],
+  evidence: readonly (number | null)[],
   areContext: readonly boolean[],
   before: number,
 ): Likelihood | null {
   const bits: Record<string, number> = {};
   let sum = before;
   let context = 0;
-  for (const [i, each] of said.entries()) {
+  for (const [i, each] of evidence.entries()) {
     if (each === null) continue;
     bits[groups[i]!.name] = Math.round(each * 100) / 100;
     if (each > 0 && areContext[i]) context += each;
@@ -193,7 +193,7 @@ function inTheirOrder(
 }
 
 /** The place in another collection of a group of this one; below zero where it has none such. */
-function placeIn(other: Collection, of: Collection, i: number): number {
+function groupIndexIn(other: Collection, of: Collection, i: number): number {
   return other === of ? i : other.groups.findIndex(({ name }) => name === of.groups[i]!.name);
 }
 
@@ -260,7 +260,7 @@ export function compareWords(
   let hasCode = false;
   let hasLeftCode = false;
   for (const word of left) {
-    const at = placeOf(word.text, right, isTaken);
+    const at = wordIndexIn(word.text, right, isTaken);
     if (at < 0) open.push(word);
     else {
       isTaken[at] = 1;
@@ -303,7 +303,7 @@ export function compareWords(
   };
 }
 
-function placeOf(text: string, words: readonly Word[], isTaken: Uint8Array): number {
+function wordIndexIn(text: string, words: readonly Word[], isTaken: Uint8Array): number {
   for (let j = 0; j < words.length; j++) if (isTaken[j] === 0 && words[j]!.text === text) return j;
   return -1;
 }

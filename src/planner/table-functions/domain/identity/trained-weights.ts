@@ -34,7 +34,7 @@ export function* train(of: Collection, look: (count: number) => void): Steps<Tra
   if (of.size < 2) return null;
   const agreements = yield* agreementsByChance(of, look);
   const u = of.groups.map((_, i) => boundShare((agreements.agree[i]! + 0.5) / (agreements.both[i]! + 1)));
-  const said = yield* pairsWithKeys(of, look);
+  const pairEvidence = yield* pairsWithKeys(of, look);
   const builtIn = of.groups.map((group, i) => 1 - (1 - u[i]!) * 2 ** -againstBits(group));
   let m = builtIn;
   let matches = 0;
@@ -44,7 +44,7 @@ export function* train(of: Collection, look: (count: number) => void): Steps<Tra
     const both = of.groups.map(() => builtInMatches);
     const trained = trainedOf(of, weightsOf(of, m, u));
     matches = 0;
-    for (const [at, each] of said.entries()) {
+    for (const [at, each] of pairEvidence.entries()) {
       const chance = chanceOf(each, of, trained);
       matches += chance;
       for (const [i, bits] of each.entries()) {
@@ -54,12 +54,12 @@ export function* train(of: Collection, look: (count: number) => void): Steps<Tra
       }
       if (at % pairsAtOnce === pairsAtOnce - 1) yield;
     }
-    look(said.length);
+    look(pairEvidence.length);
     const next = of.groups.map((_, i) => boundShare(agree[i]! / both[i]!));
     change = Math.max(...next.map((each, i) => Math.abs(each - m[i]!)));
     m = next;
   }
-  return { weights: weightsOf(of, m, u), pairs: said.length, matches: Math.round(matches), rounds };
+  return { weights: weightsOf(of, m, u), pairs: pairEvidence.length, matches: Math.round(matches), rounds };
 }
 
 function weightsOf(of: Collection, m: readonly number[], u: readonly number[]): Weights {
@@ -89,22 +89,22 @@ function* agreementsByChance(of: Collection, look: (count: number) => void): Ste
 
 /** Takes rows at even distances, and gives the bits of each with all rows that RESOLVE_IDENTITY compares it with. */
 function* pairsWithKeys(of: Collection, look: (count: number) => void): Steps<(readonly (number | null)[])[]> {
-  const said: (readonly (number | null)[])[] = [];
+  const pairEvidence: (readonly (number | null)[])[] = [];
   const stride = Math.ceil(of.size / seedsMax);
-  for (let at = 0; at < of.size && said.length < pairsMax; at += stride) {
+  for (let at = 0; at < of.size && pairEvidence.length < pairsMax; at += stride) {
     const entity = of.entities[at]!;
     for (const other of of.withKeys(of.keysOf(entity), of)) {
       // A pair of two seeds counts once.
       const isSeed = of.numberOf(other) % stride === 0;
       if (other === entity || (isSeed && of.numberOf(other) < at)) continue;
-      said.push(bitsOf(entity, other, of));
-      if (said.length % pairsAtOnce !== 0) continue;
+      pairEvidence.push(bitsOf(entity, other, of));
+      if (pairEvidence.length % pairsAtOnce !== 0) continue;
       look(pairsAtOnce * looksPerPair);
       yield;
     }
     yield;
   }
-  return said;
+  return pairEvidence;
 }
 
 /** Six digits; neither never nor always. */

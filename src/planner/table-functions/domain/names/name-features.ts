@@ -122,8 +122,8 @@ function kindOf(word: string, isCompany: boolean): WordKind {
   return isCompany && commonWords.has(synonyms.get(word) ?? word) ? 'common' : 'word';
 }
 
-export function wordOf(written: string, kind: WordKind): NameWord {
-  const text = kind === 'initial' ? written : (synonyms.get(written) ?? written);
+export function wordOf(wordText: string, kind: WordKind): NameWord {
+  const text = kind === 'initial' ? wordText : (synonyms.get(wordText) ?? wordText);
   const spelling = kind === 'number' ? text : spellingOf(text);
   return {
     text,

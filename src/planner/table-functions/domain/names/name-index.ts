@@ -50,8 +50,8 @@ export class NameIndex {
     const number =
       this.#names.push({ owner, name, features, weight: weightOf(features.words), small: weightOfSmall(features.words) }) - 1;
     this.#bytes += 200 + 2 * name.length + 240 * features.words.length;
-    features.words.forEach((word, i) => this.#post(keysOf(word), placeOf(number, i)));
-    for (const join of joinsOf(features.words)) this.#post(joinKeysOf(join), placeOf(number, joinedWord));
+    features.words.forEach((word, i) => this.#post(keysOf(word), postingOf(number, i)));
+    for (const join of joinsOf(features.words)) this.#post(joinKeysOf(join), postingOf(number, joinedWord));
   }
 
   #post(keys: readonly string[], nameIndex: number): void {
@@ -131,7 +131,7 @@ const joinedWord = 24;
 const joinedAsked = 25;
 const joinedWords = (1 << joinedWord) | (1 << joinedAsked);
 
-function placeOf(name: number, word: number): number {
+function postingOf(name: number, word: number): number {
   return (name << wordBits) | word;
 }
 

@@ -126,16 +126,16 @@ function* candidates(call: DomainCall): Steps<readonly DomainRow[]> {
   const id = call.text('ACCOUNT')!;
   const threshold = call.number('THRESHOLD', 0.5);
   const all = yield* call.reuse('accounts with posts', ['account', 'post'], () => everyAccount(call));
-  const asked = all.find(({ account }) => account.id === id);
-  if (asked === undefined) return [];
+  const accountPosts = all.find(({ account }) => account.id === id);
+  if (accountPosts === undefined) return [];
   const rows: DomainRow[] = [];
   for (const [i, other] of all.entries()) {
     if (i % pairsAtOnce === pairsAtOnce - 1) yield;
     const { account } = other;
-    const isElsewhere = account.platform === null || account.platform !== asked.account.platform;
-    if ((account.id === id && account.type === asked.account.type) || !isElsewhere) continue;
+    const isElsewhere = account.platform === null || account.platform !== accountPosts.account.platform;
+    if ((account.id === id && account.type === accountPosts.account.type) || !isElsewhere) continue;
     call.look(looksPerPair);
-    const signals = signalsOf(asked, other);
+    const signals = signalsOf(accountPosts, other);
     const score =
       1 - Object.entries(signals).reduce((left, [name, value]) => left * (1 - weights[name as Signal] * (value ?? 0)), 1);
     if (score < threshold) continue;

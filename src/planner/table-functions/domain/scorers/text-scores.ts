@@ -125,9 +125,9 @@ function* biasOf(texts: readonly string[]): Steps<Scored> {
   let words = 0;
   for (const text of texts) {
     for (const piece of piecesOf(text)) {
-      const written = piece.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? [];
-      words += written.length;
-      for (const kind of biasKinds) counts[kind] += written.filter((word) => biased[kind].has(word)).length;
+      const tokenTexts = piece.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? [];
+      words += tokenTexts.length;
+      for (const kind of biasKinds) counts[kind] += tokenTexts.filter((word) => biased[kind].has(word)).length;
       yield;
     }
   }
