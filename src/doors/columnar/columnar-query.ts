@@ -30,8 +30,12 @@ export interface ColumnarQuestion {
 export const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
 
 /** Runs within an invocation of the gate. Throws the planner's errors, and REL_TOO_LARGE beyond `max_result_rows`. */
-export async function answerTo(planner: PlannerContract, invocation: Invocation, asked: ColumnarQuestion): Promise<Answer> {
-  const { question, settings, database, signal } = asked;
+export async function answerTo(
+  planner: PlannerContract,
+  invocation: Invocation,
+  columnarQuery: ColumnarQuestion,
+): Promise<Answer> {
+  const { question, settings, database, signal } = columnarQuery;
   const terms = settings.terms(null);
   const answer = await planner.query(invocation, {
     sql: question.sql,
@@ -39,7 +43,7 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
     dialect: 'wide',
     time: timeOfTerms(terms),
     purpose: terms.purpose,
-    session: sessionOf(invocation.caller.principal, asked),
+    session: sessionOf(invocation.caller.principal, columnarQuery),
     queriesOnly: true,
     signal,
   });

@@ -143,7 +143,7 @@ export class ColumnarHttpRequest {
     const { raw } = this.#call;
     const isWrite = raw.method === 'POST';
     const session = this.#parameter('session_id');
-    const kept =
+    const sessionSettings =
       session === null
         ? null
         : this.#parts.sessions.settingsOf(this.#call.caller, {
@@ -151,19 +151,19 @@ export class ColumnarHttpRequest {
             timeout: this.#parameter('session_timeout'),
             isChecked: this.#parameter('session_check') === '1',
           });
-    this.#settings = new ColumnarSettings(kept);
+    this.#settings = new ColumnarSettings(sessionSettings);
     const facts = this.#facts();
     for (const [name, value] of this.#url.searchParams)
       if (!ofRequest.has(name) && !name.startsWith('param_')) this.#settings.set(name, value);
     const { statement, body } = await this.#statement(facts);
     if (statement.kind === 'set') {
-      if (kept === null)
+      if (sessionSettings === null)
         throw refusedAs(
           'session',
           new ServiceError('REL_INVALID', 'SET needs a session: send a session_id, or SETTINGS with the statement'),
         );
       new ColumnarSettings().setAll(statement.settings);
-      kept.setAll(statement.settings);
+      sessionSettings.setAll(statement.settings);
       return this.#plain('');
     }
     this.#settings.setAll(statement.settings);
@@ -237,10 +237,12 @@ export class ColumnarHttpRequest {
     const terms = this.#settings.terms(null);
     const options = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
     const begunMs = clock.monotonicMs();
-    const asked = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
+    const columnarQuery = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
     const gone = AbortSignal.any([this.#call.signal, killed]);
     const answer = await withTimeLimit(timeGiven(this.#settings, clock, gone), (signal) =>
-      this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...asked, signal }), { gone: signal }),
+      this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...columnarQuery, signal }), {
+        gone: signal,
+      }),
     );
     const pieces = write(answer, options);
     const head = {
@@ -439,19 +441,19 @@ class Head {
 /** An answer compressed piece by piece. */
 class Zipped {
   readonly #gzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED });
-  readonly #made: Buffer[] = [];
+  readonly #sentPieces: Buffer[] = [];
 
   constructor() {
-    this.#gzip.on('data', (piece: Buffer) => this.#made.push(piece));
+    this.#gzip.on('data', (piece: Buffer) => this.#sentPieces.push(piece));
   }
 
   async through(piece: Uint8Array): Promise<Buffer[]> {
     await new Promise<void>((resolve) => this.#gzip.write(piece, () => resolve()));
-    return this.#made.splice(0);
+    return this.#sentPieces.splice(0);
   }
 
   async end(): Promise<Buffer[]> {
     await new Promise<void>((resolve) => this.#gzip.once('end', resolve).end());
-    return this.#made.splice(0);
+    return this.#sentPieces.splice(0);
   }
 }

@@ -13,7 +13,7 @@ import {
 } from './command.ts';
 import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
 import { documentOf, Special } from '../../planner/expressions/documents/document-values.ts';
-import { entryType, find, namesIn, typesDatabase } from './document-rows.ts';
+import { entryType, findDocuments, namesIn, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
 const wireVersion = { least: 0, most: 17 } as const;
@@ -74,7 +74,9 @@ const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
 
 async function listIndexes(context: CommandContext): Promise<WritableObject> {
   const { place } = context;
-  const { result } = await context.read((reading) => find(reading, { ...place, filter: new Map(), time: context.time, most: 1 }));
+  const { result } = await context.read((reading) =>
+    findDocuments(reading, { ...place, filter: new Map(), time: context.time, most: 1 }),
+  );
   if (result.length === 0) throw new DocumentRefusal(26, `ns does not exist: ${context.namespace}`, 'REL_NOT_FOUND');
   return cursorOf(context.namespace, [idIndex]);
 }
@@ -94,12 +96,17 @@ async function drop(context: CommandContext): Promise<WritableObject> {
   const count = await context.write(null, 'delete', async (reading) => {
     let dropped = 0;
     for (;;) {
-      const found = await find(reading, { ...place, filter: new Map(), time: 'current', most: batchRowsMax });
-      const keys = found.filter(({ own }) => own).map(({ key }) => key);
+      const collectionDocuments = await findDocuments(reading, {
+        ...place,
+        filter: new Map(),
+        time: 'current',
+        most: batchRowsMax,
+      });
+      const keys = collectionDocuments.filter(({ own }) => own).map(({ key }) => key);
       if (keys.length === 0) return dropped;
       await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys });
       dropped += keys.length;
-      await context.asker.parts.yieldTurn();
+      await context.connectionCaller.parts.yieldTurn();
     }
   });
   if (count === 0) throw new DocumentRefusal(26, 'ns not found', 'REL_NOT_FOUND');
@@ -129,8 +136,8 @@ export const collections: Readonly<Record<string, CommandRow>> = {
       if (indexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
       if (indexes.some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
-      const made = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
-      return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };
+      const createdNothing = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
+      return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...createdNothing };
     },
   },
   dropIndexes: { cost: ofFew, takes: ['index'], run: nothingDone('there was no index to drop') },

@@ -44,15 +44,15 @@ export const ignored: ReadonlySet<string> = new Set(
 export class CommandContext {
   readonly name: string;
   readonly command: StoredObject;
-  readonly asker: ConnectionCaller;
+  readonly connectionCaller: ConnectionCaller;
   readonly cursors: OpenCursors;
   readonly terms: Terms;
   readonly time: DefaultTime;
 
-  constructor(name: string, command: StoredObject, asker: ConnectionCaller, cursors: OpenCursors) {
+  constructor(name: string, command: StoredObject, connectionCaller: ConnectionCaller, cursors: OpenCursors) {
     this.name = name;
     this.command = command;
-    this.asker = asker;
+    this.connectionCaller = connectionCaller;
     this.cursors = cursors;
     this.terms = termsIn(command.get('comment'));
     this.time = timeOfTerms(this.terms);
@@ -81,16 +81,16 @@ export class CommandContext {
   }
 
   object(name: string): StoredObject | undefined {
-    const value = this.command.get(name);
-    if (value === undefined || value === null) return undefined;
-    if (!isObject(value)) throw refusals.wrongType(`${this.name}.${name}`, 'an object');
-    return value;
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined || bsonValue === null) return undefined;
+    if (!isObject(bsonValue)) throw refusals.wrongType(`${this.name}.${name}`, 'an object');
+    return bsonValue;
   }
 
   number(name: string): number | undefined {
-    const value = this.command.get(name);
-    if (value === undefined || value === null) return undefined;
-    const whole = isNumeric(value) ? toWhole(value) : null;
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined || bsonValue === null) return undefined;
+    const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
     if (whole === null) throw refusals.wrongType(`${this.name}.${name}`, 'a whole number');
     return Number(whole);
   }
@@ -100,11 +100,11 @@ export class CommandContext {
   }
 
   objects(name: string): readonly StoredObject[] {
-    const value = this.command.get(name);
-    if (value === undefined) throw refusals.missing(`${this.name}.${name}`);
-    if (!isList(value) || value.length > listMost || !value.every(isObject))
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined) throw refusals.missing(`${this.name}.${name}`);
+    if (!isList(bsonValue) || bsonValue.length > listMost || !bsonValue.every(isObject))
       throw refusals.wrongType(`${this.name}.${name}`, `a list of objects, at most ${listMost}`);
-    return value;
+    return bsonValue;
   }
 
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
@@ -113,7 +113,7 @@ export class CommandContext {
     asked: Partial<CommandRequest> = {},
   ): Promise<{ result: T; answers: readonly Answer[] }> {
     const answers: Answer[] = [];
-    const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
+    const result = await this.connectionCaller.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
       keep({ overtaken: () => answers.some((answer) => answer.overtaken()) });
       return run(this.reading(invocation, (answer) => answers.push(answer)));
     });
@@ -126,12 +126,12 @@ export class CommandContext {
     if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
     const act = { action, template: `${this.name} ${this.namespace}` };
     const asked = { terms: this.terms, writes: true, act, ...(keys !== null && { keysRead: keys }) };
-    return this.asker.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
+    return this.connectionCaller.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
   }
 
   reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {
-    const { planner } = this.asker.parts;
-    const signal = this.asker.gone;
+    const { planner } = this.connectionCaller.parts;
+    const signal = this.connectionCaller.gone;
     return { planner, invocation, terms: this.terms, signal, yieldTurn: planner.turns(signal), keep };
   }
 
@@ -153,20 +153,20 @@ export class CommandContext {
 }
 
 /** A number counts as true unless it is 0. */
-export function flagOf(value: Stored | undefined, name: string): boolean | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === 'boolean') return value;
-  if (!isNumeric(value)) throw refusals.wrongType(name, 'bool');
-  return toWhole(value) !== 0n;
+export function flagOf(bsonValue: Stored | undefined, name: string): boolean | undefined {
+  if (bsonValue === undefined || bsonValue === null) return undefined;
+  if (typeof bsonValue === 'boolean') return bsonValue;
+  if (!isNumeric(bsonValue)) throw refusals.wrongType(name, 'bool');
+  return toWhole(bsonValue) !== 0n;
 }
 
 export const namespaceOf = ({ database, collection }: Namespace): string => `${database}.${collection}`;
 
-export function collectionName(value: Stored | undefined): string {
-  if (typeof value !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
-  if (value === '' || value.length > 200 || /[$\0/]|^\.|\.$/.test(value))
-    throw new DocumentRefusal(73, `Invalid collection name: ${value.slice(0, 200)}; it has neither $ nor / here`);
-  return value;
+export function collectionName(bsonValue: Stored | undefined): string {
+  if (typeof bsonValue !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
+  if (bsonValue === '' || bsonValue.length > 200 || /[$\0/]|^\.|\.$/.test(bsonValue))
+    throw new DocumentRefusal(73, `Invalid collection name: ${bsonValue.slice(0, 200)}; it has neither $ nor / here`);
+  return bsonValue;
 }
 
 /** `comment: {annals: {as_of: …}}`: drivers pass a comment on as it is. */
@@ -176,8 +176,8 @@ function termsIn(comment: Stored | undefined): Terms {
   if (annals === undefined) return noTerms;
   if (!isObject(annals)) throw refusals.wrongType('comment.annals', 'an object');
   let terms = noTerms;
-  for (const [name, value] of annals) {
-    const text = typeof value === 'string' ? value : isNumeric(value) ? numberIdentity(value) : null;
+  for (const [name, bsonValue] of annals) {
+    const text = typeof bsonValue === 'string' ? bsonValue : isNumeric(bsonValue) ? numberIdentity(bsonValue) : null;
     if (text === null) throw refusals.wrongType(`comment.annals.${name}`, 'a string');
     terms = withTerm(terms, name, text);
   }

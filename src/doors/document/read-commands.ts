@@ -16,7 +16,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
 import { batchOf, encodeAll, ownerOf } from './cursors.ts';
-import { find as findDocuments, isById, type Reading, type Wanted } from './document-rows.ts';
+import { findDocuments as findDocuments, isById, type Reading, type DocumentQuery } from './document-rows.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 import {
   checkMatch,
@@ -33,14 +33,14 @@ import {
 const firstBatch = 101;
 
 async function find(context: CommandContext): Promise<WritableObject> {
-  const { place } = context;
+  const { place: namespace } = context;
   for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
     if (context.flag(name) === true) throw refusals.notSupported(`find with ${name}`);
   for (const name of ['collation', 'min', 'max', 'let'])
     if ((context.object(name)?.size ?? 0) > 0) throw refusals.notSupported(`find with ${name}`);
   const filter = context.object('filter') ?? new Map();
   const sort = context.object('sort');
-  const project = await inTurns(projectionOf(context.object('projection')), context.asker.parts.yieldTurn);
+  const project = await inTurns(projectionOf(context.object('projection')), context.connectionCaller.parts.yieldTurn);
   const skip = context.number('skip') ?? 0;
   const given = context.number('limit') ?? 0;
   if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
@@ -52,7 +52,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const { result, answers } = await context.read(
     (reading) => {
       const cut: Stage = (documents) => documents.slice(skip, skip + limit);
-      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...place, filter, time: context.time, most });
+      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...namespace, filter, time: context.time, most });
     },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
@@ -66,8 +66,10 @@ async function find(context: CommandContext): Promise<WritableObject> {
 }
 
 /** Must finish within the turn in which the answer was checked for erased rows: encodes while reading. */
-async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
-  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
+async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: DocumentQuery): Promise<readonly Encoded[]> {
+  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(
+    ({ document: bsonDocument }) => bsonDocument,
+  );
   for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
   return encodeAll(documents, reading.yieldTurn);
 }
@@ -91,7 +93,7 @@ function cursorReply(
     rest,
     terms: context.terms,
     answers,
-    of: ownerOf(context.asker.caller),
+    of: ownerOf(context.connectionCaller.caller),
   });
   return { cursor: { firstBatch: batch, id, ns: context.namespace }, ok: 1 };
 }
@@ -99,7 +101,7 @@ function cursorReply(
 async function getMore(context: CommandContext): Promise<WritableObject> {
   const id = wholeIn(context.subject, 'getMore');
   const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command.get('collection')) });
-  const { cursors, asker } = context;
+  const { cursors, connectionCaller: asker } = context;
   const open = cursors.take(id, namespace, asker.caller);
   const size = context.number('batchSize') ?? 0;
   const { batch, rest } = batchOf(open.rest, size === 0 ? Number.POSITIVE_INFINITY : size);
@@ -113,14 +115,14 @@ async function getMore(context: CommandContext): Promise<WritableObject> {
   return { cursor: { nextBatch: batch, id: next, ns: namespace }, ok: 1 };
 }
 
-function wholeIn(value: Stored | undefined, name: string): bigint {
-  const whole = isNumeric(value) ? toWhole(value) : null;
+function wholeIn(bsonValue: Stored | undefined, name: string): bigint {
+  const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
   if (whole === null) throw refusals.wrongType(name, 'a whole number');
   return whole;
 }
 
 async function killCursors(context: CommandContext): Promise<WritableObject> {
-  const { command, cursors, asker } = context;
+  const { command, cursors, connectionCaller: asker } = context;
   const ids = command.get('cursors');
   if (!isList(ids) || ids.length > namedMost) throw refusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
   const killed: Stored[] = [];
@@ -143,13 +145,13 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
   const filter = context.object('query') ?? new Map();
   const path = key.split('.');
   const { result } = await context.read(async (reading) => {
-    const found = await findDocuments(reading, { ...context.place, filter, time: context.time });
+    const matchedDocuments = await findDocuments(reading, { ...context.place, filter, time: context.time });
     const values = new Distinct();
     // A list counts each of its values once.
     const pace = new Pace();
-    await eachInSteps(found, reading.yieldTurn, function* ({ document }) {
-      for (const value of valuesAt(document, path)) {
-        for (const each of isList(value) ? value : [value]) {
+    await eachInSteps(matchedDocuments, reading.yieldTurn, function* ({ document: bsonDocument }) {
+      for (const bsonValue of valuesAt(bsonDocument, path)) {
+        for (const each of isList(bsonValue) ? bsonValue : [bsonValue]) {
           values.add(each);
           if (pace.spend(isObject(each) ? each.size : 1)) yield;
         }
@@ -176,7 +178,7 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   if (pipeline.length > stagesMax)
     throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
   const stages: Stage[] = [];
-  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.asker.parts.yieldTurn, function* (given) {
+  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.connectionCaller.parts.yieldTurn, function* (given) {
     spend(stageCost);
     stages.push(yield* stageOf(given));
   });

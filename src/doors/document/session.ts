@@ -53,7 +53,7 @@ export class DocumentSession implements Session<Message> {
   readonly #parts: DocumentDependencies;
   readonly #connection: Connection;
   readonly #id: number;
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #proving: Proving | null = null;
   #atRest = true;
   #sent = 0;
@@ -76,11 +76,11 @@ export class DocumentSession implements Session<Message> {
     let name = '';
     let reply: WritableObject;
     try {
-      this.#asker?.beginCommand();
+      this.#connectionCaller?.beginCommand();
       const command = await this.#inTurns(commandSteps(message));
-      const [asked = ''] = command.keys();
-      name = canonicalName(asked);
-      reply = await this.#run(name, asked, command, message.form);
+      const [sentName = ''] = command.keys();
+      name = canonicalName(sentName);
+      reply = await this.#run(name, sentName, command, message.form);
     } catch (error) {
       reply = errorDocument(await this.#refusalOf(name, error));
     }
@@ -105,21 +105,22 @@ export class DocumentSession implements Session<Message> {
   }
 
   async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    const isOfConnection = this.#asker === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
-    if (!isOfConnection) return this.#asker!.refusalOf(error);
+    const isOfConnection =
+      this.#connectionCaller === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
+    if (!isOfConnection) return this.#connectionCaller!.refusalOf(error);
     if (error instanceof ServiceError) return error;
     this.#parts.reportFailure(error);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
-  async #run(name: string, asked: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
-    if (this.#connection.isDraining && this.#asker === null) throw shuttingDown();
+  async #run(name: string, sentName: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
+    if (this.#connection.isDraining && this.#connectionCaller === null) throw shuttingDown();
     if (hellos.has(name)) return this.#hello(name, command);
     if (form === 'query') throw refusals.notSupported('OP_QUERY but for the first message of a connection');
     if (name === 'saslStart') return this.#saslStart(command);
     if (name === 'saslContinue') return this.#saslContinue(command);
     const answered = Object.hasOwn(answers, name) ? answers[name]! : undefined;
-    if (this.#asker === null) {
+    if (this.#connectionCaller === null) {
       if (name === 'ping' || name === 'buildInfo' || name === 'endSessions') return answered!(this.#id);
       throw new DocumentRefusal(13, `Command ${name} requires authentication`, 'REL_UNAUTHENTICATED');
     }
@@ -133,10 +134,10 @@ export class DocumentSession implements Session<Message> {
           'REL_NOT_IMPLEMENTED',
         );
     const row = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (row === undefined) throw refusals.notFound(asked.slice(0, 128));
+    if (row === undefined) throw refusals.notFound(sentName.slice(0, 128));
     for (const member of command.keys())
-      if (member !== asked && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
-    return row.run(new CommandContext(name, command, this.#asker, this.#parts.cursors));
+      if (member !== sentName && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
+    return row.run(new CommandContext(name, command, this.#connectionCaller, this.#parts.cursors));
   }
 
   /**
@@ -146,7 +147,7 @@ export class DocumentSession implements Session<Message> {
   async #limitSilence(): Promise<void> {
     this.#connection.watches();
     const { gone } = this.#connection;
-    while (this.#asker === null && !gone.aborted) {
+    while (this.#connectionCaller === null && !gone.aborted) {
       if (!this.#greeted) return this.#connection.end();
       this.#greeted = false;
       await this.#parts.clock.sleep(silenceMs, gone);
@@ -156,7 +157,7 @@ export class DocumentSession implements Session<Message> {
   async #hello(name: string, command: StoredObject): Promise<WritableObject> {
     const { clock } = this.#parts;
     this.#greeted = true;
-    if (this.#asker === null && !this.#watched) {
+    if (this.#connectionCaller === null && !this.#watched) {
       this.#watched = true;
       void this.#limitSilence();
     }
@@ -244,7 +245,7 @@ export class DocumentSession implements Session<Message> {
 
   #login(caller: Caller): void {
     this.#proving = null;
-    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
+    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 
@@ -255,15 +256,20 @@ export class DocumentSession implements Session<Message> {
     } catch (error) {
       this.#proving = null;
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, { door: doorName, clientIp: this.#connection.clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(
+        this.#parts,
+        { door: doorName, clientIp: this.#connection.clientIp },
+        'inspect',
+        error,
+      );
       await this.#connection.loginRefused();
-      if (told.kind !== 'unauthenticated' && told.kind !== 'invalid') throw told;
+      if (recordedError.kind !== 'unauthenticated' && recordedError.kind !== 'invalid') throw recordedError;
       throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
     }
   }
 
   #status(): WritableObject {
-    const { caller } = this.#asker!;
+    const { caller } = this.#connectionCaller!;
     const users = [{ user: caller.principal, db: 'admin' }];
     return { authInfo: { authenticatedUsers: users, authenticatedUserRoles: [] }, ok: 1 };
   }

@@ -34,8 +34,8 @@ export class OpenAnswers {
   }
 
   /** The answer that a PULL or DISCARD names by its `qid`, or the latest one. */
-  findNamed(stated: PackedMap): [bigint, OpenAnswer] {
-    const qid = stated.get('qid');
+  findNamed(boltMetadata: PackedMap): [bigint, OpenAnswer] {
+    const qid = boltMetadata.get('qid');
     const id = typeof qid === 'bigint' && qid >= 0n ? qid : this.#nextId - 1n;
     const answer = this.#answers.get(id);
     if (answer === undefined) throw new ServiceError('REL_INVALID', 'no answer is open: RUN something first');

@@ -79,8 +79,8 @@ class Reader {
   *#ofSize(like: number, count: number, depth: number): Steps<Packed> {
     if (like === bytesLike || like === 0x80) {
       const from = this.#take(count);
-      const taken = this.#bytes.subarray(from, from + count);
-      return like === 0x80 ? utf8(taken) : taken;
+      const packedBytes = this.#bytes.subarray(from, from + count);
+      return like === 0x80 ? utf8(packedBytes) : packedBytes;
     }
     const isOfPairs = like === 0xa0;
     // Each value takes a byte at least: a count that can't be true costs nothing.
@@ -207,8 +207,8 @@ export class Packer {
   }
 
   #writeSize(first: number, count: number): void {
-    const [place, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
-    this.#byte(first + place);
+    const [sizeMarker, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
+    this.#byte(first + sizeMarker);
     this.#bytes.writeUIntBE(count, this.#room(width), width);
   }
 

@@ -46,8 +46,8 @@ const refused: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Throws REL_INVALID, with the parameter's name, for what no cell holds. */
-export function parametersOf(given: PackedMap): ReadonlyMap<string, Literal | TypedValue> {
-  return new Map([...given].map(([name, value]) => [name, parameterOf(name, value)]));
+export function parametersOf(packedParameters: PackedMap): ReadonlyMap<string, Literal | TypedValue> {
+  return new Map([...packedParameters].map(([name, value]) => [name, parameterOf(name, value)]));
 }
 
 function parameterOf(name: string, value: Packed): Literal | TypedValue {

@@ -71,45 +71,50 @@ export function commandOf(descriptor: Uint8Array): Command {
   return { kind: 'sql', sql: Buffer.from(command).toString('utf8') };
 }
 
-function sqlCommand(name: string, given: Message): Command {
+function sqlCommand(name: string, flightMessage: Message): Command {
   switch (name) {
     case 'CommandStatementQuery':
-      return { kind: 'sql', sql: given.text(1) ?? '' };
+      return { kind: 'sql', sql: flightMessage.text(1) ?? '' };
     case 'CommandPreparedStatementQuery':
-      return { kind: 'prepared', handle: given.bytes(1) ?? new Uint8Array(0) };
+      return { kind: 'prepared', handle: flightMessage.bytes(1) ?? new Uint8Array(0) };
     case 'CommandStatementIngest':
-      return ingestOf(given);
+      return ingestOf(flightMessage);
     case 'CommandGetSqlInfo':
-      return { kind: 'sql-info', info: given.numbers(1).map(Number) };
+      return { kind: 'sql-info', info: flightMessage.numbers(1).map(Number) };
     case 'CommandGetCatalogs':
       return { kind: 'catalogs' };
     case 'CommandGetDbSchemas':
-      return { kind: 'schemas', catalog: given.text(1), pattern: given.text(2) };
+      return { kind: 'schemas', catalog: flightMessage.text(1), pattern: flightMessage.text(2) };
     case 'CommandGetTables':
       return {
         kind: 'tables',
-        catalog: given.text(1),
-        schemaPattern: given.text(2),
-        pattern: given.text(3),
-        types: given.texts(4),
-        withSchemas: given.number(5) !== 0n,
+        catalog: flightMessage.text(1),
+        schemaPattern: flightMessage.text(2),
+        pattern: flightMessage.text(3),
+        types: flightMessage.texts(4),
+        withSchemas: flightMessage.number(5) !== 0n,
       };
     case 'CommandGetTableTypes':
       return { kind: 'table-types' };
     case 'CommandGetPrimaryKeys':
-      return { kind: 'primary-keys', catalog: given.text(1), schema: given.text(2), table: given.text(3) ?? '' };
+      return {
+        kind: 'primary-keys',
+        catalog: flightMessage.text(1),
+        schema: flightMessage.text(2),
+        table: flightMessage.text(3) ?? '',
+      };
     default:
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${name.slice(0, 100)} of Flight SQL is not implemented`);
   }
 }
 
-function ingestOf(given: Message): Command {
-  const options = new Message(given.bytes(1) ?? new Uint8Array(0));
+function ingestOf(flightMessage: Message): Command {
+  const options = new Message(flightMessage.bytes(1) ?? new Uint8Array(0));
   const [ifAbsent, ifPresent] = [options.number(1), options.number(2)];
   if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'replacing a table is not implemented: its history stays');
   return {
     kind: 'ingest',
-    type: given.text(2) ?? '',
+    type: flightMessage.text(2) ?? '',
     ...(ifAbsent === 2n && { ifAbsent: 'fail' }),
     ...(ifPresent === 1n && { ifPresent: 'fail' }),
   };
@@ -216,22 +221,22 @@ class HeldBytes {
 
   peek(size: number): Uint8Array[] {
     const [pieces, length] = [[...this.#pieces], this.length];
-    const found = this.take(size);
+    const fieldBytes = this.take(size);
     this.#pieces = pieces;
     this.length = length;
-    return found;
+    return fieldBytes;
   }
 
   take(size: number): Uint8Array[] {
-    const taken: Uint8Array[] = [];
+    const takenPieces: Uint8Array[] = [];
     for (let left = size; left > 0; ) {
       const piece = this.#pieces[0]!;
-      taken.push(piece.subarray(0, left));
+      takenPieces.push(piece.subarray(0, left));
       if (piece.length <= left) this.#pieces.shift();
       else this.#pieces[0] = piece.subarray(left);
       left -= Math.min(left, piece.length);
     }
     this.length -= size;
-    return taken;
+    return takenPieces;
   }
 }

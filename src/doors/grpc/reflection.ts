@@ -15,9 +15,9 @@ export function reflectable(loaded: PackageDefinition): PackageDefinition {
   // All definitions of a file hold the same bytes of it.
   const known = new Map<Buffer, Buffer>();
   const showFile = (file: Buffer): Buffer => {
-    let made = known.get(file);
-    if (made === undefined) known.set(file, (made = fileOf(file)));
-    return made;
+    let fileDescriptor = known.get(file);
+    if (fileDescriptor === undefined) known.set(file, (fileDescriptor = fileOf(file)));
+    return fileDescriptor;
   };
   return Object.fromEntries(
     Object.entries(loaded).map(([name, definition]) => {

@@ -76,14 +76,14 @@ interface Handles<P, Q, B> {
 
 type Output<S> = S extends z.ZodType ? z.output<S> : unknown;
 
-type RouteOf<P, Q, B> = RouteDefinition<P, Q, B> &
+type HandledRoute<P, Q, B> = RouteDefinition<P, Q, B> &
   (Runs<Output<P>, Output<Q>, Output<B>> | Handles<Output<P>, Output<Q>, Output<B>>);
 
-export type Route = RouteOf<z.ZodType, z.ZodType, z.ZodType>;
+export type Route = HandledRoute<z.ZodType, z.ZodType, z.ZodType>;
 
 /** Keeps the types of params, query and body together while a route is written. */
 export function route<P extends z.ZodType = z.ZodType, Q extends z.ZodType = z.ZodType, B extends z.ZodType = z.ZodType>(
-  made: RouteOf<P, Q, B>,
+  made: HandledRoute<P, Q, B>,
 ): Route {
   return made as unknown as Route;
 }

@@ -12,29 +12,33 @@ import { refusals } from './errors.ts';
 const historyColumns = ['_pk', 'value', 'value_base64', 'valid_from', 'valid_to', 'system_from', 'system_to'] as const;
 
 /** Every version of a key, oldest first, each as a JSON object. */
-async function history(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
-  const keys = [keyOf(word!)];
-  const answer = await context.asker.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }): Answer => {
-    const found = context.asker.parts.planner.lookUp(invocation, {
+async function history(context: CommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+  const redisKeys = [keyOf(respWord!)];
+  const answer = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }): Answer => {
+    const answer = context.connectionCaller.parts.planner.lookUp(invocation, {
       type: entryType,
-      keys,
+      keys: redisKeys,
       columns: historyColumns,
       time: 'all',
     });
-    keep(found);
-    return found;
+    keep(answer);
+    return answer;
   });
   const lines = answer.rowCount === 0 ? [] : writeNdjson(answer).toString().trimEnd().split('\n');
   context.replies.array(lines.length);
   for (const line of lines) context.replies.bulk(line);
 }
 
-async function row(context: CommandContext, [, type, word]: readonly Buffer[]): Promise<void> {
-  const key = keyOf(word!);
-  const text = await context.asker.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }) => {
-    const found = rowAsJson(context.asker.parts.planner, invocation, { type: type!.toString(), key, time: context.time });
-    keep(found.answer);
-    return found.text;
+async function row(context: CommandContext, [, type, respWord]: readonly Buffer[]): Promise<void> {
+  const redisKey = keyOf(respWord!);
+  const text = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }) => {
+    const rowJson = rowAsJson(context.connectionCaller.parts.planner, invocation, {
+      type: type!.toString(),
+      key: redisKey,
+      time: context.time,
+    });
+    keep(rowJson.answer);
+    return rowJson.text;
   });
   if (text === null) context.replies.nothing();
   else context.replies.bulk(text);
@@ -58,10 +62,10 @@ export const readAsOf = {
   },
 
   /** `ANNALS.SET <name> <value>`: the session's terms with this one. */
-  async setTerm(asker: ConnectionCaller, terms: Terms, name: string, value: string): Promise<Terms> {
+  async setTerm(connectionCaller: ConnectionCaller, terms: Terms, name: string, value: string): Promise<Terms> {
     const stated = withTerm(terms, name.toLowerCase(), value);
     if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {
-      await asker.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {
+      await connectionCaller.ask({ terms: { ...stated, branch: null }, action: 'inspect' }, ({ invocation }) => {
         if (!invocation.branches().some((branch) => branch.name === stated.branch))
           throw new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(stated.branch)}`);
       });

@@ -14,20 +14,20 @@ async function end(context: CommandContext, [, ...words]: readonly Buffer[]): Pr
 }
 
 async function exists(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
-  const keys = await context.keys(words);
-  const entries = await context.read(keys);
-  context.replies.integer(keys.filter((key) => entries.has(key)).length);
+  const redisKeys = await context.keys(words);
+  const entries = await context.read(redisKeys);
+  context.replies.integer(redisKeys.filter((redisKey) => entries.has(redisKey)).length);
 }
 
 const expiring =
   (unit: 'EX' | 'PX' | 'EXAT' | 'PXAT') =>
   async (context: CommandContext, words: readonly Buffer[]): Promise<void> => {
-    const key = keyOf(words[1]!);
+    const redisKey = keyOf(words[1]!);
     const applies = conditionsIn(words.slice(3));
     const expires = expiryOf(context, unit, words[2]!, 'taken');
-    const done = await context.change(key, (entry) => {
-      const changes = entry !== null && applies.every((holds) => holds(expires, entry.expires));
-      return { put: changes ? { ...entry, expires } : null, result: changes };
+    const done = await context.change(redisKey, (kvEntry) => {
+      const changes = kvEntry !== null && applies.every((holds) => holds(expires, kvEntry.expires));
+      return { put: changes ? { ...kvEntry, expires } : null, result: changes };
     });
     context.replies.integer(done ? 1 : 0);
   };
@@ -36,14 +36,14 @@ type Condition = (expires: bigint, was: bigint) => boolean;
 
 /** All given conditions must hold. A key that does not expire counts as later than every expiry. */
 function conditionsIn(words: readonly Buffer[]): readonly Condition[] {
-  const said = new Set<string>();
-  for (const word of words) {
-    if (!Object.hasOwn(conditions, upper(word))) throw refusals.expireOption(word.toString('latin1'));
-    said.add(upper(word));
+  const keysSeen = new Set<string>();
+  for (const respWord of words) {
+    if (!Object.hasOwn(conditions, upper(respWord))) throw refusals.expireOption(respWord.toString('latin1'));
+    keysSeen.add(upper(respWord));
   }
-  if (said.has('NX') && said.size > 1) throw refusals.expireOptions('NX', 'XX, GT or LT');
-  if (said.has('GT') && said.has('LT')) throw refusals.expireOptions('GT', 'LT');
-  return [...said].map((name) => conditions[name]!);
+  if (keysSeen.has('NX') && keysSeen.size > 1) throw refusals.expireOptions('NX', 'XX, GT or LT');
+  if (keysSeen.has('GT') && keysSeen.has('LT')) throw refusals.expireOptions('GT', 'LT');
+  return [...keysSeen].map((name) => conditions[name]!);
 }
 
 const conditions: Readonly<Record<string, Condition>> = {
@@ -53,10 +53,10 @@ const conditions: Readonly<Record<string, Condition>> = {
   LT: (expires, was) => expires < was,
 };
 
-async function persist(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
-  const done = await context.change(keyOf(word!), (entry) => {
-    const changes = entry !== null && entry.expires !== FOREVER;
-    return { put: changes ? { ...entry, expires: FOREVER } : null, result: changes };
+async function persist(context: CommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+  const done = await context.change(keyOf(respWord!), (kvEntry) => {
+    const changes = kvEntry !== null && kvEntry.expires !== FOREVER;
+    return { put: changes ? { ...kvEntry, expires: FOREVER } : null, result: changes };
   });
   context.replies.integer(done ? 1 : 0);
 }
@@ -66,11 +66,11 @@ const perMs = 1_000_000n;
 /** Replies with the time left: -2: there is no such key; -1: it does not expire. */
 const replyWithExpiry =
   (of: (expires: bigint, now: bigint) => bigint) =>
-  async (context: CommandContext, [, word]: readonly Buffer[]): Promise<void> => {
-    const key = keyOf(word!);
-    const entry: Entry | undefined = (await context.read([key])).get(key);
-    if (entry === undefined) context.replies.integer(-2);
-    else context.replies.integer(entry.expires === FOREVER ? -1 : of(entry.expires, context.now()));
+  async (context: CommandContext, [, respWord]: readonly Buffer[]): Promise<void> => {
+    const redisKey = keyOf(respWord!);
+    const kvEntry: Entry | undefined = (await context.read([redisKey])).get(redisKey);
+    if (kvEntry === undefined) context.replies.integer(-2);
+    else context.replies.integer(kvEntry.expires === FOREVER ? -1 : of(kvEntry.expires, context.now()));
   };
 
 const divideRounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
@@ -78,11 +78,11 @@ const timeLeft = (expires: bigint, now: bigint): bigint => (expires > now ? expi
 
 /** Texts of the first column that fit, each once. */
 async function texts(context: CommandContext, answer: Answer, fits: (text: string) => boolean): Promise<string[]> {
-  const found = new Set<string>();
+  const matchedKeys = new Set<string>();
   await context.forEach(firstCells(answer), (text) => {
-    if (typeof text === 'string' && fits(text)) found.add(text);
+    if (typeof text === 'string' && fits(text)) matchedKeys.add(text);
   });
-  return [...found];
+  return [...matchedKeys];
 }
 
 function* firstCells({ columns, batches }: Answer): Generator<Cell, void> {
@@ -93,20 +93,20 @@ function* firstCells({ columns, batches }: Answer): Generator<Cell, void> {
 async function list(context: CommandContext, [, pattern]: readonly Buffer[]): Promise<void> {
   const glob = globOf(pattern!.toString());
   const answer = await question(context, 'SELECT _pk FROM KvEntry', []);
-  const keys = await texts(context, answer, glob);
-  await context.list(keys, (replies, key) => replies.bulk(key));
+  const redisKeys = await texts(context, answer, glob);
+  await context.list(redisKeys, (replies, redisKey) => replies.bulk(redisKey));
 }
 
 function question(context: CommandContext, sql: string, parameters: readonly (string | bigint)[]): Promise<Answer> {
-  const { planner } = context.asker.parts;
-  return context.asker.ask({ terms: context.terms }, async ({ invocation, keep }) => {
+  const { planner } = context.connectionCaller.parts;
+  return context.connectionCaller.ask({ terms: context.terms }, async ({ invocation, keep }) => {
     const answer = await planner.query(invocation, {
       sql,
       ...(parameters.length > 0 && { parameters }),
       time: context.time,
       dialect: 'wide',
       purpose: context.terms.purpose,
-      signal: context.asker.gone,
+      signal: context.connectionCaller.gone,
     });
     keep(answer);
     return answer;
@@ -115,7 +115,7 @@ function question(context: CommandContext, sql: string, parameters: readonly (st
 
 const pageMax = 10_000n;
 
-async function scan(context: CommandContext, [, word, ...options]: readonly Buffer[]): Promise<void> {
+async function scan(context: CommandContext, [, respWord, ...options]: readonly Buffer[]): Promise<void> {
   const { cursors, replies } = context;
   let count = 10n;
   let glob: (text: string) => boolean = () => true;
@@ -131,20 +131,20 @@ async function scan(context: CommandContext, [, word, ...options]: readonly Buff
   }
   if (count < 1n) throw refusals.syntax();
   if (count > pageMax) count = pageMax;
-  const number = word!.toString();
+  const number = respWord!.toString();
   if (!/^\d{1,20}$/.test(number)) throw refusals.cursor();
-  const { caller } = context.asker;
+  const { caller } = context.connectionCaller;
   const scope = context.terms.branch === null ? caller : { ...caller, branch: context.terms.branch };
   const from = /^0+$/.test(number) ? null : cursors.position(number, scope);
   if (from === undefined) throw refusals.cursor();
   const page = await (from === null
     ? question(context, 'SELECT _pk FROM KvEntry LIMIT $1', [count])
     : question(context, 'SELECT _pk FROM KvEntry LIMIT $1 AFTER $2', [count, from]));
-  const keys = ofType ? await texts(context, page, glob) : [];
+  const redisKeys = ofType ? await texts(context, page, glob) : [];
   replies.array(2);
   replies.bulk(page.nextCursor === null ? '0' : cursors.open(page.nextCursor, scope));
-  replies.array(keys.length);
-  for (const key of keys) replies.bulk(key);
+  replies.array(redisKeys.length);
+  for (const redisKey of redisKeys) replies.bulk(redisKey);
 }
 
 async function size(context: CommandContext): Promise<void> {
@@ -174,9 +174,9 @@ export const keyCommands: Readonly<Record<string, CommandRow>> = {
   unlink: many(false, end),
   exists: many(true, exists),
   touch: many(true, exists),
-  type: one(true, 2, async (context, [, word]) => {
-    const key = keyOf(word!);
-    context.replies.simple((await context.read([key])).has(key) ? 'string' : 'none');
+  type: one(true, 2, async (context, [, respWord]) => {
+    const redisKey = keyOf(respWord!);
+    context.replies.simple((await context.read([redisKey])).has(redisKey) ? 'string' : 'none');
   }),
   expire: one(false, -3, expiring('EX')),
   pexpire: one(false, -3, expiring('PX')),

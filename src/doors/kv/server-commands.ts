@@ -49,10 +49,10 @@ const settings: Readonly<Record<string, string>> = { appendonly: 'yes', database
 export function config(replies: Replies, words: readonly Buffer[]): void {
   if (upper(words[1]!) !== 'GET') throw refusals.subcommand('CONFIG', words[1]!.toString('latin1'));
   if (words.length < 3) throw refusals.arity('config|get');
-  const globs = words.slice(2).map((word) => globOf(word.toString().toLowerCase()));
-  const found = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
-  replies.map(found.length);
-  for (const [name, value] of found) {
+  const globs = words.slice(2).map((respWord) => globOf(respWord.toString().toLowerCase()));
+  const matchedSettings = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
+  replies.map(matchedSettings.length);
+  for (const [name, value] of matchedSettings) {
     replies.bulk(name);
     replies.bulk(value);
   }
@@ -74,7 +74,7 @@ export function command(replies: Replies, words: readonly Buffer[], rows: Readon
     case 'INFO':
       return list(
         replies,
-        words.slice(2).map((word) => word.toString('latin1').toLowerCase()),
+        words.slice(2).map((respWord) => respWord.toString('latin1').toLowerCase()),
         rows,
       );
   }
@@ -94,6 +94,6 @@ function list(replies: Replies, names: readonly string[], rows: Readonly<Record<
     replies.integer(row.arity);
     replies.array(1);
     replies.simple(row.reads ? 'readonly' : 'write');
-    for (const place of row.keys) replies.integer(place);
+    for (const keyPosition of row.keys) replies.integer(keyPosition);
   }
 }

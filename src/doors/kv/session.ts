@@ -42,7 +42,7 @@ export class KvSession implements Session<Words> {
   readonly #connection: Connection;
   readonly #replies = new Replies();
   readonly #id: number;
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #subscriptions: Subscriptions | null = null;
   #terms: Terms = noTerms;
   #name = '';
@@ -63,18 +63,18 @@ export class KvSession implements Session<Words> {
 
   async handle(words: Words): Promise<void> {
     if (words.length === 0) return;
-    if (this.#asker === null && words.length > strangerWordsMax)
+    if (this.#connectionCaller === null && words.length > strangerWordsMax)
       throw new ServiceError('REL_UNAUTHENTICATED', 'Protocol error: unauthenticated multibulk length');
     this.#atRest = false;
     const name = words[0]!.toString('latin1').toLowerCase();
-    if (name === 'get' && words.length === 2 && this.#asker !== null && this.#subscriptions === null) {
+    if (name === 'get' && words.length === 2 && this.#connectionCaller !== null && this.#subscriptions === null) {
       this.#reads.push(this.#get(words));
       if (this.#reads.length < this.#readsAhead) return;
       return this.rest();
     }
     await this.#readsDone();
     try {
-      this.#asker?.beginCommand();
+      this.#connectionCaller?.beginCommand();
       const done = this.#run(name, words);
       if (done !== undefined) await done;
     } catch (error) {
@@ -107,13 +107,13 @@ export class KvSession implements Session<Words> {
   }
 
   async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
-    const asker = this.#asker!;
+    const connectionCaller = this.#connectionCaller!;
     try {
-      asker.beginCommand();
-      const key = keyOf(words[1]!);
-      return (await this.#context('get', this.#terms).read([key])).get(key)?.value ?? null;
+      connectionCaller.beginCommand();
+      const redisKey = keyOf(words[1]!);
+      return (await this.#context('get', this.#terms).read([redisKey])).get(redisKey)?.value ?? null;
     } catch (error) {
-      return asker.refusalOf(error);
+      return connectionCaller.refusalOf(error);
     }
   }
 
@@ -133,12 +133,12 @@ export class KvSession implements Session<Words> {
 
   /** Errors of commands that reveal nothing of rows leave no access record. */
   async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    if (error instanceof ServiceError && (this.#asker === null || ofConnection.has(name))) return error;
-    if (this.#asker === null) {
+    if (error instanceof ServiceError && (this.#connectionCaller === null || ofConnection.has(name))) return error;
+    if (this.#connectionCaller === null) {
       this.#parts.reportFailure(error);
       return new ServiceError('REL_INTERNAL', 'internal error');
     }
-    return this.#asker.refusalOf(error);
+    return this.#connectionCaller.refusalOf(error);
   }
 
   #run(name: string, words: Words): Promise<void> | void {
@@ -160,15 +160,15 @@ export class KvSession implements Session<Words> {
       case 'reset':
         return this.#reset();
     }
-    if (this.#asker === null) {
+    if (this.#connectionCaller === null) {
       throw refusals.noAuth();
     }
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
     if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.onlySubscribing(name);
-    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (known !== undefined) {
-      checkArity(name, known.arity, words);
-      return known.run(this.#context(name, this.#terms), words);
+    const commandRow = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (commandRow !== undefined) {
+      checkArity(name, commandRow.arity, words);
+      return commandRow.run(this.#context(name, this.#terms), words);
     }
     return this.#other(name, words);
   }
@@ -213,18 +213,24 @@ export class KvSession implements Session<Words> {
       case 'punsubscribe':
         return this.#openSubscriptions().leave(name === 'punsubscribe', words.slice(1));
     }
-    const shown = words.slice(1, Math.min(length, 20)).map((word) => word.toString('latin1', 0, 128));
+    const shown = words.slice(1, Math.min(length, 20)).map((respWord) => respWord.toString('latin1', 0, 128));
     throw refusals.unknown(words[0]!.toString('latin1'), shown);
   }
 
   #context(name: string, terms: Terms): CommandContext {
     const { cursors } = this.#parts;
-    return new CommandContext(name, { asker: this.#asker!, replies: this.#replies, terms, time: timeOfTerms(terms), cursors });
+    return new CommandContext(name, {
+      connectionCaller: this.#connectionCaller!,
+      replies: this.#replies,
+      terms,
+      time: timeOfTerms(terms),
+      cursors,
+    });
   }
 
   #openSubscriptions(): Subscriptions {
     this.#subscriptions ??= new Subscriptions({
-      asker: this.#asker!,
+      asker: this.#connectionCaller!,
       connection: this.#connection,
       replies: this.#replies,
       channels: this.#parts.channels,
@@ -262,14 +268,14 @@ export class KvSession implements Session<Words> {
       gate.checkStanding(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
       await this.#connection.loginRefused();
-      throw told.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : told;
+      throw recordedError.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : recordedError;
     }
     this.#subscriptions?.close();
     this.#subscriptions = null;
     this.#terms = noTerms;
-    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
+    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 
@@ -291,7 +297,7 @@ export class KvSession implements Session<Words> {
         i += 2;
       } else throw refusals.syntax();
     }
-    if (this.#asker === null) throw refusals.noAuth();
+    if (this.#connectionCaller === null) throw refusals.noAuth();
     this.#name = name ?? this.#name;
     this.#replies.protocol = protocol;
     const facts: readonly (readonly [string, string | number])[] = [
@@ -318,22 +324,22 @@ export class KvSession implements Session<Words> {
     this.#terms = noTerms;
     this.#name = '';
     this.#replies.protocol = 2;
-    this.#asker = null;
+    this.#connectionCaller = null;
     this.#replies.simple('RESET');
   }
 
   async #state(name: string, value: string): Promise<void> {
-    this.#terms = await readAsOf.setTerm(this.#asker!, this.#terms, name, value);
+    this.#terms = await readAsOf.setTerm(this.#connectionCaller!, this.#terms, name, value);
     this.#replies.simple('OK');
   }
 
   async #runAsOf(words: Words): Promise<void> {
     const { terms, inner } = readAsOf.command(this.#terms, words);
     const name = inner[0]!.toString('latin1').toLowerCase();
-    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (known === undefined || !known.reads) throw refusals.notRead(name);
-    checkArity(name, known.arity, inner);
-    await known.run(this.#context(name, terms), inner);
+    const commandRow = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (commandRow === undefined || !commandRow.reads) throw refusals.notRead(name);
+    checkArity(name, commandRow.arity, inner);
+    await commandRow.run(this.#context(name, terms), inner);
   }
 }
 

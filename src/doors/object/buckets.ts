@@ -8,13 +8,13 @@ import { xmlDocument } from './xml.ts';
 
 export function listBuckets(exchange: Exchange): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'ListBuckets');
-    const rows = await asking.ask(
+    const objectReader = new ObjectReader(exchange, invocation, 'ListBuckets');
+    const rows = await objectReader.ask(
       `SELECT name, MAX(system_from) AS system_from FROM ${bucketType} GROUP BY name ORDER BY name`,
       [],
     );
-    const made = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
-    const all = [...made, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
+    const bucketEntries = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
+    const all = [...bucketEntries, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
     const document = xmlDocument('ListAllMyBucketsResult', [
       [
         'Owner',
@@ -37,7 +37,7 @@ export function listBuckets(exchange: Exchange): Promise<Reply> {
         ),
       ],
     ]);
-    return { ...xmlReply(document), overtaken: asking.overtaken };
+    return { ...xmlReply(document), overtaken: objectReader.overtaken };
   });
 }
 
@@ -67,9 +67,9 @@ const region = 'us-east-1';
 
 function inBucket(exchange: Exchange, operation: string, reply: () => Reply): Promise<Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, operation);
-    if (exchange.request.bucket === typesBucket) asking.look();
-    else await asking.bucket();
+    const objectReader = new ObjectReader(exchange, invocation, operation);
+    if (exchange.request.bucket === typesBucket) objectReader.look();
+    else await objectReader.bucket();
     return reply();
   });
 }
@@ -114,14 +114,14 @@ export async function deleteBucket(exchange: Exchange): Promise<Reply> {
   const { bucket } = exchange.request;
   const remove = (): Promise<void> =>
     exchange.invoke('delete', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'DeleteBucket');
-      const found = await asking.bucket(true);
+      const objectReader = new ObjectReader(exchange, invocation, 'DeleteBucket');
+      const bucketRow = await objectReader.bucket(true);
       const { path } = invocation.caller;
       const own = path === null ? 'namespace_path IS NULL' : 'namespace_path = $2';
       const sql = `SELECT key FROM ${objectType} WHERE bucket = $1 AND ${own} LIMIT 1`;
-      const [held] = await asking.ask(sql, path === null ? [bucket] : [bucket, path]);
+      const [held] = await objectReader.ask(sql, path === null ? [bucket] : [bucket, path]);
       if (held !== undefined) throw refusals.bucketNotEmpty();
-      const when = { unchangedSince: found['system_from'] as bigint };
+      const when = { unchangedSince: bucketRow['system_from'] as bigint };
       requireAccepted(
         await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }),
       );

@@ -16,8 +16,8 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
   const { request, sync } = exchange;
   refuseVersion(request.query.get('versionId'));
   await exchange.invoke('delete', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'DeleteObject');
-    const stated = request.header('if-match') === null ? null : await conditionOf(exchange, asking);
+    const objectReader = new ObjectReader(exchange, invocation, 'DeleteObject');
+    const stated = request.header('if-match') === null ? null : await conditionOf(exchange, objectReader);
     if (stated === 'absent') throw refusals.notImplemented('deleting what is not there');
     const keys = [objectKey(request.bucket, request.key)];
     const outcome = await invocation.submit(
@@ -27,7 +27,7 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
     const [refused] = outcome.errors;
     if (refused?.code === 'REL_CONFLICT' && stated !== null) throw refusals.preconditionFailed('If-Match');
     // Deleting a missing object succeeds, but its bucket must exist.
-    if (refused?.code === 'REL_NOT_FOUND') await asking.bucket();
+    if (refused?.code === 'REL_NOT_FOUND') await objectReader.bucket();
     else requireAccepted(outcome);
   });
   return { status: 204, headers: {} };

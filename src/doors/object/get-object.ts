@@ -23,16 +23,16 @@ export function getObject(exchange: Exchange): Promise<Reply> {
   const part = query.get('partNumber');
   if (part !== undefined && part !== '1') throw refusals.notImplemented('reading by part numbers: ranges do the same');
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
-    const row = await asking.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
+    const objectReader = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
+    const row = await objectReader.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
     if (row === null) {
-      await asking.bucket();
+      await objectReader.bucket();
       throw refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });
-    const shown = bodyOf(asking, row, objectKey(bucket, key));
-    const size = shown.stored?.size ?? shown.content!.length;
-    const hash = shown.stored?.sha256 ?? hexHash(shown.content!);
+    const shownBody = bodyOf(objectReader, row, objectKey(bucket, key));
+    const size = shownBody.stored?.size ?? shownBody.content!.length;
+    const hash = shownBody.stored?.sha256 ?? hexHash(shownBody.content!);
     const facts = factsOfRow(row);
     const stated = headersOf(facts, hash);
     const headers: Record<string, string> = {
@@ -56,11 +56,11 @@ export function getObject(exchange: Exchange): Promise<Reply> {
     const isWhole = span.from === 0 && span.to === size;
     if (isWhole && request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') Object.assign(headers, stated.checksums);
     const status = asked === null ? 200 : 206;
-    const { overtaken } = asking;
+    const { overtaken } = objectReader;
     const length = span.to - span.from;
     if (isHead) return { status, headers: { ...headers, 'content-length': String(length) }, overtaken };
-    if (shown.content) return { status, headers, body: shown.content.subarray(span.from, span.to), overtaken };
-    const reader = await invocation.bodies().open(shown.stored);
+    if (shownBody.content) return { status, headers, body: shownBody.content.subarray(span.from, span.to), overtaken };
+    const reader = await invocation.bodies().open(shownBody.stored);
     const body: StreamedBody = { length, read: () => reader.read(span.from, span.to), close: () => reader.close() };
     return { status, headers, body, overtaken };
   });
@@ -70,10 +70,10 @@ export function getObject(exchange: Exchange): Promise<Reply> {
 export function getObjectTagging(exchange: Exchange): Promise<Reply> {
   const { bucket, key, query } = exchange.request;
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'GetObjectTagging');
-    const row = await asking.object('key', bucket, key, query.get('versionId'));
+    const objectReader = new ObjectReader(exchange, invocation, 'GetObjectTagging');
+    const row = await objectReader.object('key', bucket, key, query.get('versionId'));
     if (row === null) {
-      await asking.bucket();
+      await objectReader.bucket();
       throw refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });

@@ -22,7 +22,7 @@ export interface VerifiedSignature {
   readonly secretKey: string;
 }
 
-export interface IncomingFacts {
+export interface BodyExpectations {
   readonly bodies: RequestBodies;
   /** null: the request was not signed, or the signature can't be checked. */
   readonly signed: VerifiedSignature | null;
@@ -41,17 +41,17 @@ export class IncomingBody {
   /** Bytes of content. */
   readonly length: number;
   readonly #request: ObjectRequest;
-  readonly #facts: IncomingFacts & IncomingOptions;
+  readonly #facts: BodyExpectations & IncomingOptions;
   readonly #payload: string;
   readonly #decoder: ChunkedDecoder | null;
   readonly #sha256 = createHash('sha256');
   readonly #md5: Hash | null;
   readonly #checksums = new Map<ChecksumName, Checksum>();
   #digest: string | null = null;
-  readonly #told = new Map<string, string>();
+  readonly #checksumTexts = new Map<string, string>();
 
   /** Throws for a request that does not say how its body comes. */
-  constructor(request: ObjectRequest, facts: IncomingFacts & IncomingOptions) {
+  constructor(request: ObjectRequest, facts: BodyExpectations & IncomingOptions) {
     this.#request = request;
     this.#facts = facts;
     this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
@@ -75,7 +75,7 @@ export class IncomingBody {
 
   /** The client's verified checksums, and the requested one, by header. */
   get checksums(): ReadonlyMap<string, string> {
-    return this.#told;
+    return this.#checksumTexts;
   }
 
   /** The content, piece by piece; throws at its end where it does not match its headers. */
@@ -118,11 +118,11 @@ export class IncomingBody {
       throw refusals.badDigest('Content-MD5');
     for (const [name, checksum] of this.#checksums) {
       const header = checksumHeader(name);
-      const said = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
+      const stated = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
       const value = checksum.value();
-      const isAsked = this.#facts.checksum === name && said === null;
-      if (!isAsked && said !== value) throw refusals.badDigest(header);
-      this.#told.set(header, value);
+      const isAsked = this.#facts.checksum === name && stated === null;
+      if (!isAsked && stated !== value) throw refusals.badDigest(header);
+      this.#checksumTexts.set(header, value);
     }
   }
 }
@@ -135,29 +135,29 @@ function checksumsStated(
   const inHeader = statesOwn ? checksumNames.filter((name) => header(checksumHeader(name)) !== null) : [];
   for (const name of inHeader)
     if (!isChecksumValue(name, header(checksumHeader(name))!)) throw refusals.invalidRequest(`${checksumHeader(name)} is none`);
-  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((said) => {
-    const name = said.trim().toLowerCase();
+  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((stated) => {
+    const name = stated.trim().toLowerCase();
     if (name === '') return [];
     return checksumNames.find((each) => checksumHeader(each) === name) ?? unknownChecksum(`a trailer ${name}`);
   });
   const sent = [...inHeader, ...behind];
   if (sent.length > 1) throw refusals.invalidRequest('a body has one checksum');
-  const said = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
-  if (said !== null) {
-    const named = checksumNamed(said) ?? unknownChecksum(said);
-    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${said} is announced but missing`);
+  const stated = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
+  if (stated !== null) {
+    const named = checksumNamed(stated) ?? unknownChecksum(stated);
+    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
   }
   return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
 }
 
-export function unknownChecksum(said: string): never {
-  throw refusals.invalidRequest(`${said}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
+export function unknownChecksum(stated: string): never {
+  throw refusals.invalidRequest(`${stated}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
 }
 
 function lengthOf(request: ObjectRequest, header: string): number {
-  const said = request.header(header);
-  if (said === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
-  if (said === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
-  if (!/^\d{1,15}$/.test(said)) throw refusals.invalidArgument(`${header} is a number of bytes`);
-  return Number(said);
+  const stated = request.header(header);
+  if (stated === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
+  if (stated === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
+  if (!/^\d{1,15}$/.test(stated)) throw refusals.invalidArgument(`${header} is a number of bytes`);
+  return Number(stated);
 }

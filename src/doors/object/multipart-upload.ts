@@ -39,9 +39,9 @@ export async function createUpload(exchange: Exchange): Promise<Reply> {
   const facts = factsOf(request);
   const checksum = checksumStated(request);
   const upload = await exchange.invoke('ingest', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'CreateMultipartUpload');
-    await asking.bucketOfObject();
-    await rehearsePut(asking, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
+    const objectReader = new ObjectReader(exchange, invocation, 'CreateMultipartUpload');
+    await objectReader.bucketOfObject();
+    await rehearsePut(objectReader, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
     return parts.uploads.begin(exchange.caller, { bucket, key, facts, checksum });
   });
   const document = xmlDocument('InitiateMultipartUploadResult', [
@@ -93,8 +93,8 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   await exchange.invoke('ingest', async (invocation) => {
     invocation.describe({ objectType, rowCount: 0 });
     const upload = uploadOf(exchange);
-    const asking = new ObjectReader(exchange, invocation, 'UploadPart');
-    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
+    const objectReader = new ObjectReader(exchange, invocation, 'UploadPart');
+    await rehearsePut(objectReader, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
     const arrived = parts.uploads.expect(upload, number, incoming.length);
     try {
       const part = await writeAll(await invocation.bodies().part(objectType, incoming.length), incoming.read());
@@ -119,22 +119,22 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
   const source = sourceOf(request);
   const copied = await exchange.invoke('ingest', async (invocation) => {
     const upload = uploadOf(exchange);
-    const asking = new ObjectReader(exchange, invocation, 'UploadPartCopy');
-    await asking.bucketOfObject();
-    const row = await asking.object(bodyColumns, source.bucket, source.key, source.versionId);
+    const objectReader = new ObjectReader(exchange, invocation, 'UploadPartCopy');
+    await objectReader.bucketOfObject();
+    const row = await objectReader.object(bodyColumns, source.bucket, source.key, source.versionId);
     if (row === null) throw refusals.noSuchKey();
     checkSource(request, row);
-    const shown = bodyOf(asking, row, objectKey(source.bucket, source.key));
-    const { from, to } = copiedRange(request, shown.stored?.size ?? shown.content!.length);
+    const shownParts = bodyOf(objectReader, row, objectKey(source.bucket, source.key));
+    const { from, to } = copiedRange(request, shownParts.stored?.size ?? shownParts.content!.length);
     const computedFrom = ['body', 'body_as'];
-    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPartCopy', computedFrom }, null);
+    await rehearsePut(objectReader, { facts: upload.facts, when: null, sync, method: 'UploadPartCopy', computedFrom }, null);
     const arrived = parts.uploads.expect(upload, number, to - from);
-    const reader = shown.stored && (await invocation.bodies().open(shown.stored));
+    const reader = shownParts.stored && (await invocation.bodies().open(shownParts.stored));
     try {
       const hash = createHash('sha256');
       const checksum = upload.checksum && checksumOf(upload.checksum.algorithm);
       const content = async function* (): AsyncGenerator<Uint8Array, void> {
-        for await (const piece of reader?.read(from, to) ?? [shown.content!.subarray(from, to)]) {
+        for await (const piece of reader?.read(from, to) ?? [shownParts.content!.subarray(from, to)]) {
           hash.update(piece);
           checksum?.update(piece);
           yield piece;
@@ -186,12 +186,12 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
   const names = JSON.stringify(named.map(({ number, tag }) => [number, tag]));
   const complete = (): Promise<Completion> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'CompleteMultipartUpload');
-      await asking.bucketOfObject();
+      const objectReader = new ObjectReader(exchange, invocation, 'CompleteMultipartUpload');
+      await objectReader.bucketOfObject();
       const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
       if (before === null) {
         const upload = uploadOf(exchange);
-        return parts.uploads.complete(upload, names, () => completeParts(exchange, asking, upload, named));
+        return parts.uploads.complete(upload, names, () => completeParts(exchange, objectReader, upload, named));
       }
       if (before.named !== names) throw refusals.invalidPart('the upload was completed with other parts');
       return before;
@@ -209,7 +209,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
 
 async function completeParts(
   exchange: Exchange,
-  asking: ObjectReader,
+  objectReader: ObjectReader,
   upload: Upload,
   named: readonly NamedPart[],
 ): Promise<Omit<Completion, 'named'>> {
@@ -218,7 +218,7 @@ async function completeParts(
   const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
   const said = request.header('x-amz-mp-object-size');
   if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
-  const when = await conditionOf(exchange, asking);
+  const when = await conditionOf(exchange, objectReader);
   const row: Omit<PutRow, 'cells'> = {
     facts: upload.facts,
     when,
@@ -226,15 +226,15 @@ async function completeParts(
     method: 'CompleteMultipartUpload',
     ...(upload.isCopied && { computedFrom: ['body', 'body_as'] }),
   };
-  await rehearsePut(asking, row, size);
+  await rehearsePut(objectReader, row, size);
   try {
     const whole = upload.checksum?.type === 'FULL_OBJECT' ? checksumOf(upload.checksum.algorithm) : null;
     const content = readAll(chosen, (piece) => whole?.update(piece));
     const pk = objectKey(request.bucket, request.key);
     const isInline = size < inlineMax(exchange);
-    const cells = isInline ? await inMemory(content) : await streamToBlob(asking.invocation, size, content, pk, 'parts');
+    const cells = isInline ? await inMemory(content) : await streamToBlob(objectReader.invocation, size, content, pk, 'parts');
     const checksums = checksumsOf(exchange, upload, chosen, whole?.value() ?? null);
-    const version = await putRow(asking, { ...row, facts: withChecksums(upload.facts, checksums), cells });
+    const version = await putRow(objectReader, { ...row, facts: withChecksums(upload.facts, checksums), cells });
     return { version, sha256: cells.sha256, checksums };
   } catch (error) {
     for (const { part } of chosen) part.count(true);
@@ -343,17 +343,17 @@ export function listParts(exchange: Exchange): Promise<Reply> {
     const upload = exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
     invocation.describe({ objectType, rowCount: 0, costUnits: 0 });
     const all = [...upload.parts].filter(([number]) => number > after).sort(([a], [b]) => a - b);
-    const shown = all.slice(0, max);
+    const shownParts = all.slice(0, max);
     const document = xmlDocument('ListPartsResult', [
       ['Bucket', bucket],
       ['Key', key],
       ['UploadId', upload.id],
       ['PartNumberMarker', after],
-      ['NextPartNumberMarker', shown.at(-1)?.[0] ?? after],
+      ['NextPartNumberMarker', shownParts.at(-1)?.[0] ?? after],
       ['MaxParts', max],
-      ['IsTruncated', shown.length < all.length],
+      ['IsTruncated', shownParts.length < all.length],
       ...checksumOfUpload(upload),
-      ...shown.map(
+      ...shownParts.map(
         ([number, { part, sha256, checksums, atMs }]) =>
           [
             'Part',
@@ -401,7 +401,7 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       .sort((a, b) => (a.key === b.key ? a.begunMs - b.begunMs : a.key < b.key ? -1 : 1));
     const begin = all.findIndex(({ key, id }) => key === afterKey && id === afterId);
     const left = all.filter(({ key }, i) => key > afterKey || (key === afterKey && begin >= 0 && i > begin));
-    const shown: Upload[] = [];
+    const shownParts: Upload[] = [];
     const prefixes = new Set<string>();
     let last: Upload | null = null;
     let isTruncated = false;
@@ -409,10 +409,10 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       const at = delimiter === '' ? -1 : upload.key.indexOf(delimiter, prefix.length);
       const common = at < 0 ? null : upload.key.slice(0, at + delimiter.length);
       if (common !== null && (prefixes.has(common) || afterKey.startsWith(common))) continue;
-      isTruncated = shown.length + prefixes.size >= max;
+      isTruncated = shownParts.length + prefixes.size >= max;
       if (isTruncated) break;
       last = upload;
-      if (common === null) shown.push(upload);
+      if (common === null) shownParts.push(upload);
       else prefixes.add(common);
     }
     invocation.describe({ objectType, rowCount: 0 });
@@ -435,7 +435,7 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       ...optional('EncodingType', query.get('encoding-type')),
       ['MaxUploads', max],
       ['IsTruncated', isTruncated],
-      ...shown.map(
+      ...shownParts.map(
         (upload) =>
           [
             'Upload',

@@ -51,13 +51,13 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
   const facts = factsOf(request);
   const put = (): Promise<bigint> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'PutObject');
-      await asking.bucketOfObject();
-      const when = await conditionOf(exchange, asking);
+      const objectReader = new ObjectReader(exchange, invocation, 'PutObject');
+      await objectReader.bucketOfObject();
+      const when = await conditionOf(exchange, objectReader);
       const row = { facts, when, sync, method: 'PutObject' };
-      if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);
+      if (incoming.length >= inlineMax(exchange)) await rehearsePut(objectReader, row, incoming.length);
       const cells = await receive(exchange, invocation, incoming, pk);
-      return putRow(asking, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
+      return putRow(objectReader, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
     });
   const version = await parts.traffic.writing(exchange.caller, request.bucket, put);
   return {
@@ -119,16 +119,16 @@ export interface PutRow {
 const ownColumns = new Set(Object.keys(builtinTypes.find(({ name }) => name === objectType)!.properties));
 
 /** Throws what refuses the row, once its body is there. */
-export async function putRow(asking: ObjectReader, row: PutRow): Promise<bigint> {
-  const outcome = await asking.invocation.submit(commandOf(asking, row, row.cells), { sync: row.sync, waits: true });
+export async function putRow(objectReader: ObjectReader, row: PutRow): Promise<bigint> {
+  const outcome = await objectReader.invocation.submit(commandOf(objectReader, row, row.cells), { sync: row.sync, waits: true });
   return acceptedPut(outcome, row.when);
 }
 
 /** Throws what refuses the row before its body is taken. `size`: null where that is not known yet either. */
-export async function rehearsePut(asking: ObjectReader, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
-  const command = commandOf(asking, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
+export async function rehearsePut(objectReader: ObjectReader, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
+  const command = commandOf(objectReader, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
   const unknown = new Set(['body', 'body_as', 'content_hash', 'headers', ...(size === null ? ['size'] : [])]);
-  acceptedPut({ systemFrom: 0n, ...(await asking.invocation.rehearse(command, unknown)) }, row.when);
+  acceptedPut({ systemFrom: 0n, ...(await objectReader.invocation.rehearse(command, unknown)) }, row.when);
 }
 
 function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: WriteCondition | null): bigint {
@@ -138,12 +138,12 @@ function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: Writ
 }
 
 function commandOf(
-  asking: ObjectReader,
+  objectReader: ObjectReader,
   { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>,
   cells: BodyCells,
 ): PutRows {
-  const { snapshot } = asking;
-  const { bucket, key } = asking.request;
+  const { snapshot } = objectReader;
+  const { bucket, key } = objectReader.request;
   const named: Record<string, readonly ['string', string]> = {};
   // Metadata of a name that the type has a column for is in that column too: a subject, or what policies look at.
   for (const [name, property] of Object.entries(snapshot.catalog.type(objectType)?.properties ?? {})) {
@@ -176,7 +176,7 @@ function commandOf(
 }
 
 /** `If-None-Match: *` and `If-Match: "<etag>"`; null where the request states neither. */
-export async function conditionOf({ request }: Exchange, asking: ObjectReader): Promise<WriteCondition | null> {
+export async function conditionOf({ request }: Exchange, objectReader: ObjectReader): Promise<WriteCondition | null> {
   const none = request.header('if-none-match');
   const match = request.header('if-match');
   if (none !== null && (none !== '*' || match !== null))
@@ -184,8 +184,8 @@ export async function conditionOf({ request }: Exchange, asking: ObjectReader): 
   if (none !== null) return 'absent';
   if (match === null) return null;
   if (match === '*') return 'present';
-  const row = await asking.object('content_hash', request.bucket, request.key, undefined);
-  const own = row?.['namespace_path'] === asking.invocation.caller.path;
+  const row = await objectReader.object('content_hash', request.bucket, request.key, undefined);
+  const own = row?.['namespace_path'] === objectReader.invocation.caller.path;
   if (row === null || !own || !etagMatches(match, textOf(row['content_hash']))) throw refusals.preconditionFailed('If-Match');
   return { unchangedSince: row['system_from'] as bigint };
 }
@@ -207,22 +207,22 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
     throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'copying an object onto itself needs new metadata');
   const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'CopyObject');
-      await asking.bucketOfObject();
+      const objectReader = new ObjectReader(exchange, invocation, 'CopyObject');
+      await objectReader.bucketOfObject();
       const columns = `${bodyColumns}, content_type, metadata, headers`;
-      const row = await asking.object(columns, source.bucket, source.key, source.versionId);
+      const row = await objectReader.object(columns, source.bucket, source.key, source.versionId);
       if (row === null) throw refusals.noSuchKey();
       checkSource(request, row);
-      const shown = bodyOf(asking, row, fromPk);
+      const shown = bodyOf(objectReader, row, fromPk);
       const from = factsOfRow(row);
       const said = directive === 'REPLACE' ? factsOf(request) : from;
       const facts = withChecksums(said, withoutComposite(from.headers));
-      const when = await conditionOf(exchange, asking);
+      const when = await conditionOf(exchange, objectReader);
       const computedFrom = ['body', 'body_as', ...(directive === 'REPLACE' ? [] : ['metadata', 'content_type', 'headers'])];
       const copied = { facts, when, sync, method: 'CopyObject', computedFrom };
-      if (shown.stored) await rehearsePut(asking, copied, shown.stored.size);
+      if (shown.stored) await rehearsePut(objectReader, copied, shown.stored.size);
       const cells = shown.stored ? await copiedBody(invocation, shown.stored, row, pk) : cellsOf(shown.content);
-      const version = await putRow(asking, { ...copied, cells });
+      const version = await putRow(objectReader, { ...copied, cells });
       return { version, hash: cells.sha256 };
     });
   const { version, hash } = await parts.traffic.writing(exchange.caller, request.bucket, copy);

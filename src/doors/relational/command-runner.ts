@@ -417,12 +417,12 @@ export class CommandRunner {
       invocation.checkInspects();
     });
     const key = lockKey(tenantOf(caller.path), numbers);
-    let told: boolean | null = null;
+    let lockReply: boolean | null = null;
     if (act === 'take') await locks.take(key, mode, ofTransaction, signal());
-    else if (act === 'try') told = locks.tryTake(key, mode, ofTransaction);
-    else if (act === 'free') told = locks.free(key, mode);
+    else if (act === 'try') lockReply = locks.tryTake(key, mode, ofTransaction);
+    else if (act === 'free') lockReply = locks.free(key, mode);
     else locks.freeAll();
-    if (told === false && act === 'free')
+    if (lockReply === false && act === 'free')
       this.#parts.replies.notice(
         `you don't own a lock of type ${mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'}`,
         '01000',
@@ -430,7 +430,7 @@ export class CommandRunner {
       );
     if (!this.isOpen) locks.transactionEnds();
     const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
-    return { answer: smallAnswer(advisoryColumns(advisory), [[told ?? '']], facts), written: null };
+    return { answer: smallAnswer(advisoryColumns(advisory), [[lockReply ?? '']], facts), written: null };
   }
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
@@ -532,13 +532,13 @@ export class CommandRunner {
   /** Reports an error to the client, and ends the work that it interrupts. */
   async fail(cause: unknown, text?: string): Promise<void> {
     const known = cause instanceof ServiceError ? cause : new ServiceError('REL_INTERNAL', 'internal error', { cause });
-    let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
+    let recordedError = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
     this.#recorded = true;
-    if (told.code === 'REL_INTERNAL') {
-      this.#parts.reportFailure(told.facts.cause ?? told);
-      told = new ServiceError('REL_INTERNAL', 'internal error');
+    if (recordedError.code === 'REL_INTERNAL') {
+      this.#parts.reportFailure(recordedError.facts.cause ?? recordedError);
+      recordedError = new ServiceError('REL_INTERNAL', 'internal error');
     }
-    this.#parts.replies.error(errorFields(told, text));
+    this.#parts.replies.error(errorFields(recordedError, text));
     if (this.#implicit !== null) this.#parts.locks.transactionEnds();
     this.#implicit?.end();
     this.#implicit = null;
@@ -626,10 +626,10 @@ export class CommandRunner {
     const isOpen = stated.includes(null);
     const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
     if (described !== null) bound.onTypes?.(described);
-    const found = types ?? described ?? [];
+    const parameterTypes = types ?? described ?? [];
     return valuesOf(
       bound,
-      stated.map((type, i) => type ?? found[i] ?? null),
+      stated.map((type, i) => type ?? parameterTypes[i] ?? null),
     );
   }
 }

@@ -8,7 +8,7 @@ import type { ParameterType } from '../../planner/syntax/statement.ts';
 import type { Frontend } from './codec.ts';
 import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
-import { type Bound, toldOid } from './parameters.ts';
+import { type Bound, describedOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
 import type { DataRows } from './data-rows.ts';
 import type { Ask, CommandRunner } from './command-runner.ts';
@@ -216,7 +216,7 @@ export class ExtendedQuery {
     const { parameters, columns } = await this.#runner.describe(command, oids);
     prepared.types = parameters;
     const lists = new Map(command.spreads.map(({ parameter, stated }) => [parameter, stated]));
-    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.get(i + 1))));
+    replies.parameterTypes(parameters.map((type, i) => describedOid(oids[i] ?? 0, type, lists.get(i + 1))));
     if (columns.length === 0) replies.bare('n');
     else replies.fields(this.#runner.fieldsOf(columns, []));
   }
@@ -274,16 +274,16 @@ export class ExtendedQuery {
   }
 
   #statement(name: string): Prepared {
-    const found = this.#statements.get(name);
-    if (found === undefined)
+    const preparedStatement = this.#statements.get(name);
+    if (preparedStatement === undefined)
       throw new ProtocolRefusal('26000', 'REL_NOT_FOUND', `no statement ${JSON.stringify(name)} is prepared on this connection`);
-    return found;
+    return preparedStatement;
   }
 
   #portal(name: string): Portal {
-    const found = this.#portalOf(name);
-    if (found === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
-    return found;
+    const portal = this.#portalOf(name);
+    if (portal === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
+    return portal;
   }
 
   #portalOf(name: string): Portal | undefined {

@@ -4,7 +4,7 @@ import type { Executed, OutputColumn, PlannerDoor, QueryOptions } from '../../pl
 import type { Command } from './parse-command.ts';
 import { checkIndexed } from './create-index.ts';
 import { filledTable } from './create-table.ts';
-import { droppedNotice, standingIn } from './drop-statement.ts';
+import { droppedNotice, existingObjectsIn } from './drop-statement.ts';
 import type { Replies } from './replies.ts';
 import { ProtocolRefusal } from './errors.ts';
 
@@ -79,8 +79,8 @@ export class SchemaStatements {
     const { replies, enter } = this.#session;
     const notices = await enter('inspect', false, async (invocation) => {
       invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
-      const standing = standingIn(invocation.snapshot());
-      return command.names.map((name) => droppedNotice(command, name, standing));
+      const existingObjects = existingObjectsIn(invocation.snapshot());
+      return command.names.map((name) => droppedNotice(command, name, existingObjects));
     });
     for (const [i, notice] of notices.entries()) {
       if (notice !== null) replies.notice(notice);

@@ -83,11 +83,11 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   farewell(error: ServiceError): Uint8Array {
-    const told =
+    const recordedError =
       error.code === 'REL_UNAVAILABLE' && this.#state.at === 'open'
         ? new ProtocolRefusal('57P01', error.code, error.message)
         : error;
-    this.#replies.error(errorFields(told), 'FATAL');
+    this.#replies.error(errorFields(recordedError), 'FATAL');
     return this.#replies.take();
   }
 

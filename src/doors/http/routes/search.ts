@@ -74,11 +74,11 @@ async function answer(
   return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, found);
 }
 
-function* hits(found: Answer): Generator<Uint8Array, void> {
+function* hits(answer: Answer): Generator<Uint8Array, void> {
   yield Buffer.from('{"rows":');
-  yield* moreRows(found, { after: 0 });
-  yield Buffer.from(`,"count":${found.rowCount}`);
-  for (const piece of envelopePieces(found)) yield Buffer.from(piece);
+  yield* moreRows(answer, { after: 0 });
+  yield Buffer.from(`,"count":${answer.rowCount}`);
+  for (const piece of envelopePieces(answer)) yield Buffer.from(piece);
   yield Buffer.from('}');
 }
 

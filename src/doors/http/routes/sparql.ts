@@ -125,9 +125,9 @@ async function answer(
   return sendPieces(context, request, reply, headers, envelope(query, read, found), found);
 }
 
-function* envelope(query: string, { sql }: SparqlQuery, found: Answer): Generator<Uint8Array, void> {
-  const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${found.rowCount}`;
-  yield Buffer.from(`${said}${envelopeMembers(found)},"data":`);
-  yield* moreRows(found, { after: 0 });
+function* envelope(query: string, { sql }: SparqlQuery, answer: Answer): Generator<Uint8Array, void> {
+  const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${answer.rowCount}`;
+  yield Buffer.from(`${said}${envelopeMembers(answer)},"data":`);
+  yield* moreRows(answer, { after: 0 });
   yield Buffer.from('}');
 }

@@ -35,13 +35,13 @@ export const justify = verb({
   tool: { title: 'Justify', readOnly: true },
   example: { id: 'a memory' },
   run: async (verbCall, { id }) => {
-    const found = await findRow(verbCall, id);
-    if (found === null) throw unknownItem();
-    const rests = [...(await upstream(verbCall, found)), found];
-    const derived = await downstream(verbCall, found, true);
+    const itemLink = await findRow(verbCall, id);
+    if (itemLink === null) throw unknownItem();
+    const rests = [...(await upstream(verbCall, itemLink)), itemLink];
+    const derived = await downstream(verbCall, itemLink, true);
     return {
       id,
-      kind: found.kind,
+      kind: itemLink.kind,
       chain: rests.sort(bySystemTime).map(describeLink),
       derived: [...derived].sort(bySystemTime).map(describeLink),
     };
@@ -190,13 +190,13 @@ async function checkRight(verbCall: VerbCall, items: readonly Item[]): Promise<v
   for (const type of new Set(items.map((item) => item.type))) {
     const ids = items.filter((item) => item.type === type).map(({ id }) => id);
     const snapshot = verbCall.invocation.deletable(type);
-    const found = new Set<string>();
+    const dependentIds = new Set<string>();
     for (let first = 0; first < ids.length; first += 500) {
       const some = ids.slice(first, first + 500);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
       const rows: Row[] = await verbCall.askOn(snapshot, `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`, some, 'all');
-      for (const row of rows) found.add(String(row['_pk']));
+      for (const row of rows) dependentIds.add(String(row['_pk']));
     }
-    if (ids.some((id) => !found.has(id))) throw refusal();
+    if (ids.some((id) => !dependentIds.has(id))) throw refusal();
   }
 }

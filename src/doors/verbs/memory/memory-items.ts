@@ -17,14 +17,14 @@ export const confidence = z.number().min(0).max(1);
 export const sessionId = z.string().min(1).max(1_024);
 
 /** How an item stands now; every version of it that may be seen, the newest last. */
-export interface Standing {
+export interface ItemState {
   readonly state: 'live' | 'superseded';
   /** The live version, else the last one. */
   readonly row: Row;
 }
 
 /** Null for an item that never existed, and for one that the caller may not see. */
-export async function standingOf(verbCall: VerbCall, type: string, id: string): Promise<Standing | null> {
+export async function itemStateOf(verbCall: VerbCall, type: string, id: string): Promise<ItemState | null> {
   verbCall.type(type);
   const [live] = await ownFirst(verbCall, await verbCall.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
   if (live !== undefined) return { state: 'live', row: live };

@@ -45,8 +45,8 @@ export function isItem(verbCall: VerbCall, kind: string): boolean {
 
 /** The newest version of the row with an id, in any type: memories first. */
 export async function findRow(verbCall: VerbCall, id: string): Promise<Link | null> {
-  const found = (await new Reader(verbCall).find([id])).get(id);
-  return found === undefined ? null : { ...found, relation: 'asked for', of: id };
+  const itemLink = (await new Reader(verbCall).find([id])).get(id);
+  return itemLink === undefined ? null : { ...itemLink, relation: 'asked for', of: id };
 }
 
 /** The sources of a row, step by step, nearest first. */
@@ -64,8 +64,8 @@ export async function upstream(verbCall: VerbCall, from: Link): Promise<readonly
     const sources = await reader.find(items.flatMap(({ row }) => listOf(row['derived_from'])));
     for (const { id, row } of items) {
       for (const each of listOf(row['derived_from'])) {
-        const found = sources.get(each);
-        if (found !== undefined) links.push({ ...found, relation: 'derived from', of: id });
+        const sourceLink = sources.get(each);
+        if (sourceLink !== undefined) links.push({ ...sourceLink, relation: 'derived from', of: id });
       }
     }
     await followLists(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
@@ -125,13 +125,13 @@ export async function downstream(verbCall: VerbCall, from: Link, readers: boolea
 
 /** Follows a column of links to the rows that it names. */
 async function follow(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
-  const found = await reader.byKey(
+  const dependentRows = await reader.byKey(
     type,
     links.flatMap(({ row }) => textOf(row[column]) ?? []),
   );
   for (const { id, row } of links) {
     const key = textOf(row[column]);
-    const each = key === null ? undefined : found.get(key);
+    const each = key === null ? undefined : dependentRows.get(key);
     if (each !== undefined) to.push({ kind: type, id: key!, row: each, relation, of: id });
   }
 }
@@ -157,17 +157,17 @@ async function walk(
   next: (round: readonly Link[]) => Promise<readonly Link[]>,
 ): Promise<readonly Link[]> {
   const seen = new Set([`${from.kind} ${from.id}`]);
-  const found: Link[] = [];
+  const recallLinks: Link[] = [];
   for (let round: readonly Link[] = [from]; round.length > 0; ) {
     const following: Link[] = [];
     for (const each of await next(round)) {
       const key = `${each.kind} ${each.id}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      found.push(each);
+      recallLinks.push(each);
       // A recall only read the row: other rows of that call don't depend on it.
       if (each.relation !== 'recalled by') following.push(each);
-      if (found.length > linksMax) {
+      if (recallLinks.length > linksMax) {
         throw new ServiceError(
           'REL_UNPROCESSABLE',
           `more than ${linksMax} rows are connected with it: ask about one of them instead`,
@@ -177,7 +177,7 @@ async function walk(
     await verbCall.parts.yieldTurn();
     round = following;
   }
-  return found;
+  return recallLinks;
 }
 
 /** Ids that one question names. */
@@ -195,12 +195,12 @@ class Reader {
 
   /** Finds rows by id, in any type. */
   async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<Link, 'kind' | 'id' | 'row'>>> {
-    const found = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
+    const rowsById = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
     for (const kind of [...itemTypes(this.#verbCall), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
-      const open = ids.filter((id) => !found.has(id));
-      for (const [id, row] of await this.byKey(kind, open)) found.set(id, { kind, id, row });
+      const open = ids.filter((id) => !rowsById.has(id));
+      for (const [id, row] of await this.byKey(kind, open)) rowsById.set(id, { kind, id, row });
     }
-    return found;
+    return rowsById;
   }
 
   async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, Row>> {

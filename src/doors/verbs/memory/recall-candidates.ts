@@ -82,17 +82,17 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
   const meaning = vector === null ? null : meaningOf(definition, vector);
   const arms = meaning === null ? 1 : 2;
   const half = numberIn(byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]) || 1;
-  const found = new Map<string, Candidate>();
+  const candidatesByKey = new Map<string, Candidate>();
   const take = (row: Row, score: number): void => {
     const key = keyOf(row['namespace_path'], row['_pk']);
-    if (found.has(key) || !isShown(row)) return;
+    if (candidatesByKey.has(key) || !isShown(row)) return;
     const rel = (score / (score + half) + (meaning?.(row) ?? 0)) / arms;
-    if (rel > 0) found.set(key, { row, rel });
+    if (rel > 0) candidatesByKey.set(key, { row, rel });
   };
   for (const row of byWords) take(row, numberIn(row));
   // A row that is not among the best by words gets no score for words.
   for (const row of alike) take(row, 0);
-  return [...found.values()];
+  return [...candidatesByKey.values()];
 }
 
 function conditionsOf(

@@ -66,11 +66,14 @@ export interface Ranking {
 
 /** `at`: instant of both axes. */
 export async function rank(input: RecallInput, at: bigint, parts: RankingInput): Promise<Ranking> {
-  const found = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
+  const recallCandidates = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
   const { snapshot } = parts;
-  const named: RecalledRow[] = found.map(({ row }) => ({ key: String(row['_pk']), path: textOf(row['namespace_path']) }));
+  const named: RecalledRow[] = recallCandidates.map(({ row }) => ({
+    key: String(row['_pk']),
+    path: textOf(row['namespace_path']),
+  }));
   const recalled = input.stability_days === undefined ? null : snapshot.recallsOf(input.type, named, at);
-  const scored = found.map(({ row, rel }, i): Ranked => {
+  const scored = recallCandidates.map(({ row, rel }, i): Ranked => {
     const { count: n, last } = recalled?.[i] ?? { count: 0, last: null };
     const validFrom = row['valid_from'] as bigint;
     const rec =

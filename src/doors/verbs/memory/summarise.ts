@@ -64,7 +64,7 @@ export const summarise = verb({
     const sentences = sources
       .map(({ row }) => row)
       .sort(byTime)
-      .flatMap((row, place) => sentencesOf(row).map((text) => ({ text, place })))
+      .flatMap((row, sourceNumber) => sentencesOf(row).map((text) => ({ text, sourceNumber })))
       .slice(-sentencesMax);
     const summary = chooseSentences(sentences, input.max_sentences).join(' ');
     const ids = sources.map(({ key }) => key);
@@ -100,7 +100,7 @@ function sentencesOf(row: Row): string[] {
 
 interface Sentence {
   readonly text: string;
-  readonly place: number;
+  readonly sourceNumber: number;
 }
 
 function chooseSentences(sentences: readonly Sentence[], most: number): readonly string[] {
@@ -120,10 +120,10 @@ function chooseSentences(sentences: readonly Sentence[], most: number): readonly
       return 1 - damping + damping * sum;
     });
   }
-  const newest = Math.max(1, ...sentences.map(({ place }) => place));
+  const newest = Math.max(1, ...sentences.map(({ sourceNumber: place }) => place));
   const seen = new Set<string>();
   return scores
-    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.place) / newest) }))
+    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.sourceNumber) / newest) }))
     .sort((a, b) => b.score - a.score || a.i - b.i)
     .filter(({ i }) => !seen.has(sentences[i]!.text) && seen.add(sentences[i]!.text))
     .slice(0, most)
@@ -239,8 +239,8 @@ async function sessionsOf(
     'SELECT _pk, namespace_path, session_id, valid_from, valid_to FROM MemoryItem WHERE session_id',
     again,
   )) {
-    const shown = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
-    for (const [id, of] of groupBy(shown, (row) => String(row['session_id']))) {
+    const visibleRows = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
+    for (const [id, of] of groupBy(visibleRows, (row) => String(row['session_id']))) {
       const from = of.reduce(
         (first, row) => ((row['valid_from'] as bigint) < first ? (row['valid_from'] as bigint) : first),
         I64_MAX,
@@ -255,16 +255,16 @@ async function sessionsOf(
 /** The last summary of each session. */
 async function summariesOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const hidden = await hiddenMemories(verbCall);
-  const found = new Map<string, string>();
+  const lastSummaries = new Map<string, string>();
   const sql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${memoryClass}' AND session_id`;
   for (const rows of await inPieces(verbCall, sql, ids, ' ORDER BY valid_from, _pk')) {
     for (const row of rows) {
       const content = textOf(row['content']);
       if (content !== null && !hidden.has(keyOf(row['namespace_path'], row['_pk'])))
-        found.set(String(row['session_id']), content);
+        lastSummaries.set(String(row['session_id']), content);
     }
   }
-  return found;
+  return lastSummaries;
 }
 
 const hiddenMemories = (verbCall: VerbCall) =>
