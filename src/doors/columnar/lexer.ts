@@ -1,4 +1,4 @@
-/** Words of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
+/** Lexemes of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
 import { ServiceError } from '../../errors.ts';
 import { utf8 } from '../shared/utf8.ts';
 

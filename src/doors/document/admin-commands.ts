@@ -1,4 +1,4 @@
-/** Commands about collections, and those that drivers and shells send before any other. */
+/** Commands about databases and collections, and `hello`, `buildInfo` and others that drivers send first. */
 import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
 import {

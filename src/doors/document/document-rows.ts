@@ -1,4 +1,4 @@
-/** Documents as rows of DocumentEntry: found by key or by filter in the governed snapshot, written as commands of the gate. */
+/** Documents as rows of DocumentEntry: reads them by key or by filter, and writes them by commands of the gate. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';

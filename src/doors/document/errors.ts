@@ -1,4 +1,4 @@
-/** Errors by the numbers and names that drivers branch on. */
+/** MongoDB's error codes and code names, on which drivers branch. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { FilterError } from '../../planner/expressions/documents/document-filter.ts';
 import { doubleValue } from '../../planner/expressions/documents/document-numbers.ts';

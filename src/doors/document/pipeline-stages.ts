@@ -1,4 +1,4 @@
-/** Stages over found documents: sort, skip, limit, project, group. Pure. */
+/** Stages of an aggregation pipeline: $sort, $skip, $limit, $project, $group, $count. Pure. */
 import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';

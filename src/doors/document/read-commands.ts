@@ -16,7 +16,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
 import { batchOf, encodeAll, ownerOf } from './cursors.ts';
-import { findDocuments as findDocuments, isById, type Reading, type DocumentQuery } from './document-rows.ts';
+import { findDocuments, isById, type Reading, type DocumentQuery } from './document-rows.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 import {
   checkMatch,

@@ -1,4 +1,4 @@
-/** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
+/** Update operators: applies $set, $inc, $mul, $setOnInsert or a replacement to one document. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
 import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/document-numbers.ts';
 import { isOperators } from '../../planner/expressions/documents/document-filter.ts';

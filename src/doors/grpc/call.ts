@@ -31,7 +31,7 @@ interface AnyCall {
 
 export class RpcCall {
   readonly parts: RpcDependencies;
-  /** The correlation id: its client is told it, and its access records have it. */
+  /** The correlation id, sent to the client and kept in the call's access records. */
   readonly id: string;
   readonly #door: string;
   readonly #call: AnyCall;

@@ -1,6 +1,6 @@
 /**
- * Definitions as reflection shows them. The loader calls the entries of a map as its field is called; compilers demand `NameEntry`, and
- * clients that check what they are told, Python's among them, refuse the whole file otherwise. Source: descriptor.proto.
+ * Definitions for gRPC reflection. The loader names the entries of a map after its field; compilers demand `NameEntry`, and clients that
+ * check it, Python's among them, refuse the whole file otherwise. Source: descriptor.proto.
  */
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { bytesField, Message, message, textField, varintField } from './protobuf.ts';

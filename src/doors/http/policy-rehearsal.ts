@@ -1,6 +1,6 @@
 /**
- * The effects of a policy text, found by asking: statements are answered for principals as the policies stand and as they would,
- * and the answers are compared row by row. Beside it, which of the recorded reads it would decide otherwise. Nothing is installed.
+ * Rehearses a change of policies: answers statements for principals under the installed policies and under the proposed ones, and
+ * compares the answers row by row. Also lists the recorded reads that it would decide differently. Nothing is installed.
  *
  * A row is known by the columns that show its type's key, and by its instants where they are shown; rows of an answer without such
  * columns by all their cells.

@@ -1,4 +1,4 @@
-/** Commands beyond those of Redis: a key's earlier values, its history, rows of any type, and the terms of a session. */
+/** Commands beyond those of Redis, `ANNALS.*`: a key as of an instant, its history, a row of any type, and the terms of the session. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import { ServiceError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-/** Errors as clients of Redis know them: a word to branch on, then a sentence. */
+/** Error replies of the key-value door: Redis's word to branch on, then a sentence. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 

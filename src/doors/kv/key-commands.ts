@@ -1,4 +1,4 @@
-/** Commands on keys: delete, expire, list. */
+/** DEL, EXPIRE, TTL, KEYS, SCAN and the other commands on keys. */
 import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Cell } from '../../log/values/value.ts';

@@ -1,6 +1,6 @@
 /**
- * Keys and values as rows of KvEntry. A value that is UTF-8 stands in `value`, any other in `value_base64`; when a key expires is
- * the row's `valid_to`, so nothing has to happen then.
+ * Redis keys and values as rows of KvEntry. `value` holds UTF-8, `value_base64` any other bytes. A key expires at its row's `valid_to`,
+ * so nothing has to happen then.
  */
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';

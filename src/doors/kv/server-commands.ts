@@ -1,4 +1,4 @@
-/** Commands by which clients of Redis inspect a server: its identity, settings and abilities. */
+/** CLIENT, INFO, CONFIG and COMMAND, by which clients of Redis inspect a server. */
 import { type CommandRow, upper } from './command.ts';
 import { refusals } from './errors.ts';
 import { globOf } from './glob.ts';

@@ -1,4 +1,4 @@
-/** GET, SET and other commands on values. */
+/** GET, SET, INCR, APPEND and the other commands on values. */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';

@@ -1,4 +1,4 @@
-/** Errors of this store as clients of the object door have them. */
+/** Error documents of S3: the code and status that clients of the object door read. */
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 

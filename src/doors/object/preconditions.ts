@@ -1,4 +1,4 @@
-/** Conditions and ranges of reads, as RFC 9110 and S3 have them. */
+/** Preconditions and ranges of S3 reads: If-Match, If-None-Match, If-Modified-Since, Range. Source: RFC 9110. */
 import { ObjectRefusal, refusals } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 

@@ -1,4 +1,4 @@
-/** Runs one command of a session, for the simple protocol and the extended one. */
+/** Runs one command of a Postgres session, for the simple query protocol and the extended one. */
 import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';

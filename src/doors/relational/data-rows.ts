@@ -1,4 +1,4 @@
-/** Rows of an answer on their way to a client, resumed where they stopped. */
+/** Sends rows of an answer as DataRow messages, and resumes a portal where it stopped. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Field, Replies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';

@@ -1,4 +1,4 @@
-/** Words of the statements that the door parses itself, CREATE TABLE and COPY: names keep their case, as in queries. */
+/** Lexemes of the statements that the door parses itself, CREATE TABLE, COPY, DROP: names keep their case, as in queries. */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 

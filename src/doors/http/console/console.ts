@@ -1,4 +1,4 @@
-/** The door's own part of the pages: their text, their sessions, and the way from a session to the routes of the door. */
+/** The web console of the door: its pages and files, its browser sessions, and the way from a session to the door's routes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';

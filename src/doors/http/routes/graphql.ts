@@ -80,8 +80,8 @@ async function answer(
   const form = formOf(request);
   const read = readGraphql({ query, operationName, variables: given }, context.settings.SERVICE_MAX_RESULT_ROWS);
   if (read.kind === 'rows') {
-    const found = await askParsed(context, request, read.question, { ...body, purpose });
-    return sendPieces(context, request, reply, form.headers, rowPieces(found, read.type, form), found);
+    const answer = await askParsed(context, request, read.question, { ...body, purpose });
+    return sendPieces(context, request, reply, form.headers, rowPieces(answer, read.type, form), answer);
   }
   const { introspect, schemaOf } = await loadSchemas(context.yieldTurn);
   const introspectionReply = introspect({ ...read, variables: given });

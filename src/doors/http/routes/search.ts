@@ -66,12 +66,12 @@ async function answer(
 ): Promise<FastifyReply> {
   const { purpose } = request.body as { readonly purpose?: string };
   const begunMs = context.clock.monotonicMs();
-  const found = await invoke(context, request, 'search', purpose, (invocation) =>
+  const searched = await invoke(context, request, 'search', purpose, (invocation) =>
     search(context.planner, invocation, asked, signalOf(request.raw.socket)),
   );
   const ms = Math.round((context.clock.monotonicMs() - begunMs) * 1000) / 1000;
-  const pieces = asked.name === 'search' ? hits(found.answers[0]!) : batch(found, ms);
-  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, found);
+  const pieces = asked.name === 'search' ? hits(searched.answers[0]!) : batch(searched, ms);
+  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, searched);
 }
 
 function* hits(answer: Answer): Generator<Uint8Array, void> {

@@ -116,13 +116,13 @@ async function answer(
   }
   const { readSparql } = await import('../../../planner/languages/sparql.ts');
   const read = readSparql(query);
-  const found = await askParsed(context, request, read.question, asked);
+  const answer = await askParsed(context, request, read.question, asked);
   if (preferredType(request, [sparqlResultsType, 'application/json']) === sparqlResultsType) {
-    const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(found) };
-    return sendPieces(context, request, reply, headers, sparqlResults(found, read.resources), found);
+    const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(answer) };
+    return sendPieces(context, request, reply, headers, sparqlResults(answer, read.resources), answer);
   }
   const headers = { 'content-type': 'application/json; charset=utf-8' };
-  return sendPieces(context, request, reply, headers, envelope(query, read, found), found);
+  return sendPieces(context, request, reply, headers, envelope(query, read, answer), answer);
 }
 
 function* envelope(query: string, { sql }: SparqlQuery, answer: Answer): Generator<Uint8Array, void> {
