@@ -23,14 +23,14 @@ import { withTimeLimit } from '../shared/time-limit.ts';
 import { leasedPieces } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
+import { answerColumnarQuery, branchOf, type Question, timeLimitOf } from './columnar-query.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
 import { type InputForm, inputColumns, inputForm, readRows } from './insert-formats.ts';
 import { outputForm } from './output-formats.ts';
 import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
-import { beginsInsert, type Statement, type StatementContext, statementOf, statementSteps } from './statement.ts';
+import { beginsInsert, type ColumnarStatement, type StatementContext, statementOf, statementSteps } from './statement.ts';
 import { everyType } from './column-types.ts';
 
 export const doorName = 'columnar-http';
@@ -49,7 +49,7 @@ export interface ColumnarHttpSetup extends ColumnarHttpOptions, HttpRoom {
   readonly bodyLimitBytes: number;
 }
 
-type Insert = Extract<Statement, { kind: 'insert' }>;
+type Insert = Extract<ColumnarStatement, { kind: 'insert' }>;
 
 /** The head of an INSERT, up to where its rows begin, has at most so many bytes. */
 const insertHeadMax = 262_144;
@@ -195,7 +195,7 @@ export class ColumnarHttpRequest {
   /** The statement, and what of the body is not of it. */
   async #statement(
     facts: StatementContext,
-  ): Promise<{ readonly statement: Statement; readonly body: AsyncIterable<Uint8Array> }> {
+  ): Promise<{ readonly statement: ColumnarStatement; readonly body: AsyncIterable<Uint8Array> }> {
     const { bodies } = this.#parts;
     const { raw } = this.#call;
     if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
@@ -239,8 +239,8 @@ export class ColumnarHttpRequest {
     const begunMs = clock.monotonicMs();
     const columnarQuery = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
     const gone = AbortSignal.any([this.#call.signal, killed]);
-    const answer = await withTimeLimit(timeGiven(this.#settings, clock, gone), (signal) =>
-      this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...columnarQuery, signal }), {
+    const answer = await withTimeLimit(timeLimitOf(this.#settings, clock, gone), (signal) =>
+      this.#call.invoke('query', terms, (invocation) => answerColumnarQuery(planner, invocation, { ...columnarQuery, signal }), {
         gone: signal,
       }),
     );
@@ -377,7 +377,8 @@ function wrongRow(row: RowRejection, written: number): ServiceError {
 
 async function* empty(): AsyncGenerator<Uint8Array, void> {}
 
-const dataAt = (statement: Statement, text: string): number => (statement.kind === 'insert' ? statement.dataAt : text.length);
+const dataAt = (statement: ColumnarStatement, text: string): number =>
+  statement.kind === 'insert' ? statement.dataAt : text.length;
 
 function checkStatement(bytes: number): void {
   if (bytes > statementBytesMax) throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);

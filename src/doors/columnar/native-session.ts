@@ -16,11 +16,11 @@ import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/do
 import { withTimeLimit } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms } from '../shared/session-terms.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
+import { answerColumnarQuery, branchOf, type Question, timeLimitOf } from './columnar-query.ts';
 import { BlockWriter, blocksOf } from './native-blocks.ts';
 import { columnarError, refusedAs } from './errors.ts';
-import { toFrames } from './compressed-blocks.ts';
-import type { NativeMessage, Query, TableName } from './native-codec.ts';
+import { toCompressedBlocks } from './compressed-blocks.ts';
+import type { NativeMessage, NativeQuery, TableName } from './native-codec.ts';
 import {
   blockInfo,
   dataHead,
@@ -68,7 +68,7 @@ export class NativeSession implements Session<NativeMessage> {
   readonly #connection: Connection;
   #login: LoggedIn | null = null;
   /** Its block of no rows is to come. */
-  #query: Query | null = null;
+  #query: NativeQuery | null = null;
   #running: Running | null = null;
 
   constructor(parts: NativeDependencies, connection: Connection) {
@@ -165,7 +165,7 @@ export class NativeSession implements Session<NativeMessage> {
     });
   }
 
-  #start(query: Query): void {
+  #start(query: NativeQuery): void {
     const cancel = new AbortController();
     const { gone } = this.#connection;
     const leave = (): void => cancel.abort();
@@ -180,7 +180,7 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   /** Never throws: every error is sent to the client, or ends the connection. */
-  async #run(query: Query, signal: AbortSignal): Promise<void> {
+  async #run(query: NativeQuery, signal: AbortSignal): Promise<void> {
     const connectionCaller = new ConnectionCaller(this.#parts, this.#login!.caller, signal);
     const out = new Outgoing(this.#connection);
     try {
@@ -194,7 +194,7 @@ export class NativeSession implements Session<NativeMessage> {
     out.flush();
   }
 
-  async #obey(connectionCaller: ConnectionCaller, query: Query, out: Outgoing): Promise<void> {
+  async #obey(connectionCaller: ConnectionCaller, query: NativeQuery, out: Outgoing): Promise<void> {
     const login = this.#login!;
     const { running, ids, yieldTurn } = this.#parts;
     const settings = new ColumnarSettings(login.settings);
@@ -246,9 +246,9 @@ export class NativeSession implements Session<NativeMessage> {
     const { planner, clock } = this.#parts;
     const { database, client } = this.#login!;
     const gone = AbortSignal.any([connectionCaller.gone, ended]);
-    return withTimeLimit(timeGiven(settings, clock, gone), (signal) =>
+    return withTimeLimit(timeLimitOf(settings, clock, gone), (signal) =>
       connectionCaller.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
-        const answer = await answerTo(planner, invocation, { question, settings, database, client, signal });
+        const answer = await answerColumnarQuery(planner, invocation, { question, settings, database, client, signal });
         keep(answer);
         return answer;
       }),
@@ -256,7 +256,7 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   /** Sends a block with the columns, the blocks of rows, and the totals. */
-  async #send(out: Outgoing, { compressed }: Query, answer: Answer, signal: AbortSignal): Promise<void> {
+  async #send(out: Outgoing, { compressed }: NativeQuery, answer: Answer, signal: AbortSignal): Promise<void> {
     const { revision, client, caller } = this.#login!;
     const writer = new BlockWriter(answer.columns, client);
     const pace = new Pace(this.#parts, this.#connection, caller, answer);
@@ -266,7 +266,7 @@ export class NativeSession implements Session<NativeMessage> {
       if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
       out.beginBlock();
       const pieces = withInfo(writer.pieces(rows), out);
-      for (const piece of compressed ? toFrames(pieces) : pieces) {
+      for (const piece of compressed ? toCompressedBlocks(pieces) : pieces) {
         out.put(piece);
         if (out.isFull || pace.isOver) {
           out.flush();
@@ -281,7 +281,7 @@ export class NativeSession implements Session<NativeMessage> {
     out.put(progress(figures, revision));
     if (columns.length > 0) {
       out.put(dataHead);
-      for (const piece of compressed ? toFrames([emptyBlock]) : [emptyBlock]) out.put(piece);
+      for (const piece of compressed ? toCompressedBlocks([emptyBlock]) : [emptyBlock]) out.put(piece);
     }
     out.put(endOfStream);
   }

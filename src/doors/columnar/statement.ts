@@ -20,7 +20,7 @@ export interface StatementContext {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-export type Statement = Stated &
+export type ColumnarStatement = Stated &
   (
     | {
         readonly kind: 'question';
@@ -53,7 +53,7 @@ const notHere = new Set(
  * `text` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
  * Throws REL_PARSE for text that is no statement, REL_NOT_IMPLEMENTED for an unsupported statement.
  */
-export function statementOf(text: string, facts: StatementContext, isWhole = true): Statement | null {
+export function statementOf(text: string, facts: StatementContext, isWhole = true): ColumnarStatement | null {
   try {
     return allAtOnce(statementSteps(text, facts, isWhole));
   } catch (error) {
@@ -63,7 +63,7 @@ export function statementOf(text: string, facts: StatementContext, isWhole = tru
 }
 
 /** Translates in steps: a query may have hundreds of thousands of words. */
-export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<Statement> {
+export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<ColumnarStatement> {
   return new StatementReader(text, facts, isWhole).statement();
 }
 
@@ -98,7 +98,7 @@ class StatementReader {
     this.#advance();
   }
 
-  *statement(): Steps<Statement> {
+  *statement(): Steps<ColumnarStatement> {
     const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
     switch (verb) {
       case 'SELECT':
@@ -133,7 +133,7 @@ class StatementReader {
     }
   }
 
-  *#question(): Steps<Statement> {
+  *#question(): Steps<ColumnarStatement> {
     if (this.#text.length > statementCharactersMax)
       throw new ServiceError('REL_PARSE', `the statement is longer than ${statementCharactersMax} characters`);
     let sql = '';
@@ -234,7 +234,7 @@ class StatementReader {
     return `$${this.#parameters.length}`;
   }
 
-  #insert(): Statement {
+  #insert(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('INTO')) this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
@@ -267,7 +267,7 @@ class StatementReader {
     return this.#text[at] === '\n' ? at + 1 : at;
   }
 
-  #show(): Statement {
+  #show(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
     const what = this.#next?.text.toUpperCase();
@@ -298,7 +298,7 @@ class StatementReader {
     return name;
   }
 
-  #listStatement(sql: string, name: string, among = 'true'): Statement {
+  #listStatement(sql: string, name: string, among = 'true'): ColumnarStatement {
     let where = ` WHERE ${among}`;
     const negated = this.#isWord('NOT');
     if (negated) this.#advance();
@@ -312,7 +312,7 @@ class StatementReader {
     return this.#catalogue(`${sql}${where} ORDER BY ${name}`);
   }
 
-  #describe(): Statement {
+  #describe(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
     const table = this.#table();
@@ -323,7 +323,7 @@ class StatementReader {
     );
   }
 
-  #exists(): Statement {
+  #exists(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
     const isDatabase = this.#isWord('DATABASE');
@@ -339,11 +339,11 @@ class StatementReader {
     return `database = ${textOf(database)} AND ${column} = ${textOf(name)}`;
   }
 
-  #catalogue(sql: string, describes: string | null = null): Statement {
+  #catalogue(sql: string, describes: string | null = null): ColumnarStatement {
     return this.#withEnding({ kind: 'question' as const, sql, parameters: [], describes });
   }
 
-  #kill(): Statement {
+  #kill(): ColumnarStatement {
     this.#advance();
     if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is supported');
     this.#advance();

@@ -3,8 +3,8 @@ import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
 import {
   collectionName,
-  type CommandContext,
-  type CommandRow,
+  type DocumentCommandContext,
+  type DocumentCommandRow,
   doorName,
   flagOf,
   namedMost,
@@ -48,7 +48,7 @@ const cursorOf = (namespace: string, firstBatch: readonly Writable[]): WritableO
   ok: 1,
 });
 
-async function listCollections(context: CommandContext): Promise<WritableObject> {
+async function listCollections(context: DocumentCommandContext): Promise<WritableObject> {
   const { database } = context;
   const nameOnly = context.flag('nameOnly') === true;
   const fits = compileFilter(context.object('filter') ?? new Map());
@@ -62,7 +62,7 @@ async function listCollections(context: CommandContext): Promise<WritableObject>
   return cursorOf(`${database}.$cmd.listCollections`, listed);
 }
 
-async function listDatabases(context: CommandContext): Promise<WritableObject> {
+async function listDatabases(context: DocumentCommandContext): Promise<WritableObject> {
   const nameOnly = context.flag('nameOnly') === true;
   const fits = compileFilter(context.object('filter') ?? new Map());
   const { result } = await context.read((reading) => namesIn(reading, null, context.time));
@@ -72,7 +72,7 @@ async function listDatabases(context: CommandContext): Promise<WritableObject> {
 
 const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
 
-async function listIndexes(context: CommandContext): Promise<WritableObject> {
+async function listIndexes(context: DocumentCommandContext): Promise<WritableObject> {
   const { place } = context;
   const { result } = await context.read((reading) =>
     findDocuments(reading, { ...place, filter: new Map(), time: context.time, most: 1 }),
@@ -84,14 +84,14 @@ async function listIndexes(context: CommandContext): Promise<WritableObject> {
 /** A collection is there once a document is in it, and keys are all that is indexed. */
 const nothingDone =
   (note: string) =>
-  async (context: CommandContext): Promise<Members> => {
+  async (context: DocumentCommandContext): Promise<Members> => {
     if (context.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
     collectionName(context.subject);
     return { ok: 1, note };
   };
 
 /** Deletes all documents of the collection; earlier versions stay readable as of then. */
-async function drop(context: CommandContext): Promise<WritableObject> {
+async function drop(context: DocumentCommandContext): Promise<WritableObject> {
   const { place } = context;
   const count = await context.write(null, 'delete', async (reading) => {
     let dropped = 0;
@@ -114,7 +114,7 @@ async function drop(context: CommandContext): Promise<WritableObject> {
 }
 
 /** Commands that ask the gate. */
-export const collections: Readonly<Record<string, CommandRow>> = {
+export const collectionCommands: Readonly<Record<string, DocumentCommandRow>> = {
   listCollections: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedCollections', 'cursor'], run: listCollections },
   listDatabases: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedDatabases'], run: listDatabases },
   listIndexes: { cost: ofFew, takes: ['cursor'], run: listIndexes },
@@ -145,7 +145,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
 };
 
 /** Replies that depend on nothing but the connection. */
-export const answers: Readonly<Record<string, (connection: number) => WritableObject>> = {
+export const fixedAnswers: Readonly<Record<string, (connection: number) => WritableObject>> = {
   ping: () => ({ ok: 1 }),
   buildInfo: () => ({
     version: serverVersion,

@@ -59,7 +59,7 @@ export interface DocumentQuery extends Namespace {
   readonly most?: number | undefined;
 }
 
-export interface Reading {
+export interface DocumentReading {
   readonly planner: Pick<PlannerDoor, 'lookUpMany' | 'turns' | 'query'>;
   readonly invocation: Invocation;
   readonly terms: Terms;
@@ -125,7 +125,7 @@ export function isById(filter: StoredObject): boolean {
 
 const columns = ['_pk', 'document', 'namespace_path'] as const;
 
-export async function findDocuments(reading: Reading, documentQuery: DocumentQuery): Promise<MatchedDocument[]> {
+export async function findDocuments(reading: DocumentReading, documentQuery: DocumentQuery): Promise<MatchedDocument[]> {
   const fits = compileFilter(documentQuery.filter);
   if (documentQuery.database === typesDatabase) return rowsOfType(reading, documentQuery, fits);
   const { planner, invocation } = reading;
@@ -156,7 +156,7 @@ export async function findDocuments(reading: Reading, documentQuery: DocumentQue
 }
 
 async function ask(
-  reading: Reading,
+  reading: DocumentReading,
   { sql, parameters, time }: { sql: string; parameters: readonly (string | bigint)[]; time: DefaultTime },
 ): Promise<Answer> {
   const answer = await reading.planner.query(reading.invocation, {
@@ -172,7 +172,7 @@ async function ask(
 }
 
 async function fitting(
-  { yieldTurn }: Reading,
+  { yieldTurn }: DocumentReading,
   matchedDocuments: readonly MatchedDocument[],
   fits: Filter,
 ): Promise<MatchedDocument[]> {
@@ -193,7 +193,11 @@ function oneOfEach(matchedDocuments: readonly MatchedDocument[]): MatchedDocumen
 /** Texts of so many characters are read in one turn: full of short members, they take 40 ns a character. */
 const textPerTurn = 64 << 10;
 
-async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, namespace: Namespace): Promise<MatchedDocument[]> {
+async function documentsOf(
+  { invocation, yieldTurn }: DocumentReading,
+  answer: Answer,
+  namespace: Namespace,
+): Promise<MatchedDocument[]> {
   const { path } = invocation.caller;
   const matchedDocuments: MatchedDocument[] = [];
   let held = 0;
@@ -224,7 +228,7 @@ const tooMuch = (): DocumentRefusal =>
 /** A masked document is shown as its mask has it. */
 function parseStored(
   text: string | null,
-  { namespace, key, yieldTurn }: { readonly namespace: Namespace; readonly key: string } & Pick<Reading, 'yieldTurn'>,
+  { namespace, key, yieldTurn }: { readonly namespace: Namespace; readonly key: string } & Pick<DocumentReading, 'yieldTurn'>,
 ): Promise<StoredObject> | StoredObject {
   const withId = (bsonValue: Stored | undefined): StoredObject => {
     if (!isObject(bsonValue))
@@ -250,7 +254,7 @@ function* placesIn({ batches }: Answer): Generator<readonly [Answer['batches'][n
 
 /** Rows of a type: `_id` is the key, and all columns that the caller sees. */
 async function rowsOfType(
-  reading: Reading,
+  reading: DocumentReading,
   { collection: type, filter, time, most }: DocumentQuery,
   fits: Filter,
 ): Promise<MatchedDocument[]> {
@@ -303,7 +307,7 @@ function storedCell(cell: Cell, type: ColumnType, name: string): Stored {
 }
 
 /** Names of the collections of a database, or of all databases. */
-export async function namesIn(reading: Reading, database: string | null, time: DefaultTime): Promise<string[]> {
+export async function namesIn(reading: DocumentReading, database: string | null, time: DefaultTime): Promise<string[]> {
   if (database === typesDatabase) {
     const snapshot = reading.invocation.snapshot();
     return snapshot.catalog.types().flatMap(({ name }) => (snapshot.offers(name) ? [name] : []));

@@ -73,7 +73,7 @@ export function errorDocument(error: ServiceError): Readonly<Record<string, Stor
   return { ok: doubleValue(0), errmsg: detail, code, codeName: names[code] ?? `Location${code}`, ...members };
 }
 
-export const refusals = {
+export const mongoRefusals = {
   missing: (field: string) => new DocumentRefusal(40_414, `BSON field '${field}' is missing but a required field`),
   unknownField: (command: string, field: string) =>
     new DocumentRefusal(40_415, `BSON field '${command}.${field}' is an unknown field.`),

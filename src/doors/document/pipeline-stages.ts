@@ -16,10 +16,10 @@ import {
   valuesAt,
 } from '../../planner/expressions/documents/document-values.ts';
 import { spend } from '../../planner/expressions/expression-cost.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
 type Documents = readonly StoredObject[];
-export type Stage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
+export type PipelineStage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
 
 /** Nanoseconds of a member, an element or a value that is looked at. */
 const valueCost = 100;
@@ -33,7 +33,7 @@ function countIn(bsonValue: Stored | undefined, least: number, wrong: (why: stri
 }
 
 export function count(bsonValue: Stored | undefined, name: string): number {
-  if (!isNumeric(bsonValue)) throw refusals.wrongType(name, 'a whole number');
+  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(name, 'a whole number');
   return countIn(bsonValue, 0, (why) => new DocumentRefusal(2, `BSON field '${name}' ${why}`));
 }
 
@@ -69,12 +69,12 @@ function fieldPath(name: string): readonly string[] {
 
 const sortKeysMax = 32;
 
-export function sortOf(stageArgument: Stored | undefined): Stage {
+export function sortOf(stageArgument: Stored | undefined): PipelineStage {
   if (stageArgument === undefined) return (documents) => documents;
-  if (!isObject(stageArgument)) throw refusals.wrongType('sort', 'an object');
+  if (!isObject(stageArgument)) throw mongoRefusals.wrongType('sort', 'an object');
   if (stageArgument.size > sortKeysMax) throw new DocumentRefusal(13_103, `too many compound keys: at most ${sortKeysMax}`);
   const keys = [...stageArgument].map(([name, direction]) => {
-    if (isObject(direction)) throw refusals.notSupported('a sort by an expression');
+    if (isObject(direction)) throw mongoRefusals.notSupported('a sort by an expression');
     if (!isNumeric(direction))
       throw new DocumentRefusal(15_974, `Illegal key in $sort specification: ${name}: ${kindOf(direction)}`);
     const sign = Number(toWhole(direction));
@@ -108,16 +108,17 @@ interface Field {
 function* fieldsOf(stageArgument: StoredObject, before = ''): Generator<Field> {
   for (const [member, bsonValue] of stageArgument) {
     const name = `${before}${member}`;
-    if (/(^|\.)\$$/.test(name)) throw refusals.notSupported('$ in a projection');
+    if (/(^|\.)\$$/.test(name)) throw mongoRefusals.notSupported('$ in a projection');
     const path = fieldPath(name);
     if (isObject(bsonValue)) {
       if (bsonValue.size === 0)
         throw new DocumentRefusal(51_270, `An empty sub-projection is not a valid value. Found empty object at path ${name}`);
       const [operator] = [...bsonValue.keys()].filter((each) => each.startsWith('$'));
-      if (operator !== undefined) throw refusals.notSupported(`${operator} in a projection`);
+      if (operator !== undefined) throw mongoRefusals.notSupported(`${operator} in a projection`);
       yield* fieldsOf(bsonValue, `${name}.`);
     } else {
-      if (typeof bsonValue !== 'boolean' && !isNumeric(bsonValue)) throw refusals.notSupported('an expression in a projection');
+      if (typeof bsonValue !== 'boolean' && !isNumeric(bsonValue))
+        throw mongoRefusals.notSupported('an expression in a projection');
       yield { path, keeps: typeof bsonValue === 'boolean' ? bsonValue : toWhole(bsonValue) !== 0n };
     }
   }
@@ -134,7 +135,7 @@ export type Projection = (bsonDocument: StoredObject) => Steps<StoredObject>;
 
 /** Each document as `project` makes it. */
 export const projectAll =
-  (project: Projection): Stage =>
+  (project: Projection): PipelineStage =>
   async (documents, yieldTurn) => {
     const projectedDocuments: StoredObject[] = [];
     await eachInSteps(documents, yieldTurn, function* (bsonDocument) {
@@ -146,7 +147,7 @@ export const projectAll =
 /** Fields that are kept, or left out. */
 export function* projectionOf(stageArgument: Stored | undefined): Steps<Projection> {
   if (stageArgument === undefined) return leaveUnchanged;
-  if (!isObject(stageArgument)) throw refusals.wrongType('projection', 'an object');
+  if (!isObject(stageArgument)) throw mongoRefusals.wrongType('projection', 'an object');
   const tree: Tree = { leaf: false, inner: new Map(), deep: false };
   const pace = new Pace();
   /** `_id` alone does not decide whether the projection includes or excludes. */
@@ -240,7 +241,7 @@ function* projectedElements(bsonValue: Stored, tree: Tree, keeps: boolean, pace:
 }
 
 /** Stages of an aggregation behind the $match that it may begin with. */
-export function* stageOf(stageArgument: Stored): Steps<Stage> {
+export function* stageOf(stageArgument: Stored): Steps<PipelineStage> {
   if (!isObject(stageArgument) || stageArgument.size !== 1)
     throw new DocumentRefusal(40_323, 'A pipeline stage specification object must contain exactly one field.');
   const [[name, bsonValue]] = stageArgument as unknown as readonly [readonly [string, Stored]];
@@ -288,7 +289,7 @@ export function* stageOf(stageArgument: Stored): Steps<Stage> {
     case '$group':
       return yield* groupOf(bsonValue);
   }
-  if (knownStages.has(name)) throw refusals.notSupported(`the stage ${name}`);
+  if (knownStages.has(name)) throw mongoRefusals.notSupported(`the stage ${name}`);
   throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${name}'`);
 }
 
@@ -316,7 +317,7 @@ function expressionOf(stageArgument: Stored): Of {
   const literal = stageArgument.get('$literal');
   if (stageArgument.size === 1 && literal !== undefined) return () => literal;
   const operator = [...stageArgument.keys()].find((name) => name.startsWith('$'));
-  if (operator !== undefined) throw refusals.notSupported(`the expression ${operator}`);
+  if (operator !== undefined) throw mongoRefusals.notSupported(`the expression ${operator}`);
   const members = [...stageArgument].map(([name, bsonValue]) => {
     if (name === '' || name.includes('.'))
       throw new DocumentRefusal(40_183, `FieldPath field names may not be empty or contain '.': '${name}'`);
@@ -335,7 +336,7 @@ function expressionOf(stageArgument: Stored): Of {
 function pathOf(stageArgument: string): Of {
   if (stageArgument === '$') throw new DocumentRefusal(16_872, "'$' by itself is not a valid FieldPath");
   const root = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(stageArgument);
-  if (root === null && stageArgument.startsWith('$$')) throw refusals.notSupported(`the variable ${stageArgument}`);
+  if (root === null && stageArgument.startsWith('$$')) throw mongoRefusals.notSupported(`the variable ${stageArgument}`);
   const path = root === null ? stageArgument.slice(1) : stageArgument.slice(root[0].length);
   if (path === '' && !stageArgument.endsWith('.')) return (bsonDocument) => bsonDocument;
   const parts = fieldPath(path);
@@ -478,7 +479,7 @@ function accumulatorOf(
   const [[operator, argument]] = stageArgument as unknown as readonly [readonly [string, Stored]];
   const begin = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
   if (begin === undefined) {
-    if (unbuiltAccumulators.has(operator)) throw refusals.notSupported(`the accumulator ${operator}`);
+    if (unbuiltAccumulators.has(operator)) throw mongoRefusals.notSupported(`the accumulator ${operator}`);
     throw new DocumentRefusal(15_952, `unknown group operator '${operator}'`);
   }
   if (isList(argument) && argument.length !== 1)
@@ -488,7 +489,7 @@ function accumulatorOf(
   return { begin, valueIn: () => 1 };
 }
 
-function* groupOf(stageArgument: Stored): Steps<Stage> {
+function* groupOf(stageArgument: Stored): Steps<PipelineStage> {
   if (!isObject(stageArgument)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
   const by = stageArgument.get('_id');
   if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');

@@ -14,10 +14,18 @@ import {
 import { spend } from '../../planner/expressions/expression-cost.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
-import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
+import {
+  collectionName,
+  type DocumentCommandContext,
+  type DocumentCommandRow,
+  namedMost,
+  namespaceOf,
+  ofDocuments,
+  ofFew,
+} from './command.ts';
 import { batchOf, encodeAll, ownerOf } from './cursors.ts';
-import { findDocuments, isById, type Reading, type DocumentQuery } from './document-rows.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { findDocuments, isById, type DocumentReading, type DocumentQuery } from './document-rows.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 import {
   checkMatch,
   count as countOf,
@@ -25,19 +33,19 @@ import {
   projectAll,
   projectionOf,
   sortOf,
-  type Stage,
+  type PipelineStage,
   stageOf,
 } from './pipeline-stages.ts';
 
 /** The size of a first batch where the command names none. */
 const firstBatch = 101;
 
-async function find(context: CommandContext): Promise<WritableObject> {
+async function find(context: DocumentCommandContext): Promise<WritableObject> {
   const { place: namespace } = context;
   for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
-    if (context.flag(name) === true) throw refusals.notSupported(`find with ${name}`);
+    if (context.flag(name) === true) throw mongoRefusals.notSupported(`find with ${name}`);
   for (const name of ['collation', 'min', 'max', 'let'])
-    if ((context.object(name)?.size ?? 0) > 0) throw refusals.notSupported(`find with ${name}`);
+    if ((context.object(name)?.size ?? 0) > 0) throw mongoRefusals.notSupported(`find with ${name}`);
   const filter = context.object('filter') ?? new Map();
   const sort = context.object('sort');
   const project = await inTurns(projectionOf(context.object('projection')), context.connectionCaller.parts.yieldTurn);
@@ -51,7 +59,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
     (reading) => {
-      const cut: Stage = (documents) => documents.slice(skip, skip + limit);
+      const cut: PipelineStage = (documents) => documents.slice(skip, skip + limit);
       return foundThrough([inOrder, cut, projectAll(project)], reading, { ...namespace, filter, time: context.time, most });
     },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
@@ -66,7 +74,11 @@ async function find(context: CommandContext): Promise<WritableObject> {
 }
 
 /** Must finish within the turn in which the answer was checked for erased rows: encodes while reading. */
-async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: DocumentQuery): Promise<readonly Encoded[]> {
+async function foundThrough(
+  stages: readonly PipelineStage[],
+  reading: DocumentReading,
+  wanted: DocumentQuery,
+): Promise<readonly Encoded[]> {
   let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(
     ({ document: bsonDocument }) => bsonDocument,
   );
@@ -81,7 +93,7 @@ const idsOf = (filter: StoredObject): number => {
 };
 
 function cursorReply(
-  context: CommandContext,
+  context: DocumentCommandContext,
   documents: readonly Encoded[],
   answers: readonly Answer[],
   size: number,
@@ -98,7 +110,7 @@ function cursorReply(
   return { cursor: { firstBatch: batch, id, ns: context.namespace }, ok: 1 };
 }
 
-async function getMore(context: CommandContext): Promise<WritableObject> {
+async function getMore(context: DocumentCommandContext): Promise<WritableObject> {
   const id = wholeIn(context.subject, 'getMore');
   const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command.get('collection')) });
   const { cursors, connectionCaller: asker } = context;
@@ -117,21 +129,22 @@ async function getMore(context: CommandContext): Promise<WritableObject> {
 
 function wholeIn(bsonValue: Stored | undefined, name: string): bigint {
   const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
-  if (whole === null) throw refusals.wrongType(name, 'a whole number');
+  if (whole === null) throw mongoRefusals.wrongType(name, 'a whole number');
   return whole;
 }
 
-async function killCursors(context: CommandContext): Promise<WritableObject> {
+async function killCursors(context: DocumentCommandContext): Promise<WritableObject> {
   const { command, cursors, connectionCaller: asker } = context;
   const ids = command.get('cursors');
-  if (!isList(ids) || ids.length > namedMost) throw refusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
+  if (!isList(ids) || ids.length > namedMost)
+    throw mongoRefusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
   const killed: Stored[] = [];
   const missing: Stored[] = [];
   for (const id of ids) (cursors.kill(wholeIn(id, 'cursors'), asker.caller) ? killed : missing).push(id);
   return { cursorsKilled: killed, cursorsNotFound: missing, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
 }
 
-async function count(context: CommandContext): Promise<WritableObject> {
+async function count(context: DocumentCommandContext): Promise<WritableObject> {
   const filter = context.object('query') ?? new Map();
   const skip = context.number('skip') ?? 0;
   const limit = Math.abs(context.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
@@ -139,9 +152,9 @@ async function count(context: CommandContext): Promise<WritableObject> {
   return { n: Math.max(0, Math.min(result.length - skip, limit)), ok: 1 };
 }
 
-async function distinct(context: CommandContext): Promise<WritableObject> {
+async function distinct(context: DocumentCommandContext): Promise<WritableObject> {
   const key = context.command.get('key');
-  if (typeof key !== 'string') throw refusals.wrongType('distinct.key', 'a string');
+  if (typeof key !== 'string') throw mongoRefusals.wrongType('distinct.key', 'a string');
   const filter = context.object('query') ?? new Map();
   const path = key.split('.');
   const { result } = await context.read(async (reading) => {
@@ -166,9 +179,9 @@ const stagesMax = 1_000;
 /** Nanoseconds in which any stage is read. */
 const stageCost = 1_000_000;
 
-async function aggregate(context: CommandContext): Promise<WritableObject> {
-  if (context.flag('explain') === true) throw refusals.notSupported('aggregate with explain');
-  if (typeof context.subject !== 'string') throw refusals.notSupported('an aggregation over a whole database');
+async function aggregate(context: DocumentCommandContext): Promise<WritableObject> {
+  if (context.flag('explain') === true) throw mongoRefusals.notSupported('aggregate with explain');
+  if (typeof context.subject !== 'string') throw mongoRefusals.notSupported('an aggregation over a whole database');
   const pipeline = context.objects('pipeline');
   const [first] = pipeline;
   const match = first?.size === 1 ? first.get('$match') : undefined;
@@ -177,7 +190,7 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   compileFilter(filter);
   if (pipeline.length > stagesMax)
     throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
-  const stages: Stage[] = [];
+  const stages: PipelineStage[] = [];
   await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.connectionCaller.parts.yieldTurn, function* (given) {
     spend(stageCost);
     stages.push(yield* stageOf(given));
@@ -192,7 +205,7 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
 const findMembers =
   'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
 
-export const reads: Readonly<Record<string, CommandRow>> = {
+export const readCommands: Readonly<Record<string, DocumentCommandRow>> = {
   find: { cost: ofDocuments, takes: findMembers.split(' '), run: find },
   getMore: { cost: ofFew, takes: ['collection', 'batchSize'], run: getMore },
   killCursors: { cost: ofFew, takes: ['cursors'], run: killCursors },

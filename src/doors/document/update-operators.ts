@@ -15,9 +15,9 @@ import {
   type StoredObject,
 } from '../../planner/expressions/documents/document-values.ts';
 import { work } from '../../planner/expressions/expression-cost.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
-export type Update = (bsonDocument: StoredObject, isInsert: boolean) => Steps<StoredObject>;
+export type DocumentUpdate = (bsonDocument: StoredObject, isInsert: boolean) => Steps<StoredObject>;
 
 /** undefined: the place stays as it is. */
 type Write = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
@@ -46,9 +46,9 @@ interface Step {
   readonly write: Write;
 }
 
-export function* updateOf(updateDocument: Stored | undefined): Steps<Update> {
-  if (isList(updateDocument)) throw refusals.notSupported('an update that is a pipeline');
-  if (!isObject(updateDocument)) throw refusals.wrongType('update.updates.u', 'an object');
+export function* updateOf(updateDocument: Stored | undefined): Steps<DocumentUpdate> {
+  if (isList(updateDocument)) throw mongoRefusals.notSupported('an update that is a pipeline');
+  if (!isObject(updateDocument)) throw mongoRefusals.wrongType('update.updates.u', 'an object');
   if (isReplacement(updateDocument)) {
     yield* nameSteps(updateDocument);
     return (bsonDocument) => replace(bsonDocument, updateDocument);
@@ -58,7 +58,7 @@ export function* updateOf(updateDocument: Stored | undefined): Steps<Update> {
   for (const [operator, fields] of updateDocument) {
     const operatorSteps = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
     if (operatorSteps === undefined) {
-      if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
+      if (unbuilt.has(operator)) throw mongoRefusals.notSupported(`the update operator ${operator}`);
       throw new DocumentRefusal(
         9,
         `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update specified as an array`,
@@ -164,7 +164,7 @@ function pathOf(name: string): readonly string[] {
   if (path.length > depthMax) throw new DocumentRefusal(15, `the path of an update has at most ${depthMax} levels`);
   const operator = path.find((part) => part.startsWith('$'));
   if (operator === undefined) return path;
-  if (/^\$(\[.*\])?$/.test(operator)) throw refusals.notSupported(`the place ${operator} in the path of an update`);
+  if (/^\$(\[.*\])?$/.test(operator)) throw mongoRefusals.notSupported(`the place ${operator} in the path of an update`);
   throw new DocumentRefusal(
     52,
     `The dollar ($) prefixed field '${operator}' in '${name}' is not allowed in the context of an update`,

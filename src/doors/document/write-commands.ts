@@ -16,7 +16,7 @@ import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../shared/codec.ts';
 import type { WritableObject } from './bson.ts';
 import { encodeAll } from './cursors.ts';
-import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf, ofDocuments } from './command.ts';
+import { type DocumentCommandContext, type DocumentCommandRow, doorName, flagOf, namespaceOf, ofDocuments } from './command.ts';
 import {
   entryType,
   findDocuments,
@@ -27,15 +27,15 @@ import {
   type Namespace,
   presentKeys,
   putCommand,
-  type Reading,
+  type DocumentReading,
   type Written,
 } from './document-rows.ts';
-import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
-import { projectionOf, sortOf, type Stage } from './pipeline-stages.ts';
-import { isReplacement, nameSteps, seedOf, type Update, updateOf, withId } from './update-operators.ts';
+import { DocumentRefusal, numberOfError, mongoRefusals } from './errors.ts';
+import { projectionOf, sortOf, type PipelineStage } from './pipeline-stages.ts';
+import { isReplacement, nameSteps, seedOf, type DocumentUpdate, updateOf, withId } from './update-operators.ts';
 
 /** An _id for a document without one: seconds, then random bytes. */
-function newId({ connectionCaller: asker }: CommandContext): Stored {
+function newId({ connectionCaller: asker }: DocumentCommandContext): Stored {
   const bytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
   bytes.writeUInt32BE(Number(asker.parts.clock.now() / 1_000_000_000n) >>> 0, 0);
   return new Special('$oid', bytes.toString('hex'));
@@ -43,7 +43,7 @@ function newId({ connectionCaller: asker }: CommandContext): Stored {
 
 /** The document with its _id, which comes first. */
 function* assignId(
-  context: CommandContext,
+  context: DocumentCommandContext,
   bsonDocument: StoredObject,
 ): Steps<{ readonly id: Stored; readonly document: StoredObject }> {
   const documentId = bsonDocument.get('_id');
@@ -66,7 +66,7 @@ const writeError = (index: number, error: ServiceError): WriteError => ({
   ...(error instanceof DocumentRefusal && error.members),
 });
 
-async function insert(context: CommandContext): Promise<WritableObject> {
+async function insert(context: DocumentCommandContext): Promise<WritableObject> {
   const { place } = context;
   const { yieldTurn } = context.connectionCaller.parts;
   const ordered = context.flag('ordered') !== false;
@@ -117,9 +117,9 @@ interface Change {
   readonly filter: StoredObject;
   readonly multi: boolean;
   readonly upsert: boolean;
-  readonly update: Update;
+  readonly update: DocumentUpdate;
   /** Which of several is meant. */
-  readonly inOrder?: Stage;
+  readonly inOrder?: PipelineStage;
 }
 
 interface Changed {
@@ -131,8 +131,8 @@ interface Changed {
 
 /** Documents of the caller's own path alone: those below it can be read, not written. */
 async function ownDocuments(
-  context: CommandContext,
-  reading: Reading,
+  context: DocumentCommandContext,
+  reading: DocumentReading,
   { filter, multi, inOrder }: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ) {
   const matchedDocuments = (await findDocuments(reading, { ...context.place, filter, time: 'current' })).filter(({ own }) => own);
@@ -150,9 +150,9 @@ function lineOf(namespace: Namespace, { filter }: Pick<Change, 'filter'>): strin
 }
 
 /** Each statement of a command has as long as a question. */
-const inTime = (reading: Reading): Reading => ({ ...reading, yieldTurn: reading.planner.turns(reading.signal) });
+const inTime = (reading: DocumentReading): DocumentReading => ({ ...reading, yieldTurn: reading.planner.turns(reading.signal) });
 
-function change(context: CommandContext, given: Reading, wantedChange: Change): Promise<Changed> {
+function change(context: DocumentCommandContext, given: DocumentReading, wantedChange: Change): Promise<Changed> {
   const { place: namespace } = context;
   const reading = inTime(given);
   const { invocation } = reading;
@@ -189,7 +189,7 @@ function change(context: CommandContext, given: Reading, wantedChange: Change): 
   });
 }
 
-function* upsertSteps(context: CommandContext, { filter, update }: Change): ReturnType<typeof assignId> {
+function* upsertSteps(context: DocumentCommandContext, { filter, update }: Change): ReturnType<typeof assignId> {
   const writtenDocuments = yield* update(yield* seedOf(filter), true);
   yield* nameSteps(writtenDocuments);
   return yield* assignId(context, writtenDocuments);
@@ -215,8 +215,8 @@ function checkCount(count: number): void {
 }
 
 function end(
-  context: CommandContext,
-  given: Reading,
+  context: DocumentCommandContext,
+  given: DocumentReading,
   wantedChange: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ): Promise<readonly MatchedDocument[]> {
   const reading = inTime(given);
@@ -261,22 +261,22 @@ const deleteMembers: ReadonlySet<string> = new Set(['q', 'limit', 'hint', 'colla
 
 function checkMembers(statement: StoredObject, known: ReadonlySet<string>, command: string): void {
   for (const [name, bsonValue] of statement) {
-    if (!known.has(name)) throw refusals.unknownField(command, name);
+    if (!known.has(name)) throw mongoRefusals.unknownField(command, name);
     if ((name === 'collation' || name === 'arrayFilters' || name === 'c') && bsonValue !== null)
-      throw refusals.notSupported(`${command} with ${name}`);
+      throw mongoRefusals.notSupported(`${command} with ${name}`);
   }
 }
 
 function filterIn(statement: StoredObject, command: string): StoredObject {
   const q = statement.get('q');
-  if (q === undefined) throw refusals.missing(`${command}.q`);
-  if (!isObject(q)) throw refusals.wrongType(`${command}.q`, 'an object');
+  if (q === undefined) throw mongoRefusals.missing(`${command}.q`);
+  if (!isObject(q)) throw mongoRefusals.wrongType(`${command}.q`, 'an object');
   return q;
 }
 
 /** Runs statement after statement; an error is of its statement, and ends an ordered command. */
 async function each(
-  context: CommandContext,
+  context: DocumentCommandContext,
   statements: readonly StoredObject[],
   run: (statement: StoredObject, index: number) => Promise<void>,
 ): Promise<WriteError[]> {
@@ -297,7 +297,7 @@ async function each(
 
 const ofStatement: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conflict', 'unprocessable', 'unimplemented']);
 
-async function update(context: CommandContext): Promise<WritableObject> {
+async function update(context: DocumentCommandContext): Promise<WritableObject> {
   const statements = context.objects('updates');
   checkBatch(statements, 'statements');
   return context.write(keysOf(statements), 'ingest', async (reading) => {
@@ -307,7 +307,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
     const errors = await each(context, statements, async (statement, index) => {
       checkMembers(statement, updateMembers, 'update.updates');
       const by = statement.get('u');
-      if (by === undefined) throw refusals.missing('update.updates.u');
+      if (by === undefined) throw mongoRefusals.missing('update.updates.u');
       const multi = flagOf(statement.get('multi'), 'update.updates.multi') === true;
       if (multi && isReplacement(by)) throw new DocumentRefusal(9, 'multi update is not supported for replacement-style update');
       const done = await change(context, reading, {
@@ -331,7 +331,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
   });
 }
 
-async function remove(context: CommandContext): Promise<WritableObject> {
+async function remove(context: DocumentCommandContext): Promise<WritableObject> {
   const statements = context.objects('deletes');
   checkBatch(statements, 'statements');
   return context.write(keysOf(statements), 'delete', async (reading) => {
@@ -339,7 +339,7 @@ async function remove(context: CommandContext): Promise<WritableObject> {
     const errors = await each(context, statements, async (statement) => {
       checkMembers(statement, deleteMembers, 'delete.deletes');
       const given = statement.get('limit');
-      if (given === undefined) throw refusals.missing('delete.deletes.limit');
+      if (given === undefined) throw mongoRefusals.missing('delete.deletes.limit');
       const limit = isNumeric(given) ? toWhole(given) : null;
       if (limit !== 0n && limit !== 1n) throw new DocumentRefusal(9, 'The limit field in delete objects must be 0 or 1');
       n += (await end(context, reading, { filter: filterIn(statement, 'delete.deletes'), multi: limit === 0n })).length;
@@ -348,10 +348,10 @@ async function remove(context: CommandContext): Promise<WritableObject> {
   });
 }
 
-async function findAndModify(context: CommandContext): Promise<WritableObject> {
+async function findAndModify(context: DocumentCommandContext): Promise<WritableObject> {
   const { command } = context;
   for (const name of ['collation', 'arrayFilters', 'let'])
-    if (command.has(name)) throw refusals.notSupported(`findAndModify with ${name}`);
+    if (command.has(name)) throw mongoRefusals.notSupported(`findAndModify with ${name}`);
   const filter = context.object('query') ?? new Map();
   const inOrder = sortOf(context.object('sort'));
   const { yieldTurn } = context.connectionCaller.parts;
@@ -400,7 +400,7 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
 
 const modifyMembers = 'query sort remove update new upsert fields collation arrayFilters let';
 
-export const writes: Readonly<Record<string, CommandRow>> = {
+export const writeCommands: Readonly<Record<string, DocumentCommandRow>> = {
   insert: { cost: ofDocuments, takes: ['documents', 'ordered'], run: insert },
   update: { cost: ofDocuments, takes: ['updates', 'ordered', 'let'], run: update },
   delete: { cost: ofDocuments, takes: ['deletes', 'ordered', 'let'], run: remove },

@@ -22,7 +22,7 @@ import type { BoltFrame, Version } from './bolt-codec.ts';
 import { BoltReplies } from './bolt-replies.ts';
 import { isGoodbye, isReset, RequestQueue, requests } from './bolt-requests.ts';
 import { type OpenAnswer, OpenAnswers, skipRows } from './open-answers.ts';
-import { isMap, type Packed, type PackedMap, Structure, unpackSteps } from './packstream.ts';
+import { isMap, type PackStreamValue, type PackStreamMap, PackStreamStructure, unpackSteps } from './packstream.ts';
 import { cellOf, parametersOf } from './values.ts';
 
 export const doorName = 'graph-binary';
@@ -33,7 +33,7 @@ const sliceMs = 2;
 const routeSeconds = 300n;
 /** Tools say by these who they are. */
 const ofTools: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
-const noMap: PackedMap = new Map();
+const noMap: PackStreamMap = new Map();
 
 interface OpenTransaction {
   readonly transaction: Transaction;
@@ -126,7 +126,7 @@ export class BoltSession implements Session<BoltFrame> {
     connectionCaller?.beginCommand();
     try {
       const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
-      if (!(message instanceof Structure)) throw malformedError();
+      if (!(message instanceof PackStreamStructure)) throw malformedError();
       await this.#obey(connectionCaller, message);
     } catch (error) {
       await this.#fail(connectionCaller, error);
@@ -147,7 +147,7 @@ export class BoltSession implements Session<BoltFrame> {
     return this.#version!.major === 5 && this.#version!.minor >= 1;
   }
 
-  #obey(connectionCaller: ConnectionCaller | null, { tag, fields }: Structure): Promise<void> | void {
+  #obey(connectionCaller: ConnectionCaller | null, { tag, fields }: PackStreamStructure): Promise<void> | void {
     if (tag === requests.goodbye) return this.#end();
     if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
     if (tag === requests.logon && this.#logsOn && this.#greeted && this.#connectionCaller === null)
@@ -180,7 +180,7 @@ export class BoltSession implements Session<BoltFrame> {
     throw new ServiceError('REL_INVALID', `the request 0x${tag.toString(16)} is not allowed here`);
   }
 
-  async #hello(boltMetadata: PackedMap): Promise<void> {
+  async #hello(boltMetadata: PackStreamMap): Promise<void> {
     const patches = boltMetadata.get('patch_bolt');
     const patched = this.#version!.major === 4 && Array.isArray(patches) && patches.includes('utc');
     if (!this.#logsOn) await this.#login(boltMetadata);
@@ -194,12 +194,12 @@ export class BoltSession implements Session<BoltFrame> {
     ]);
   }
 
-  async #logon(boltMetadata: PackedMap): Promise<void> {
+  async #logon(boltMetadata: PackStreamMap): Promise<void> {
     await this.#login(boltMetadata);
     this.#success();
   }
 
-  async #login(boltMetadata: PackedMap): Promise<void> {
+  async #login(boltMetadata: PackStreamMap): Promise<void> {
     const { authenticator, gate, readLimit } = this.#parts;
     const { clientIp } = this.#connection;
     if (this.#connection.isDraining) throw shuttingDown();
@@ -228,7 +228,12 @@ export class BoltSession implements Session<BoltFrame> {
     return new ConnectionCaller(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
   }
 
-  async #run(connectionCaller: ConnectionCaller, text: string, packedParameters: PackedMap, extra: PackedMap): Promise<void> {
+  async #run(
+    connectionCaller: ConnectionCaller,
+    text: string,
+    packedParameters: PackStreamMap,
+    extra: PackStreamMap,
+  ): Promise<void> {
     const open = this.#open;
     if (open === null) this.#checkIdle();
     this.#answers.checkRoom();
@@ -273,7 +278,7 @@ export class BoltSession implements Session<BoltFrame> {
   async #ask<T>(
     connectionCaller: ConnectionCaller,
     commandRequest: CommandRequest,
-    extra: PackedMap,
+    extra: PackStreamMap,
     run: (asking: CommandInvocation, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const limit = extra.get('tx_timeout');
@@ -286,7 +291,7 @@ export class BoltSession implements Session<BoltFrame> {
     );
   }
 
-  async #pull(connectionCaller: ConnectionCaller, boltMetadata: PackedMap, sends: boolean): Promise<void> {
+  async #pull(connectionCaller: ConnectionCaller, boltMetadata: PackStreamMap, sends: boolean): Promise<void> {
     const [id, open] = this.#answers.findNamed(boltMetadata);
     const wanted = boltMetadata.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
@@ -340,7 +345,7 @@ export class BoltSession implements Session<BoltFrame> {
     skipRows(open, 0);
   }
 
-  async #begin(connectionCaller: ConnectionCaller, extra: PackedMap): Promise<void> {
+  async #begin(connectionCaller: ConnectionCaller, extra: PackStreamMap): Promise<void> {
     this.#checkIdle();
     const terms = termsOf(extra);
     const { authenticator, gate } = this.#parts;
@@ -371,7 +376,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   /** A single server has all roles, under the address by which the client reached it. */
-  #route(context: PackedMap, third: Packed | undefined): void {
+  #route(context: PackStreamMap, third: PackStreamValue | undefined): void {
     const address = context.get('address');
     if (typeof address !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');
     const named = isMap(third) ? third.get('db') : third;
@@ -420,7 +425,7 @@ export class BoltSession implements Session<BoltFrame> {
     this.#connection.end();
   }
 
-  #success(entries?: readonly (readonly [string, Packed])[]): void {
+  #success(entries?: readonly (readonly [string, PackStreamValue])[]): void {
     this.#replies.putSuccess(entries);
   }
 
@@ -431,28 +436,28 @@ export class BoltSession implements Session<BoltFrame> {
 
 interface Statement {
   readonly text: string;
-  readonly given: PackedMap;
+  readonly given: PackStreamMap;
   readonly terms: Terms;
   readonly readOnly: boolean;
 }
 
 const malformedError = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
-const mapOf = (entries: readonly (readonly [string, Packed])[]): PackedMap => new Map(entries);
+const mapOf = (entries: readonly (readonly [string, PackStreamValue])[]): PackStreamMap => new Map(entries);
 
-function mapAt(fields: readonly Packed[], at: number): PackedMap {
+function mapAt(fields: readonly PackStreamValue[], at: number): PackStreamMap {
   const field = fields[at] ?? noMap;
   if (!isMap(field)) throw malformedError();
   return field;
 }
 
-function textAt(fields: readonly Packed[], at: number): string {
+function textAt(fields: readonly PackStreamValue[], at: number): string {
   const field = fields[at];
   if (typeof field !== 'string') throw malformedError();
   return field;
 }
 
 /** Terms from the metadata of a transaction, and from the database: a branch. */
-function termsOf(extra: PackedMap): Terms {
+function termsOf(extra: PackStreamMap): Terms {
   const impersonated = extra.get('imp_user');
   if (impersonated !== undefined && impersonated !== null)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'impersonation is not supported');
@@ -471,7 +476,7 @@ const changes = (written: Written | null): boolean =>
   written !== null && written.inserted + written.updated + written.deleted > 0;
 
 /** Counts of written graph elements; of rows that SQL wrote, only that there were some. */
-function statsOf({ graph }: Written): PackedMap {
+function statsOf({ graph }: Written): PackStreamMap {
   const counts = [
     ['nodes-created', graph?.nodes ?? 0],
     ['labels-added', graph?.nodes ?? 0],
@@ -489,7 +494,7 @@ function typeOf({ columns }: Answer, written: Written | null): string {
   return columns.length > 0 ? 'rw' : 'w';
 }
 
-const notification = (notice: string): PackedMap =>
+const notification = (notice: string): PackStreamMap =>
   mapOf([
     ['code', 'Neo.ClientNotification.Statement.Notice'],
     ['title', 'About the rows of this answer'],

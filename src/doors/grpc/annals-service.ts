@@ -13,9 +13,9 @@ import { batchSizes, Ingest } from '../ingest/ingest-stream.ts';
 import { receiveMessages } from './client-stream.ts';
 import { registrations, describeType, typeBody } from '../schemas/type-body.ts';
 import type { RpcCall, RpcDependencies } from './call.ts';
-import { Handlers } from './handlers.ts';
+import { RpcHandlers } from './handlers.ts';
 import { parametersOf, rowMessages, type SentMessage, type ValueMessage } from './values.ts';
-import { follow, type WatchDependencies } from './watch.ts';
+import { followSubscription, type WatchDependencies } from './watch.ts';
 
 export const doorName = 'grpc';
 
@@ -55,7 +55,7 @@ interface Step {
 }
 
 export function annalsService(parts: AnnalsDependencies): UntypedServiceImplementation {
-  const { unary, clientStreaming, serverStreaming } = new Handlers(parts, doorName);
+  const { unary, clientStreaming, serverStreaming } = new RpcHandlers(parts, doorName);
   return {
     Query: serverStreaming('query', (rpcCall, request: QueryRequest) => query(rpcCall, request)),
     Lookup: serverStreaming('query', (rpcCall, request: LookupRequest) => lookUp(rpcCall, request)),
@@ -65,7 +65,7 @@ export function annalsService(parts: AnnalsDependencies): UntypedServiceImplemen
       write(rpcCall, [{ delete: request }]),
     ),
     Watch: serverStreaming('watch', (rpcCall, request: { readonly sql: string; readonly resume_after: string }, stream) =>
-      follow(parts, rpcCall, request, stream),
+      followSubscription(parts, rpcCall, request, stream),
     ),
     ListTypes: unary('inspect', listTypes),
     RegisterType: unary('schema', registerType),

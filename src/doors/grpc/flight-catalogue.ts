@@ -23,7 +23,7 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import type { Cell } from '../../log/values/value.ts';
-import type { Catalogue } from './flight-messages.ts';
+import type { CatalogueRequest } from './flight-messages.ts';
 
 /** A question about the catalogue, and what its cells are called and typed in the answer. */
 export interface CatalogueQuestion {
@@ -34,7 +34,7 @@ export interface CatalogueQuestion {
 const text = (name: string, nullable = false): Field => new Field(name, new Utf8(), nullable);
 
 /** Columns of an answer of each kind. */
-export function catalogueFields(catalogueRequest: Catalogue): Field[] {
+export function catalogueFields(catalogueRequest: CatalogueRequest): Field[] {
   switch (catalogueRequest.kind) {
     case 'sql-info':
       return [new Field('info_name', new Uint32(), false), new Field('value', infoType, false)];
@@ -65,7 +65,7 @@ export function catalogueFields(catalogueRequest: Catalogue): Field[] {
 }
 
 /** The query for a catalogue command; null: it needs none. */
-export function catalogueQuestion(catalogueRequest: Catalogue): CatalogueQuestion | null {
+export function catalogueQuestion(catalogueRequest: CatalogueRequest): CatalogueQuestion | null {
   const conditions: string[] = [];
   const parameters: string[] = [];
   const narrow = (condition: string, value: string | null): void => {

@@ -2,19 +2,19 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { parseMessageSize } from '../../planner/formats/arrow-messages.ts';
-import { bytesField, type Fields, lengthPrefix, Message, message, textField, varintField } from './protobuf.ts';
+import { bytesField, type Fields, lengthPrefix, ProtobufMessage, protobufMessage, textField, varintField } from './protobuf.ts';
 
 /** The source that a client wants to read, or the target that it wants to write. */
-export type Command =
+export type FlightCommand =
   | { readonly kind: 'sql'; readonly sql: string }
   | { readonly kind: 'type'; readonly type: string }
   /** Rows for a table, by Flight SQL, with options for a missing and for an existing table. */
   | { readonly kind: 'ingest'; readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' }
   | { readonly kind: 'prepared'; readonly handle: Uint8Array }
-  | Catalogue;
+  | CatalogueRequest;
 
 /** `LIKE` patterns where they are called so; null: not narrowed. */
-export type Catalogue =
+export type CatalogueRequest =
   | { readonly kind: 'sql-info'; readonly info: readonly number[] }
   | { readonly kind: 'catalogs' | 'table-types' }
   | { readonly kind: 'schemas'; readonly catalog: string | null; readonly pattern: string | null }
@@ -32,30 +32,30 @@ const sqlPrefix = 'type.googleapis.com/arrow.flight.protocol.sql.';
 const maxCommandBytes = 1 << 20;
 
 /** The message of that name in an `Any`; null where it is another. */
-export function unpack(bytes: Uint8Array, name: string): Message | null {
+export function unpack(bytes: Uint8Array, name: string): ProtobufMessage | null {
   const packed = unpackAny(bytes);
   return packed?.name === name ? packed.message : null;
 }
 
 export function pack(name: string, packed: Uint8Array): Buffer {
-  return message(textField(1, sqlPrefix + name), bytesField(2, packed));
+  return protobufMessage(textField(1, sqlPrefix + name), bytesField(2, packed));
 }
 
 /** Unpacks an Any; null: it is no message of Flight SQL. */
-function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: Message } | null {
+function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: ProtobufMessage } | null {
   const prefix = Buffer.from(sqlPrefix);
   // The first field is the name: its number, its length, and how all of them begin.
   if (bytes[0] !== 0x0a || Buffer.compare(bytes.subarray(2, 2 + prefix.length), prefix) !== 0) return null;
-  const any = new Message(bytes);
+  const any = new ProtobufMessage(bytes);
   const name = any.text(1);
   // The last of several fields of one number counts.
   if (!name?.startsWith(sqlPrefix)) return null;
-  return { name: name.slice(sqlPrefix.length), message: new Message(any.bytes(2) ?? new Uint8Array(0)) };
+  return { name: name.slice(sqlPrefix.length), message: new ProtobufMessage(any.bytes(2) ?? new Uint8Array(0)) };
 }
 
 /** Throws REL_INVALID for a descriptor that says nothing, REL_NOT_IMPLEMENTED for a command that there is not. */
-export function commandOf(descriptor: Uint8Array): Command {
-  const read = new Message(descriptor);
+export function flightCommandOf(descriptor: Uint8Array): FlightCommand {
+  const read = new ProtobufMessage(descriptor);
   const path = read.texts(3);
   if (read.number(1) === 1n) {
     if (path.length !== 1)
@@ -71,7 +71,7 @@ export function commandOf(descriptor: Uint8Array): Command {
   return { kind: 'sql', sql: Buffer.from(command).toString('utf8') };
 }
 
-function sqlCommand(name: string, flightMessage: Message): Command {
+function sqlCommand(name: string, flightMessage: ProtobufMessage): FlightCommand {
   switch (name) {
     case 'CommandStatementQuery':
       return { kind: 'sql', sql: flightMessage.text(1) ?? '' };
@@ -108,8 +108,8 @@ function sqlCommand(name: string, flightMessage: Message): Command {
   }
 }
 
-function ingestOf(flightMessage: Message): Command {
-  const options = new Message(flightMessage.bytes(1) ?? new Uint8Array(0));
+function ingestOf(flightMessage: ProtobufMessage): FlightCommand {
+  const options = new ProtobufMessage(flightMessage.bytes(1) ?? new Uint8Array(0));
   const [ifAbsent, ifPresent] = [options.number(1), options.number(2)];
   if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'replacing a table is not implemented: its history stays');
   return {
@@ -123,7 +123,7 @@ function ingestOf(flightMessage: Message): Command {
 /** `schema`: an encapsulated message of Arrow IPC. The number of rows is unknown until they are read. */
 export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: Uint8Array): Buffer {
   const endpoint = bytesField(1, bytesField(1, ticket));
-  return message(
+  return protobufMessage(
     bytesField(1, schema),
     bytesField(2, descriptor),
     bytesField(3, endpoint),
@@ -132,7 +132,7 @@ export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: U
   );
 }
 
-export const pathDescriptor = (name: string): Buffer => message(varintField(1, 1), textField(3, name));
+export const pathDescriptor = (name: string): Buffer => protobufMessage(varintField(1, 1), textField(3, name));
 
 /** A received message of a stream of rows. */
 export interface FlightData {
@@ -145,7 +145,7 @@ export interface FlightData {
 }
 
 export function flightDataOf(bytes: Uint8Array): FlightData {
-  const read = new Message(bytes);
+  const read = new ProtobufMessage(bytes);
   const header = read.bytes(2);
   return {
     descriptor: read.bytes(1),
@@ -176,7 +176,7 @@ export class MessagePieces {
   }
 
   toBuffer(): Buffer {
-    return message(...this.#pieces);
+    return protobufMessage(...this.#pieces);
   }
 }
 

@@ -16,11 +16,11 @@ import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '
 import { registrations } from '../schemas/type-body.ts';
 import { receiveMessages } from './client-stream.ts';
 import type { RpcCall } from './call.ts';
-import { commandOf, type FlightData, flightDataOf } from './flight-messages.ts';
+import { flightCommandOf, type FlightData, flightDataOf } from './flight-messages.ts';
 import { bytesField, varintField } from './protobuf.ts';
 
 /** A statement that was prepared, and values of its parameters. */
-export interface Bound {
+export interface BoundStatement {
   readonly sql: string;
   readonly values?: readonly BoundValue[];
 }
@@ -48,7 +48,7 @@ export async function putRows(
   const first = step.done === true ? null : flightDataOf(step.value);
   if (first === null || first.descriptor === null || first.header === null)
     throw new ServiceError('REL_INVALID', 'the first message has a descriptor, and the schema of the rows');
-  const command = commandOf(first.descriptor);
+  const command = flightCommandOf(first.descriptor);
   const source = messagesOf(first, incoming);
   if (command.kind === 'prepared') return { handle: command.handle, values: await readValues(source, rpcCall.parts.yieldTurn) };
   if (command.kind !== 'type' && command.kind !== 'ingest')

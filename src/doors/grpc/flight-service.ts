@@ -15,9 +15,9 @@ import type { Terms } from '../shared/session-terms.ts';
 import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
 import {
-  type Catalogue,
-  type Command,
-  commandOf,
+  type CatalogueRequest,
+  type FlightCommand,
+  flightCommandOf,
   flightDataFrom,
   flightInfo,
   type MessagePieces,
@@ -25,11 +25,11 @@ import {
   pathDescriptor,
   unpack,
 } from './flight-messages.ts';
-import { type Bound, parametersOf, putRows } from './flight-put.ts';
-import { Tickets } from './flight-tickets.ts';
-import { Handlers } from './handlers.ts';
+import { type BoundStatement, parametersOf, putRows } from './flight-put.ts';
+import { FlightTickets } from './flight-tickets.ts';
+import { RpcHandlers } from './handlers.ts';
 import type { SentMessage } from './values.ts';
-import { bytesField, Message, message, textField } from './protobuf.ts';
+import { bytesField, ProtobufMessage, protobufMessage, textField } from './protobuf.ts';
 
 export const serviceName = 'arrow.flight.protocol.FlightService';
 const doorName = 'flight';
@@ -40,14 +40,14 @@ export interface FlightDependencies extends RpcDependencies {
 
 /** The content of a ticket: a query to run under the terms, and as of the instant, of the call that returned it. */
 interface Ticket {
-  readonly asked: Question | Catalogue;
+  readonly asked: Question | CatalogueRequest;
   readonly terms: Terms;
   /** Nanoseconds. */
   readonly basis: string;
 }
 
 /** A question, and values of its parameters. */
-interface Question extends Bound {
+interface Question extends BoundStatement {
   readonly kind: 'sql';
 }
 
@@ -86,7 +86,7 @@ export function flightService(parts: FlightDependencies): {
   readonly implementation: UntypedServiceImplementation;
 } {
   const door = new FlightDoor(parts);
-  const { unary, serverStreaming, duplex } = new Handlers(parts, doorName);
+  const { unary, serverStreaming, duplex } = new RpcHandlers(parts, doorName);
   const implementation: UntypedServiceImplementation = {
     Handshake: duplex('query', handshake),
     ListFlights: serverStreaming('query', (rpcCall, criteria: Buffer, stream) => door.listFlights(rpcCall, criteria, stream)),
@@ -96,7 +96,7 @@ export function flightService(parts: FlightDependencies): {
     DoPut: duplex('ingest', (rpcCall, stream: ServerDuplexStream<Buffer, Buffer>) => door.put(rpcCall, stream)),
     DoAction: serverStreaming('query', (rpcCall, action: Buffer, stream) => door.act(rpcCall, action, stream)),
     ListActions: serverStreaming('query', async (_, __, stream) => {
-      for (const [type, about] of Object.entries(actions)) stream.write(message(textField(1, type), textField(2, about)));
+      for (const [type, about] of Object.entries(actions)) stream.write(protobufMessage(textField(1, type), textField(2, about)));
     }),
   };
   return { service, implementation };
@@ -110,7 +110,7 @@ async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>)
   metadata.set('authorization', `Bearer ${secret}`);
   stream.sendMetadata(metadata);
   stream.resume();
-  stream.write(message(bytesField(2, Buffer.from(secret))));
+  stream.write(protobufMessage(bytesField(2, Buffer.from(secret))));
 }
 
 /** Bytes of the cells of one message, at most twice as many: clients take four mebibytes, unless they say so. */
@@ -118,26 +118,28 @@ const messageBytes = 3 << 18;
 
 class FlightDoor {
   readonly #parts: FlightDependencies;
-  readonly #tickets: Tickets;
+  readonly #tickets: FlightTickets;
 
   constructor(parts: FlightDependencies) {
     this.#parts = parts;
-    this.#tickets = new Tickets(parts);
+    this.#tickets = new FlightTickets(parts);
   }
 
   async flightInfo(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(rpcCall, commandOf(descriptor));
+    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
     return rpcCall.ask({}, (asking) => this.#info(rpcCall, asking.invocation, asked, descriptor));
   }
 
   async schema(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(rpcCall, commandOf(descriptor));
-    return rpcCall.ask({}, async ({ invocation }) => message(bytesField(1, await this.#schemaOf(rpcCall, invocation, asked))));
+    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
+    return rpcCall.ask({}, async ({ invocation }) =>
+      protobufMessage(bytesField(1, await this.#schemaOf(rpcCall, invocation, asked))),
+    );
   }
 
   /** Types that the caller may read, and how each is read whole. A criterion is the beginning of their names. */
   async listFlights(rpcCall: RpcCall, criteria: Uint8Array, stream: { write(info: Buffer): boolean }): Promise<void> {
-    const prefix = new Message(criteria).text(1) ?? '';
+    const prefix = new ProtobufMessage(criteria).text(1) ?? '';
     await rpcCall.ask({}, async ({ invocation }) => {
       const { catalog, offers } = invocation.snapshot();
       const names = catalog.types().flatMap(({ name }) => (name.startsWith(prefix) && offers(name) ? name : []));
@@ -159,7 +161,7 @@ class FlightDoor {
     const { asked, terms, basis } = this.#tickets.open<Ticket>(
       'ticket',
       rpcCall.caller,
-      new Message(flightBytes).bytes(1) ?? new Uint8Array(0),
+      new ProtobufMessage(flightBytes).bytes(1) ?? new Uint8Array(0),
     );
     rpcCall.resume(terms);
     if (asked.kind === 'sql') {
@@ -176,7 +178,7 @@ class FlightDoor {
   }
 
   async act(rpcCall: RpcCall, flightBytes: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
-    const action = new Message(flightBytes);
+    const action = new ProtobufMessage(flightBytes);
     const [type, body] = [action.text(1) ?? '', action.bytes(2) ?? new Uint8Array(0)];
     if (!Object.hasOwn(actions, type))
       throw new ServiceError(
@@ -199,8 +201,8 @@ class FlightDoor {
       name: `$${i + 1}`,
       type: type === 'date' ? ('timestamp' as const) : type,
     }));
-    const result = message(
-      bytesField(1, this.#tickets.seal('handle', rpcCall.caller, { sql } satisfies Bound)),
+    const result = protobufMessage(
+      bytesField(1, this.#tickets.seal('handle', rpcCall.caller, { sql } satisfies BoundStatement)),
       bytesField(2, described.schema),
       ...(columns.length === 0
         ? []
@@ -214,36 +216,41 @@ class FlightDoor {
             ),
           ]),
     );
-    stream.write(message(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
+    stream.write(protobufMessage(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
   }
 
   async put(rpcCall: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
     const command = await putRows(rpcCall, stream);
     if (command === null) return;
     const { sql } = this.#handle(rpcCall, command.handle);
-    const handle = this.#tickets.seal('handle', rpcCall.caller, { sql, values: command.values } satisfies Bound);
-    stream.write(message(bytesField(1, message(bytesField(1, handle)))));
+    const handle = this.#tickets.seal('handle', rpcCall.caller, { sql, values: command.values } satisfies BoundStatement);
+    stream.write(protobufMessage(bytesField(1, protobufMessage(bytesField(1, handle)))));
   }
 
   /** Prepared statements become the question that they are. */
-  #questionOf(rpcCall: RpcCall, command: Command): Question | Catalogue {
+  #questionOf(rpcCall: RpcCall, command: FlightCommand): Question | CatalogueRequest {
     if (command.kind === 'type') return wholeType(command.type);
     if (command.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
     return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(rpcCall, command.handle) } : command;
   }
 
-  #handle(rpcCall: RpcCall, handle: Uint8Array | null): Bound {
-    return this.#tickets.open<Bound>('handle', rpcCall.caller, handle ?? new Uint8Array(0));
+  #handle(rpcCall: RpcCall, handle: Uint8Array | null): BoundStatement {
+    return this.#tickets.open<BoundStatement>('handle', rpcCall.caller, handle ?? new Uint8Array(0));
   }
 
-  async #info(rpcCall: RpcCall, invocation: Invocation, asked: Question | Catalogue, descriptor: Uint8Array): Promise<Buffer> {
+  async #info(
+    rpcCall: RpcCall,
+    invocation: Invocation,
+    asked: Question | CatalogueRequest,
+    descriptor: Uint8Array,
+  ): Promise<Buffer> {
     const schema = await this.#schemaOf(rpcCall, invocation, asked);
     const basis = String(invocation.snapshot().instant);
     const ticket = this.#tickets.seal('ticket', rpcCall.caller, { asked, terms: rpcCall.terms, basis } satisfies Ticket);
     return flightInfo(schema, descriptor, ticket);
   }
 
-  async #schemaOf(rpcCall: RpcCall, invocation: Invocation, asked: Question | Catalogue): Promise<Uint8Array> {
+  async #schemaOf(rpcCall: RpcCall, invocation: Invocation, asked: Question | CatalogueRequest): Promise<Uint8Array> {
     if (asked.kind === 'sql') return schemaOf((await this.#describe(rpcCall, invocation, asked)).columns, invocation);
     invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
     return withoutEnd(
@@ -268,7 +275,7 @@ class FlightDoor {
     });
   }
 
-  async #catalogue(rpcCall: RpcCall, invocation: Invocation, asked: Catalogue): Promise<Uint8Array> {
+  async #catalogue(rpcCall: RpcCall, invocation: Invocation, asked: CatalogueRequest): Promise<Uint8Array> {
     const question = catalogueQuestion(asked);
     if (question === null) {
       invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });

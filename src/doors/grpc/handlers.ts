@@ -13,7 +13,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { RpcCall, type RpcDependencies } from './call.ts';
 import { statusOf } from './errors.ts';
 
-export class Handlers {
+export class RpcHandlers {
   readonly #parts: RpcDependencies;
   readonly #door: string;
 

@@ -13,7 +13,7 @@ export interface WatchDependencies {
 /** A client that takes nothing for so long is cut off; it may resume behind the last id that it has. */
 const stalledMs = 30_000;
 
-export async function follow(
+export async function followSubscription(
   parts: RpcDependencies & WatchDependencies,
   rpcCall: RpcCall,
   { sql, resume_after: after }: { readonly sql: string; readonly resume_after: string },

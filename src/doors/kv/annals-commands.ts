@@ -5,14 +5,14 @@ import { ServiceError } from '../../errors.ts';
 import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import { rowAsJson } from '../shared/row-by-key.ts';
 import { type Terms, withTerm } from '../shared/session-terms.ts';
-import { type CommandContext, type CommandRow, ofKeys } from './command.ts';
+import { type KvCommandContext, type KvCommandRow, ofKeys } from './command.ts';
 import { entryType, keyOf } from './key-value-rows.ts';
-import { refusals } from './errors.ts';
+import { respRefusals } from './errors.ts';
 
 const historyColumns = ['_pk', 'value', 'value_base64', 'valid_from', 'valid_to', 'system_from', 'system_to'] as const;
 
 /** Every version of a key, oldest first, each as a JSON object. */
-async function history(context: CommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+async function history(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
   const redisKeys = [keyOf(respWord!)];
   const answer = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }): Answer => {
     const answer = context.connectionCaller.parts.planner.lookUp(invocation, {
@@ -29,7 +29,7 @@ async function history(context: CommandContext, [, respWord]: readonly Buffer[])
   for (const line of lines) context.replies.bulk(line);
 }
 
-async function row(context: CommandContext, [, type, respWord]: readonly Buffer[]): Promise<void> {
+async function row(context: KvCommandContext, [, type, respWord]: readonly Buffer[]): Promise<void> {
   const redisKey = keyOf(respWord!);
   const text = await context.connectionCaller.ask({ terms: context.terms, keysRead: 1 }, ({ invocation, keep }) => {
     const rowJson = rowAsJson(context.connectionCaller.parts.planner, invocation, {
@@ -44,7 +44,7 @@ async function row(context: CommandContext, [, type, respWord]: readonly Buffer[
   else context.replies.bulk(text);
 }
 
-export const annalsCommands: Readonly<Record<string, CommandRow>> = {
+export const annalsCommands: Readonly<Record<string, KvCommandRow>> = {
   'annals.history': { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: history },
   'annals.row': { arity: 3, reads: true, cost: ofKeys, keys: [0, 0, 0], run: row },
 };
@@ -52,10 +52,10 @@ export const annalsCommands: Readonly<Record<string, CommandRow>> = {
 export const readAsOf = {
   /** `ANNALS.AT <instant> [SYSTEM] <command>`: the command as of an instant of valid time; with SYSTEM, of system time. */
   command(terms: Terms, words: readonly Buffer[]): { readonly terms: Terms; readonly inner: readonly Buffer[] } {
-    if (words.length < 3) throw refusals.arity('annals.at');
+    if (words.length < 3) throw respRefusals.arity('annals.at');
     const bySystem = words[2]!.toString().toUpperCase() === 'SYSTEM';
     const inner = words.slice(bySystem ? 3 : 2);
-    if (inner.length === 0) throw refusals.arity('annals.at');
+    if (inner.length === 0) throw respRefusals.arity('annals.at');
     const at = words[1]!.toString();
     const timeless = { ...terms, as_of: null, as_of_system: null };
     return { terms: withTerm(timeless, bySystem ? 'as_of_system' : 'as_of', at), inner };

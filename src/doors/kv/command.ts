@@ -21,11 +21,11 @@ import {
   refuseFirst,
   WordPace,
 } from './key-value-rows.ts';
-import { refusals } from './errors.ts';
-import { Replies } from './replies.ts';
-import type { Cursors } from './scan-cursors.ts';
+import { respRefusals } from './errors.ts';
+import { RespReplies } from './replies.ts';
+import type { ScanCursors } from './scan-cursors.ts';
 
-export interface CommandRow {
+export interface KvCommandRow {
   /** Words, the name among them; negative: at least so many. */
   readonly arity: number;
   /** Takes ANNALS.AT before it. */
@@ -33,7 +33,7 @@ export interface CommandRow {
   readonly cost: CommandCost;
   /** Place of the first key, of the last (negative: from the end), and how far they are apart; none: 0, 0, 0. */
   readonly keys: readonly [number, number, number];
-  run(context: CommandContext, words: readonly Buffer[]): Promise<void>;
+  run(context: KvCommandContext, words: readonly Buffer[]): Promise<void>;
 }
 
 export const doorName = 'kv';
@@ -50,16 +50,16 @@ const putBytes = 512;
 const keysEndedInTurn = 512;
 
 /** The context of one command. */
-export class CommandContext {
+export class KvCommandContext {
   readonly connectionCaller: ConnectionCaller;
-  readonly replies: Replies;
+  readonly replies: RespReplies;
   readonly terms: Terms;
   readonly time: DefaultTime;
-  readonly cursors: Cursors;
+  readonly cursors: ScanCursors;
   /** The name as it was sent. */
   readonly name: string;
 
-  constructor(name: string, facts: Pick<CommandContext, 'connectionCaller' | 'replies' | 'terms' | 'time' | 'cursors'>) {
+  constructor(name: string, facts: Pick<KvCommandContext, 'connectionCaller' | 'replies' | 'terms' | 'time' | 'cursors'>) {
     this.name = name;
     this.connectionCaller = facts.connectionCaller;
     this.replies = facts.replies;
@@ -105,8 +105,8 @@ export class CommandContext {
   }
 
   /** The reply: a list, in turns, of which nothing stands among the replies before all does. */
-  async list<T>(all: readonly T[], write: (replies: Replies, each: T) => void): Promise<void> {
-    const replies = new Replies();
+  async list<T>(all: readonly T[], write: (replies: RespReplies, each: T) => void): Promise<void> {
+    const replies = new RespReplies();
     replies.protocol = this.replies.protocol;
     replies.array(all.length);
     await this.forEach(all, (each) => {
@@ -242,9 +242,9 @@ export function checkKeys(count: number): void {
 /** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */
 export function integerOf(word: Buffer | string): bigint {
   const text = word.toString();
-  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw refusals.notInteger();
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw respRefusals.notInteger();
   const value = BigInt(text);
-  if (value !== BigInt.asIntN(64, value)) throw refusals.notInteger();
+  if (value !== BigInt.asIntN(64, value)) throw respRefusals.notInteger();
   return value;
 }
 

@@ -12,7 +12,7 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
-import { refusals } from './errors.ts';
+import { respRefusals } from './errors.ts';
 
 export const entryType = 'KvEntry';
 
@@ -37,7 +37,7 @@ const columnIndex = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFr
 type Planner = Pick<PlannerDoor, 'lookUp' | 'lookUpMany'>;
 
 export function keyOf(respWord: Buffer): string {
-  if (respWord.length === 0 || respWord.length > limits.keyBytes || !isUtf8(respWord)) throw refusals.keyText();
+  if (respWord.length === 0 || respWord.length > limits.keyBytes || !isUtf8(respWord)) throw respRefusals.keyText();
   return respWord.toString();
 }
 
@@ -205,7 +205,7 @@ function valueOf(invocation: Invocation, value: Buffer | string | null, base64: 
   if (base64 !== null) return Buffer.from(base64, 'base64');
   const masked = invocation.snapshot().masksOf(entryType);
   if (masked.has('value') || masked.has('value_base64')) return null;
-  throw refusals.wrongType();
+  throw respRefusals.wrongType();
 }
 
 export interface PutTerms {

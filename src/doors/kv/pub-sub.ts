@@ -13,10 +13,10 @@ import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { toInstant } from '../schemas/instants.ts';
-import type { CommandContext } from './command.ts';
+import type { KvCommandContext } from './command.ts';
 import { keyOf, refuseFirst } from './key-value-rows.ts';
 import { globOf } from './glob.ts';
-import type { Replies } from './replies.ts';
+import type { RespReplies } from './replies.ts';
 
 const messageType = 'PubSubMessage';
 const pageRows = 1_000n;
@@ -50,7 +50,7 @@ interface Published {
 }
 
 export async function publish(
-  context: CommandContext,
+  context: KvCommandContext,
   channels: Channels,
   [, respWord, message]: readonly Buffer[],
 ): Promise<void> {
@@ -99,7 +99,7 @@ interface Subscription {
 export interface SubscriptionsDependencies {
   readonly asker: ConnectionCaller;
   readonly connection: Connection;
-  readonly replies: Replies;
+  readonly replies: RespReplies;
   readonly channels: Channels;
   readonly flush: () => void;
 }

@@ -13,17 +13,17 @@ import { noTerms, type Terms, timeOfTerms } from '../shared/session-terms.ts';
 import { annalsCommands, readAsOf } from './annals-commands.ts';
 import { client, command, config, info } from './server-commands.ts';
 import type { Words } from './codec.ts';
-import { checkKeys, CommandContext, type CommandRow, doorName, upper } from './command.ts';
-import type { Cursors } from './scan-cursors.ts';
+import { checkKeys, KvCommandContext, type KvCommandRow, doorName, upper } from './command.ts';
+import type { ScanCursors } from './scan-cursors.ts';
 import { keyOf, rowsInTurn } from './key-value-rows.ts';
-import { errorText, refusals } from './errors.ts';
+import { errorText, respRefusals } from './errors.ts';
 import { keyCommands } from './key-commands.ts';
-import { Replies } from './replies.ts';
+import { RespReplies } from './replies.ts';
 import { stringCommands } from './string-commands.ts';
 import { type Channels, publish, Subscriptions } from './pub-sub.ts';
 
 export interface KvDependencies extends DoorDependencies {
-  readonly cursors: Cursors;
+  readonly cursors: ScanCursors;
   readonly channels: Channels;
   /** Numbers connections. */
   readonly number: () => number;
@@ -35,12 +35,12 @@ const strangerWordsMax = 10;
 const readsMax = 64;
 
 /** Commands that ask the gate. */
-export const rows: Readonly<Record<string, CommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
+export const kvCommandRows: Readonly<Record<string, KvCommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
 
 export class KvSession implements Session<Words> {
   readonly #parts: KvDependencies;
   readonly #connection: Connection;
-  readonly #replies = new Replies();
+  readonly #replies = new RespReplies();
   readonly #id: number;
   #connectionCaller: ConnectionCaller | null = null;
   #subscriptions: Subscriptions | null = null;
@@ -144,8 +144,8 @@ export class KvSession implements Session<Words> {
   #run(name: string, words: Words): Promise<void> | void {
     // Commands of many keys count them, and have turns; nothing else is that long.
     if (words.length > rowsInTurn) {
-      const [, last, step] = Object.hasOwn(rows, name) ? rows[name]!.keys : [0, 0, 0];
-      if (last >= 0) throw refusals.arity(name);
+      const [, last, step] = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]!.keys : [0, 0, 0];
+      if (last >= 0) throw respRefusals.arity(name);
       checkKeys(Math.ceil((words.length - 1) / step));
     }
     switch (name) {
@@ -161,11 +161,11 @@ export class KvSession implements Session<Words> {
         return this.#reset();
     }
     if (this.#connectionCaller === null) {
-      throw refusals.noAuth();
+      throw respRefusals.noAuth();
     }
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
-    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.onlySubscribing(name);
-    const commandRow = Object.hasOwn(rows, name) ? rows[name]! : undefined;
+    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw respRefusals.onlySubscribing(name);
+    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
     if (commandRow !== undefined) {
       checkArity(name, commandRow.arity, words);
       return commandRow.run(this.#context(name, this.#terms), words);
@@ -183,7 +183,7 @@ export class KvSession implements Session<Words> {
         return this.#replies.bulk(words[1]!);
       case 'select':
         checkArity(name, 2, words);
-        if (words[1]!.toString() !== '0') throw refusals.dbIndex();
+        if (words[1]!.toString() !== '0') throw respRefusals.dbIndex();
         return this.#replies.simple('OK');
       case 'client':
         checkArity(name, -2, words);
@@ -196,7 +196,7 @@ export class KvSession implements Session<Words> {
         checkArity(name, -2, words);
         return config(this.#replies, words);
       case 'command':
-        return command(this.#replies, words, rows);
+        return command(this.#replies, words, kvCommandRows);
       case 'annals.set':
         checkArity(name, 3, words);
         return this.#state(words[1]!.toString(), words[2]!.toString());
@@ -214,12 +214,12 @@ export class KvSession implements Session<Words> {
         return this.#openSubscriptions().leave(name === 'punsubscribe', words.slice(1));
     }
     const shown = words.slice(1, Math.min(length, 20)).map((respWord) => respWord.toString('latin1', 0, 128));
-    throw refusals.unknown(words[0]!.toString('latin1'), shown);
+    throw respRefusals.unknown(words[0]!.toString('latin1'), shown);
   }
 
-  #context(name: string, terms: Terms): CommandContext {
+  #context(name: string, terms: Terms): KvCommandContext {
     const { cursors } = this.#parts;
-    return new CommandContext(name, {
+    return new KvCommandContext(name, {
       connectionCaller: this.#connectionCaller!,
       replies: this.#replies,
       terms,
@@ -240,7 +240,7 @@ export class KvSession implements Session<Words> {
   }
 
   #ping(words: Words): void {
-    if (words.length > 2) throw refusals.arity('ping');
+    if (words.length > 2) throw respRefusals.arity('ping');
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
     if (subscribed && this.#replies.protocol === 2) {
       this.#replies.array(2);
@@ -251,7 +251,7 @@ export class KvSession implements Session<Words> {
   }
 
   async #auth(words: Words): Promise<void> {
-    if (words.length < 2 || words.length > 3) throw refusals.arity('auth');
+    if (words.length < 2 || words.length > 3) throw respRefusals.arity('auth');
     await this.#login(words.length === 3 ? words[1]!.toString() : '', words[words.length - 1]!.toString());
     this.#replies.simple('OK');
   }
@@ -270,7 +270,7 @@ export class KvSession implements Session<Words> {
       if (!(error instanceof ServiceError)) throw error;
       const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
       await this.#connection.loginRefused();
-      throw recordedError.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : recordedError;
+      throw recordedError.code === 'REL_UNAUTHENTICATED' ? respRefusals.wrongPass() : recordedError;
     }
     this.#subscriptions?.close();
     this.#subscriptions = null;
@@ -283,7 +283,7 @@ export class KvSession implements Session<Words> {
     let protocol = this.#replies.protocol;
     if (words.length > 1) {
       const version = words[1]!.toString();
-      if (version !== '2' && version !== '3') throw refusals.noProtocol();
+      if (version !== '2' && version !== '3') throw respRefusals.noProtocol();
       protocol = Number(version);
     }
     let name: string | null = null;
@@ -295,9 +295,9 @@ export class KvSession implements Session<Words> {
       } else if (option === 'SETNAME' && i + 1 < words.length) {
         name = words[i + 1]!.toString();
         i += 2;
-      } else throw refusals.syntax();
+      } else throw respRefusals.syntax();
     }
-    if (this.#connectionCaller === null) throw refusals.noAuth();
+    if (this.#connectionCaller === null) throw respRefusals.noAuth();
     this.#name = name ?? this.#name;
     this.#replies.protocol = protocol;
     const facts: readonly (readonly [string, string | number])[] = [
@@ -336,15 +336,15 @@ export class KvSession implements Session<Words> {
   async #runAsOf(words: Words): Promise<void> {
     const { terms, inner } = readAsOf.command(this.#terms, words);
     const name = inner[0]!.toString('latin1').toLowerCase();
-    const commandRow = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (commandRow === undefined || !commandRow.reads) throw refusals.notRead(name);
+    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
+    if (commandRow === undefined || !commandRow.reads) throw respRefusals.notRead(name);
     checkArity(name, commandRow.arity, inner);
     await commandRow.run(this.#context(name, terms), inner);
   }
 }
 
 function checkArity(name: string, arity: number, words: Words): void {
-  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw refusals.arity(name);
+  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw respRefusals.arity(name);
 }
 
 /** Say nothing of rows. */

@@ -1,9 +1,9 @@
 /** GET, SET, INCR, APPEND and the other commands on values. */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';
+import { type KvCommandContext, type KvCommandRow, integerOf, ofKeys, upper } from './command.ts';
 import { type Entry, keyOf, type Put } from './key-value-rows.ts';
-import { refusals } from './errors.ts';
+import { respRefusals } from './errors.ts';
 import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
 
 const perMs = 1_000_000n;
@@ -13,14 +13,19 @@ const longMax = 2n ** 63n - 1n;
 const lastExpiry = FOREVER - 1n;
 
 /** The instant of an expiry; throws Redis' errors for an invalid one. */
-export function expiryOf(context: CommandContext, unit: string, respWord: Buffer, past: 'refused' | 'taken' = 'refused'): bigint {
+export function expiryOf(
+  context: KvCommandContext,
+  unit: string,
+  respWord: Buffer,
+  past: 'refused' | 'taken' = 'refused',
+): bigint {
   const amount = integerOf(respWord);
   const inSeconds = unit === 'EX' || unit === 'EXAT';
   const isRelative = unit === 'EX' || unit === 'PX';
   const milliseconds = amount * (inSeconds ? 1_000n : 1n);
   const until = milliseconds + (isRelative ? context.now() / perMs : 0n);
   const isHuge = until > longMax || (inSeconds && (amount > longMax / 1_000n || amount < -(longMax / 1_000n)));
-  if (isHuge || (past === 'refused' && amount <= 0n)) throw refusals.expireTime(context.name);
+  if (isHuge || (past === 'refused' && amount <= 0n)) throw respRefusals.expireTime(context.name);
   const instant = until * perMs;
   return instant > lastExpiry ? lastExpiry : instant < 0n ? 0n : instant;
 }
@@ -52,12 +57,12 @@ function optionsIn(words: readonly Buffer[], of: 'set' | 'getex'): SetOptions {
     else if (of === 'set' && option === 'GET') get = true;
     else if (option === other && mayLast) lasts = { unit: option, word: null };
     else if (units.has(option) && mayLast && i + 1 < words.length) lasts = { unit: option, word: words[++i]! };
-    else throw refusals.syntax();
+    else throw respRefusals.syntax();
   }
   return { lasts, when, get };
 }
 
-async function set(context: CommandContext, words: readonly Buffer[]): Promise<void> {
+async function set(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
   const { replies } = context;
   const redisKey = keyOf(words[1]!);
   const value = words[2]!;
@@ -79,7 +84,7 @@ async function set(context: CommandContext, words: readonly Buffer[]): Promise<v
 }
 
 /** A value that expires before it is written is the same as a deleted one. */
-async function putOrEnd(context: CommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
+async function putOrEnd(context: KvCommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
   const { key: redisKey, expires = FOREVER } = put;
   try {
     if (expires > context.now()) return await context.put([put], when === null ? {} : { when });
@@ -93,23 +98,23 @@ async function putOrEnd(context: CommandContext, put: Put, when: SetOptions['whe
 
 const setAs =
   (option: 'EX' | 'PX') =>
-  async (context: CommandContext, [, key, amount, value]: readonly Buffer[]): Promise<void> => {
+  async (context: KvCommandContext, [, key, amount, value]: readonly Buffer[]): Promise<void> => {
     const expires = expiryOf(context, option, amount!);
     await putOrEnd(context, { key: keyOf(key!), value: value!, expires }, null);
     context.replies.simple('OK');
   };
 
-async function get(context: CommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+async function get(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
   const redisKey = keyOf(respWord!);
   value(context, (await context.read([redisKey])).get(redisKey));
 }
 
-function value({ replies }: Pick<CommandContext, 'replies'>, kvEntry: Entry | null | undefined): void {
+function value({ replies }: Pick<KvCommandContext, 'replies'>, kvEntry: Entry | null | undefined): void {
   if (!kvEntry) replies.nothing();
   else replies.bulk(kvEntry.value);
 }
 
-async function getEx(context: CommandContext, words: readonly Buffer[]): Promise<void> {
+async function getEx(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
   const redisKey = keyOf(words[1]!);
   const { lasts } = optionsIn(words.slice(2), 'getex');
   if (lasts === null) return get(context, words);
@@ -121,17 +126,17 @@ async function getEx(context: CommandContext, words: readonly Buffer[]): Promise
   value(context, formerEntry);
 }
 
-async function pairs(context: CommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
-  if (words.length % 2 === 0) throw refusals.arity(context.name);
+async function pairs(context: KvCommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
+  if (words.length % 2 === 0) throw respRefusals.arity(context.name);
   const redisKeys = await context.keys(words.filter((_, i) => i % 2 === 1));
   const puts = new Map(redisKeys.map((redisKey, i): [string, Put] => [redisKey, { key: redisKey, value: words[i * 2 + 2]! }]));
   return context.put([...puts.values()], when === null ? {} : { when });
 }
 
-async function add(context: CommandContext, respWord: Buffer, amount: bigint): Promise<void> {
+async function add(context: KvCommandContext, respWord: Buffer, amount: bigint): Promise<void> {
   const sum = await context.change(keyOf(respWord), (kvEntry) => {
     const next = (kvEntry === null ? 0n : integerOf(kvEntry.value)) + amount;
-    if (next !== BigInt.asIntN(64, next)) throw refusals.overflow();
+    if (next !== BigInt.asIntN(64, next)) throw respRefusals.overflow();
     return { put: { ...keptOptions(kvEntry), value: String(next) }, result: next };
   });
   context.replies.integer(sum);
@@ -139,14 +144,14 @@ async function add(context: CommandContext, respWord: Buffer, amount: bigint): P
 
 function decrementOf(respWord: Buffer): bigint {
   const amount = integerOf(respWord);
-  if (amount === -longMax - 1n) throw refusals.decrementOverflow();
+  if (amount === -longMax - 1n) throw respRefusals.decrementOverflow();
   return amount;
 }
 
-async function addFloat(context: CommandContext, [, respWord, by]: readonly Buffer[]): Promise<void> {
+async function addFloat(context: KvCommandContext, [, respWord, by]: readonly Buffer[]): Promise<void> {
   const sum = await context.change(keyOf(respWord!), (kvEntry) => {
     const next = sumOf(kvEntry === null ? zero : floatOf(kvEntry.value), floatOf(by!));
-    if (typeof next === 'number') throw refusals.notFinite();
+    if (typeof next === 'number') throw respRefusals.notFinite();
     const text = plainText(next);
     return { put: { ...keptOptions(kvEntry), value: text }, result: text };
   });
@@ -160,11 +165,11 @@ const zero: LongDouble = { mantissa: 0n, exponent: 0 };
 
 function floatOf(text: Buffer | string): LongDouble {
   const value = longDoubleOf(text.toString());
-  if (value === null) throw refusals.notFloat();
+  if (value === null) throw respRefusals.notFloat();
   return value;
 }
 
-export const stringCommands: Readonly<Record<string, CommandRow>> = {
+export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
   get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: get },
   set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: set },
   setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('EX') },

@@ -23,7 +23,7 @@ export function wireError(error: ServiceError): { readonly code: string; readonl
   return { code: errorCodesOf(error.code).object, status };
 }
 
-export const refusals = {
+export const s3Refusals = {
   noSuchBucket: (name: string) =>
     new ObjectRefusal('NoSuchBucket', 404, 'REL_NOT_FOUND', `there is no bucket ${JSON.stringify(name)}`),
   noSuchKey: () => new ObjectRefusal('NoSuchKey', 404, 'REL_NOT_FOUND', 'there is no such key'),

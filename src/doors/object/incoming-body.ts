@@ -13,7 +13,7 @@ import {
   checksumOf,
   isChecksumValue,
 } from './checksums.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 
 /** How a request was signed, and with which secret: the signatures of its chunks are made with it too. */
@@ -57,7 +57,7 @@ export class IncomingBody {
     this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
     const chunked = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#payload);
     if (chunked === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#payload))
-      throw refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
+      throw s3Refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
     this.length = lengthOf(request, chunked === null ? 'content-length' : 'x-amz-decoded-content-length');
     const signed = chunked !== null && chunked[1] !== 'UNSIGNED-PAYLOAD';
     const by = signed ? facts.signed : null;
@@ -86,14 +86,14 @@ export class IncomingBody {
     for await (const bytes of bodies.stream(this.#request.raw) as AsyncIterable<Buffer>) {
       for (const piece of this.#decoder?.push(bytes) ?? [bytes]) {
         left -= piece.length;
-        if (left < 0) throw refusals.incompleteBody();
+        if (left < 0) throw s3Refusals.incompleteBody();
         this.#sha256.update(piece);
         this.#md5?.update(piece);
         for (const checksum of this.#checksums.values()) checksum.update(piece);
         yield piece;
       }
     }
-    if (left > 0) throw refusals.incompleteBody();
+    if (left > 0) throw s3Refusals.incompleteBody();
     this.#check(this.#decoder?.end() ?? new Map());
   }
 
@@ -115,13 +115,13 @@ export class IncomingBody {
         'the body is not the one that x-amz-content-sha256 is of',
       );
     if (this.#md5 !== null && this.#md5.digest('base64') !== this.#request.header('content-md5'))
-      throw refusals.badDigest('Content-MD5');
+      throw s3Refusals.badDigest('Content-MD5');
     for (const [name, checksum] of this.#checksums) {
       const header = checksumHeader(name);
       const stated = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
       const value = checksum.value();
       const isAsked = this.#facts.checksum === name && stated === null;
-      if (!isAsked && stated !== value) throw refusals.badDigest(header);
+      if (!isAsked && stated !== value) throw s3Refusals.badDigest(header);
       this.#checksumTexts.set(header, value);
     }
   }
@@ -134,30 +134,30 @@ function checksumsStated(
 ): readonly ChecksumName[] {
   const inHeader = statesOwn ? checksumNames.filter((name) => header(checksumHeader(name)) !== null) : [];
   for (const name of inHeader)
-    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw refusals.invalidRequest(`${checksumHeader(name)} is none`);
+    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw s3Refusals.invalidRequest(`${checksumHeader(name)} is none`);
   const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((stated) => {
     const name = stated.trim().toLowerCase();
     if (name === '') return [];
     return checksumNames.find((each) => checksumHeader(each) === name) ?? unknownChecksum(`a trailer ${name}`);
   });
   const sent = [...inHeader, ...behind];
-  if (sent.length > 1) throw refusals.invalidRequest('a body has one checksum');
+  if (sent.length > 1) throw s3Refusals.invalidRequest('a body has one checksum');
   const stated = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
   if (stated !== null) {
     const named = checksumNamed(stated) ?? unknownChecksum(stated);
-    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
+    if (!sent.includes(named)) throw s3Refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
   }
   return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
 }
 
 export function unknownChecksum(stated: string): never {
-  throw refusals.invalidRequest(`${stated}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
+  throw s3Refusals.invalidRequest(`${stated}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
 }
 
 function lengthOf(request: ObjectRequest, header: string): number {
   const stated = request.header(header);
   if (stated === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
   if (stated === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
-  if (!/^\d{1,15}$/.test(stated)) throw refusals.invalidArgument(`${header} is a number of bytes`);
+  if (!/^\d{1,15}$/.test(stated)) throw s3Refusals.invalidArgument(`${header} is a number of bytes`);
   return Number(stated);
 }

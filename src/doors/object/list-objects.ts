@@ -1,9 +1,9 @@
 /** ListObjectsV2, and the older ListObjects: keys in the order of their bytes, with common prefixes once. */
-import type { Row } from '../verbs/verb-rows.ts';
-import type { Exchange } from './exchange.ts';
+import type { VerbRow } from '../verbs/verb-rows.ts';
+import type { S3Exchange } from './exchange.ts';
 import { ObjectReader, instantMs, objectType, quotedTag } from './object-rows.ts';
-import { refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import { type Node, xmlDocument } from './xml.ts';
 
@@ -37,7 +37,7 @@ export interface Listing {
 export function listRequestOf({ query }: ObjectRequest): ListRequest {
   const isV2 = query.get('list-type') === '2';
   const said = query.get('max-keys') ?? String(keysMax);
-  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument('max-keys is a number');
+  if (!/^\d{1,9}$/.test(said)) throw s3Refusals.invalidArgument('max-keys is a number');
   const token = query.get('continuation-token');
   const after = isV2 ? (token === undefined ? query.get('start-after') : openToken(token)) : query.get('marker');
   return {
@@ -49,7 +49,7 @@ export function listRequestOf({ query }: ObjectRequest): ListRequest {
   };
 }
 
-export function listObjects(exchange: Exchange): Promise<Reply> {
+export function listObjects(exchange: S3Exchange): Promise<S3Reply> {
   const listRequest = listRequestOf(exchange.request);
   return exchange.invoke('query', async (invocation) => {
     const objectReader = new ObjectReader(exchange, invocation, 'ListObjects');
@@ -77,8 +77,8 @@ async function list(objectReader: ObjectReader, bucket: string, listRequest: Lis
 }
 
 /** Each key once: where several organisations have it, by the caller's own row, else by the first. */
-function preferOwn(rows: readonly Row[], path: string | null): ListedObject[] {
-  const byKey = new Map<string, Row>();
+function preferOwn(rows: readonly VerbRow[], path: string | null): ListedObject[] {
+  const byKey = new Map<string, VerbRow>();
   for (const row of rows) {
     const key = row['key'] as string;
     if (!byKey.has(key) || row['namespace_path'] === path) byKey.set(key, row);
@@ -151,7 +151,7 @@ export class Collector {
   }
 }
 
-export function listReply(request: ObjectRequest, listRequest: ListRequest, { objects, prefixes, next }: Listing): Reply {
+export function listReply(request: ObjectRequest, listRequest: ListRequest, { objects, prefixes, next }: Listing): S3Reply {
   const { query, bucket } = request;
   const coded = codedBy(request);
   const token = query.get('continuation-token');
@@ -192,7 +192,7 @@ export function listReply(request: ObjectRequest, listRequest: ListRequest, { ob
 /** How keys are written in a listing. */
 export function codedBy({ query }: ObjectRequest): (text: string) => string {
   const encoding = query.get('encoding-type');
-  if (encoding !== undefined && encoding !== 'url') throw refusals.invalidArgument('encoding-type knows one value: url');
+  if (encoding !== undefined && encoding !== 'url') throw s3Refusals.invalidArgument('encoding-type knows one value: url');
   return (text) => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
 }
 
@@ -203,6 +203,6 @@ export const optional = (name: string, value: string | undefined): (readonly [st
 const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');
 
 function openToken(token: string): string {
-  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw refusals.invalidArgument('the continuation token is not one that a listing gave');
+  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw s3Refusals.invalidArgument('the continuation token is not one that a listing gave');
   return Buffer.from(token, 'base64url').toString();
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { checksumHeader, checksumNamed, checksumOf } from './checksums.ts';
-import type { Exchange } from './exchange.ts';
+import type { S3Exchange } from './exchange.ts';
 import { unknownChecksum } from './incoming-body.ts';
 import { codedBy, optional } from './list-objects.ts';
 import { ObjectReader, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
@@ -20,8 +20,8 @@ import {
   streamToBlob,
   writeAll,
 } from './put-object.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import type { Completion, Upload, UploadChecksum, UploadedPart } from './open-uploads.ts';
 import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
@@ -32,7 +32,7 @@ const partBytesMax = 5 * 2 ** 30;
 const documentBytesMax = 4 << 20;
 const listedMax = 1_000;
 
-export async function createUpload(exchange: Exchange): Promise<Reply> {
+export async function createUpload(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const { bucket, key } = request;
   refuseEncryption(request);
@@ -61,7 +61,7 @@ export function checksumStated({ header }: ObjectRequest): UploadChecksum | null
   const algorithm = header('x-amz-checksum-algorithm');
   const type = header(checksumType)?.toUpperCase() ?? null;
   if (algorithm === null) {
-    if (type !== null) throw refusals.invalidRequest(`${checksumType} goes with x-amz-checksum-algorithm`);
+    if (type !== null) throw s3Refusals.invalidRequest(`${checksumType} goes with x-amz-checksum-algorithm`);
     return null;
   }
   const named = checksumNamed(algorithm) ?? unknownChecksum(algorithm);
@@ -69,10 +69,10 @@ export function checksumStated({ header }: ObjectRequest): UploadChecksum | null
   const stated = type ?? (isNvme ? 'FULL_OBJECT' : 'COMPOSITE');
   const isCyclic = named.startsWith('crc');
   if ((stated === 'COMPOSITE' && !isNvme) || (stated === 'FULL_OBJECT' && isCyclic)) return { algorithm: named, type: stated };
-  throw refusals.invalidRequest(`a checksum ${algorithm} over parts is not of the type ${type}`);
+  throw s3Refusals.invalidRequest(`a checksum ${algorithm} over parts is not of the type ${type}`);
 }
 
-function uploadOf(exchange: Exchange): Upload {
+function uploadOf(exchange: S3Exchange): Upload {
   const { bucket, key, query } = exchange.request;
   return exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
 }
@@ -80,11 +80,11 @@ function uploadOf(exchange: Exchange): Upload {
 function partNumberOf({ query }: ObjectRequest): number {
   const said = query.get('partNumber') ?? '';
   const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
-  if (number < 1 || number > partsMax) throw refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
+  if (number < 1 || number > partsMax) throw s3Refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
   return number;
 }
 
-export async function uploadPart(exchange: Exchange): Promise<Reply> {
+export async function uploadPart(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const number = partNumberOf(request);
   const checksum = uploadOf(exchange).checksum?.algorithm ?? null;
@@ -110,10 +110,10 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   };
 }
 
-const nowMs = ({ parts }: Exchange): number => Number(parts.clock.now() / 1_000_000n);
+const nowMs = ({ parts }: S3Exchange): number => Number(parts.clock.now() / 1_000_000n);
 
 /** UploadPartCopy: a part that is an object, or a range of one. */
-export async function copyPart(exchange: Exchange): Promise<Reply> {
+export async function copyPart(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const number = partNumberOf(request);
   const source = sourceOf(request);
@@ -122,7 +122,7 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
     const objectReader = new ObjectReader(exchange, invocation, 'UploadPartCopy');
     await objectReader.bucketOfObject();
     const row = await objectReader.object(bodyColumns, source.bucket, source.key, source.versionId);
-    if (row === null) throw refusals.noSuchKey();
+    if (row === null) throw s3Refusals.noSuchKey();
     checkSource(request, row);
     const shownParts = bodyOf(objectReader, row, objectKey(source.bucket, source.key));
     const { from, to } = copiedRange(request, shownParts.stored?.size ?? shownParts.content!.length);
@@ -166,7 +166,7 @@ export function copiedRange({ header }: ObjectRequest, size: number): { readonly
   const match = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(said.trim());
   const [from, last] = match === null ? [1, 0] : [Number(match[1]), Number(match[2])];
   if (from > last || last >= size)
-    throw refusals.invalidArgument(`x-amz-copy-source-range is bytes=<first>-<last> within the ${size} bytes of the source`);
+    throw s3Refusals.invalidArgument(`x-amz-copy-source-range is bytes=<first>-<last> within the ${size} bytes of the source`);
   return { from, to: last + 1 };
 }
 
@@ -178,7 +178,7 @@ function checksumNodes(checksums: ReadonlyMap<string, string>): (readonly [strin
 const elementOf = (header: string): string =>
   header === checksumType ? 'ChecksumType' : `Checksum${header.slice('x-amz-checksum-'.length).toUpperCase()}`;
 
-export async function completeUpload(exchange: Exchange): Promise<Reply> {
+export async function completeUpload(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts } = exchange;
   const { bucket, key, query } = request;
   const document = (await exchange.incoming({ statesOwn: false }).collect(documentBytesMax)).toString('utf8');
@@ -193,7 +193,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
         const upload = uploadOf(exchange);
         return parts.uploads.complete(upload, names, () => completeParts(exchange, objectReader, upload, named));
       }
-      if (before.named !== names) throw refusals.invalidPart('the upload was completed with other parts');
+      if (before.named !== names) throw s3Refusals.invalidPart('the upload was completed with other parts');
       return before;
     });
   const { version, sha256, checksums } = await parts.traffic.writing(exchange.caller, bucket, complete);
@@ -208,7 +208,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
 }
 
 async function completeParts(
-  exchange: Exchange,
+  exchange: S3Exchange,
   objectReader: ObjectReader,
   upload: Upload,
   named: readonly NamedPart[],
@@ -217,7 +217,7 @@ async function completeParts(
   const chosen = chosenParts(upload, named);
   const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
   const said = request.header('x-amz-mp-object-size');
-  if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
+  if (said !== null && said !== String(size)) throw s3Refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
   const when = await conditionOf(exchange, objectReader);
   const row: Omit<PutRow, 'cells'> = {
     facts: upload.facts,
@@ -244,7 +244,7 @@ async function completeParts(
 
 /** The checksum that the upload was begun with. Throws BadDigest where the client states another. */
 function checksumsOf(
-  { request }: Exchange,
+  { request }: S3Exchange,
   { checksum }: Upload,
   chosen: readonly UploadedPart[],
   whole: string | null,
@@ -258,7 +258,7 @@ function checksumsOf(
     for (const { checksums } of chosen) composite.update(Buffer.from(checksums.get(header)!, 'base64'));
     value = `${composite.value()}-${chosen.length}`;
   }
-  if (said !== null && said !== value) throw refusals.badDigest(header);
+  if (said !== null && said !== value) throw s3Refusals.badDigest(header);
   return new Map([
     [header, value],
     [checksumType, checksum.type],
@@ -297,10 +297,10 @@ export function namedParts(document: string): NamedPart[] {
   const otherwise = `1 to ${partsMax} parts are named`;
   const members = xmlMembers(document, 'CompleteMultipartUpload', { element: 'Part', most: partsMax, otherwise });
   const listed = (members['Part'] ?? []) as readonly unknown[];
-  if (listed.length === 0 || listed.length > partsMax) throw refusals.malformedXml(otherwise);
+  if (listed.length === 0 || listed.length > partsMax) throw s3Refusals.malformedXml(otherwise);
   let last = 0;
   return listed.map((each) => {
-    if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
+    if (typeof each !== 'object' || each === null) throw s3Refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
     const named = each as Readonly<Record<string, unknown>>;
     const said = memberText(named, 'PartNumber')?.trim() ?? '';
     const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
@@ -314,10 +314,11 @@ export function namedParts(document: string): NamedPart[] {
 function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[] {
   return named.map(({ number, tag, members }, i) => {
     const part = upload.parts.get(number);
-    if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} does not match an uploaded part`);
+    if (part === undefined || part.sha256 !== tag) throw s3Refusals.invalidPart(`part ${number} does not match an uploaded part`);
     for (const [header, value] of part.checksums) {
       const stated = memberText(members, elementOf(header));
-      if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} does not match`);
+      if (stated !== null && stated.trim() !== value)
+        throw s3Refusals.invalidPart(`the checksum of part ${number} does not match`);
     }
     if (part.part.size < partBytesMin && i < named.length - 1)
       throw new ObjectRefusal('EntityTooSmall', 400, 'REL_INVALID', `every part but the last has at least ${partBytesMin} bytes`);
@@ -325,7 +326,7 @@ function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[
   });
 }
 
-export async function abortUpload(exchange: Exchange): Promise<Reply> {
+export async function abortUpload(exchange: S3Exchange): Promise<S3Reply> {
   await exchange.invoke('ingest', async (invocation) => {
     new ObjectReader(exchange, invocation, 'AbortMultipartUpload').look();
     invocation.describe({ objectType, rowCount: 0 });
@@ -334,7 +335,7 @@ export async function abortUpload(exchange: Exchange): Promise<Reply> {
   return { status: 204, headers: {} };
 }
 
-export function listParts(exchange: Exchange): Promise<Reply> {
+export function listParts(exchange: S3Exchange): Promise<S3Reply> {
   const { bucket, key, query } = exchange.request;
   const after = countOf(exchange.request, 'part-number-marker', 0);
   const max = Math.min(listedMax, countOf(exchange.request, 'max-parts', listedMax));
@@ -373,7 +374,7 @@ export function listParts(exchange: Exchange): Promise<Reply> {
 
 function countOf({ query }: ObjectRequest, name: string, otherwise: number): number {
   const said = query.get(name) ?? String(otherwise);
-  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument(`${name} is a number`);
+  if (!/^\d{1,9}$/.test(said)) throw s3Refusals.invalidArgument(`${name} is a number`);
   return Number(said);
 }
 
@@ -386,7 +387,7 @@ const checksumOfUpload = ({ checksum }: Upload): (readonly [string, Node])[] =>
       ];
 
 /** ListMultipartUploads: the caller's own that go on, by key, those of one key in the order in which they were begun. */
-export function listUploads(exchange: Exchange): Promise<Reply> {
+export function listUploads(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts } = exchange;
   const { bucket, query } = request;
   const [prefix, delimiter] = [query.get('prefix') ?? '', query.get('delimiter') ?? ''];

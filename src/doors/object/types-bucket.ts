@@ -3,31 +3,32 @@ import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import { quote, type Row } from '../verbs/verb-rows.ts';
-import { contentRange, isKnown, spanOf } from './preconditions.ts';
-import type { Exchange } from './exchange.ts';
+import { quote, type VerbRow } from '../verbs/verb-rows.ts';
+import { contentRange, isKnown, byteRangeOf } from './preconditions.ts';
+import type { S3Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { ObjectReader, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-metadata.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import type { Reply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import type { S3Reply } from './reply.ts';
 
 const pageRows = 1_000;
 /** Most types that one page reads. */
 const typesMax = 200;
 
-export function getRow(exchange: Exchange): Promise<Reply> {
+export function getRow(exchange: S3Exchange): Promise<S3Reply> {
   const { request } = exchange;
   return exchange.invoke('query', async (invocation) => {
     const objectReader = new ObjectReader(exchange, invocation, 'GetObject');
     const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
     const pk = named === null ? null : decodeKey(named[2]!);
-    if (named === null || pk === null) throw refusals.noSuchKey();
+    if (named === null || pk === null) throw s3Refusals.noSuchKey();
     const type = named[1]!;
     refuseClassified(type);
-    if (objectReader.snapshot.catalog.type(type) === undefined || !objectReader.snapshot.offers(type)) throw refusals.noSuchKey();
+    if (objectReader.snapshot.catalog.type(type) === undefined || !objectReader.snapshot.offers(type))
+      throw s3Refusals.noSuchKey();
     const row = await objectReader.byKey('*', quote(type), pk);
-    if (row === null) throw refusals.noSuchKey();
+    if (row === null) throw s3Refusals.noSuchKey();
     invocation.describe({ rowCount: 1 });
     const content = documentOf(objectReader, type, row);
     const hash = hexHash(content);
@@ -40,7 +41,7 @@ export function getRow(exchange: Exchange): Promise<Reply> {
       ...writtenHeaders(row['system_from'] as bigint),
     };
     if (isKnown(request, { hash, modifiedMs })) return { status: 304, headers };
-    const span = spanOf(request, { hash, modifiedMs }, content.length);
+    const span = byteRangeOf(request, { hash, modifiedMs }, content.length);
     const shownBytes = span === null ? content : content.subarray(span.from, span.to);
     const rangeHeader = span === null ? {} : { 'content-range': contentRange(span, content.length) };
     return {
@@ -53,7 +54,7 @@ export function getRow(exchange: Exchange): Promise<Reply> {
 }
 
 /** In the order of types, and of the keys of their rows as they are stored; a page ends with its rows. */
-export function listRows(exchange: Exchange): Promise<Reply> {
+export function listRows(exchange: S3Exchange): Promise<S3Reply> {
   const { request } = exchange;
   const listRequest = listRequestOf(request);
   return exchange.invoke('query', async (invocation) => {
@@ -115,7 +116,7 @@ async function takeRows(
     const sql = `SELECT * FROM ${quote(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
     const rows = await objectReader.ask(sql, [last]);
     const { path } = objectReader.invocation.caller;
-    const byKey = new Map<string, Row>();
+    const byKey = new Map<string, VerbRow>();
     for (const row of rows) {
       const pk = row['_pk'] as string;
       if (!byKey.has(pk) || row['namespace_path'] === path) byKey.set(pk, row);
@@ -151,7 +152,7 @@ function refuseClassified(type: string): void {
 }
 
 /** JSON cells appear as JSON, vectors as lists. */
-function documentOf({ snapshot }: ObjectReader, type: string, row: Row): Buffer {
+function documentOf({ snapshot }: ObjectReader, type: string, row: VerbRow): Buffer {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
   const members = Object.entries(row).map(([name, cell]) => {
     const isJson = Object.hasOwn(properties, name) && properties[name]!.type === 'json' && isJsonText(cell);

@@ -7,7 +7,7 @@ import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';
-import type { Bound } from './parameters.ts';
+import type { BoundParameter } from './parameters.ts';
 import { Lexemes } from './lexer.ts';
 
 export interface Spread {
@@ -146,7 +146,11 @@ export function spreadOnce(text: string, spreads: readonly Spread[], oids: reado
   return { text: spreadText(text, spreads, new Map([...lists].map((each) => [each, 1])), 0), oids: elements };
 }
 
-export function spreadBound(text: string, spreads: readonly Spread[], bound: Bound): { text: string; bound: Bound } {
+export function spreadBound(
+  text: string,
+  spreads: readonly Spread[],
+  bound: BoundParameter,
+): { text: string; bound: BoundParameter } {
   const { values, formats, oids, types } = bound;
   const format = (i: number): number => (formats.length > 1 ? formats[i]! : (formats[0] ?? 0));
   const all = values.map((value, i) => ({ value, format: format(i), oid: oids[i] ?? 0, type: types?.[i] ?? null }));

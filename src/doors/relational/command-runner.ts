@@ -13,22 +13,22 @@ import type { HeldLocks } from './advisory-locks.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { spreadBound, spreadOnce } from './any-lists.ts';
-import { type Command, isControl } from './parse-command.ts';
+import { type SqlCommand, isControl } from './parse-command.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/system-catalogue/catalogue-contents.ts';
 import { Draws } from '../../planner/system-catalogue/random-draws.ts';
 import type { InstantStyle, ClientSession } from '../../planner/system-catalogue/client-session.ts';
-import { type Bound, parameterOf, statedType } from './parameters.ts';
-import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
+import { type BoundParameter, parameterOf, statedType } from './parameters.ts';
+import type { Field, FieldOrigin, PostgresReplies, TransactionStatus } from './replies.ts';
 import { DataRows } from './data-rows.ts';
 import { SchemaStatements, type StatementOptions } from './schema-statements.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
 import type { SessionVariables } from './session-variables.ts';
 import { wireTypeOf } from '../../planner/system-catalogue/postgres-column-types.ts';
 
-export type Ask = Extract<Command, { readonly kind: 'ask' }>;
+export type Ask = Extract<SqlCommand, { readonly kind: 'ask' }>;
 
 export interface RunnerDependencies extends DoorDependencies {
   readonly caller: Caller;
@@ -36,7 +36,7 @@ export interface RunnerDependencies extends DoorDependencies {
   readonly database: string;
   readonly process: number;
   readonly connection: Connection;
-  readonly replies: Replies;
+  readonly replies: PostgresReplies;
   readonly variables: SessionVariables;
   readonly locks: HeldLocks;
   /** A statement begins: it is not cancelled yet. */
@@ -141,7 +141,7 @@ export class CommandRunner {
   }
 
   /** A command of the simple protocol, with all that it is answered with. */
-  async run(command: Command): Promise<void> {
+  async run(command: SqlCommand): Promise<void> {
     const { replies, begin } = this.#parts;
     begin();
     if (command.kind === 'copy') return this.#copy(command.copy);
@@ -156,7 +156,7 @@ export class CommandRunner {
   }
 
   /** Answers commands that need no rows. */
-  async #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
+  async #settle(command: Exclude<SqlCommand, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
     const { replies, variables } = this.#parts;
     this.#recorded = false;
     if (!endsFailure.has(command.kind)) this.#refuseFailed();
@@ -250,7 +250,7 @@ export class CommandRunner {
   }
 
   /** Asks the planner: one invocation, one access record. */
-  async ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+  async ask(command: Ask, bound: BoundParameter | null = null): Promise<Executed> {
     try {
       return await this.#withTimeout(() => this.#ask(command, bound));
     } catch (error) {
@@ -285,7 +285,7 @@ export class CommandRunner {
     }
   }
 
-  #ask(command: Ask, bound: Bound | null): Promise<Executed> {
+  #ask(command: Ask, bound: BoundParameter | null): Promise<Executed> {
     if (command.advisory) return this.#advise(command.advisory, bound);
     const { text: sql, bound: values } =
       bound === null || command.spreads.length === 0
@@ -397,7 +397,7 @@ export class CommandRunner {
     return `SELECT ${names.map((name) => (name === '*' ? name : quote(name))).join(', ')} FROM ${quote(table!)}`;
   }
 
-  async #advise(advisory: AdvisoryLockCall, bound: Bound | null): Promise<Executed> {
+  async #advise(advisory: AdvisoryLockCall, bound: BoundParameter | null): Promise<Executed> {
     const { locks, caller, signal } = this.#parts;
     const { name, act, mode, ofTransaction } = advisory;
     const given =
@@ -620,7 +620,7 @@ export class CommandRunner {
   }
 
   /** Runs within the invocation of the statement: it infers the types that the client did not state. */
-  async #values(invocation: Invocation, text: string, bound: Bound): Promise<(Literal | TypedValue)[]> {
+  async #values(invocation: Invocation, text: string, bound: BoundParameter): Promise<(Literal | TypedValue)[]> {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.includes(null);
@@ -641,13 +641,13 @@ function advisoryColumns({ act, column }: AdvisoryLockCall): readonly OutputColu
 }
 
 /** Commands that a failed transaction still takes. */
-const endsFailure: ReadonlySet<Command['kind']> = new Set<Command['kind']>(['commit', 'rollback', 'rollback-to']);
+const endsFailure: ReadonlySet<SqlCommand['kind']> = new Set<SqlCommand['kind']>(['commit', 'rollback', 'rollback-to']);
 
 const noSavepoint = (name: string): ServiceError =>
   new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(name)}`);
 
 /** Values without a stated type are text. */
-function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
+function valuesOf({ values, formats, oids }: BoundParameter, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
   return values.map((bytes, i) => {
     const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
     return parameterOf(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);

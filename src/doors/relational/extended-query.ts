@@ -7,9 +7,9 @@ import type { Executed } from '../../planner/planner-contract.ts';
 import type { ParameterType } from '../../planner/syntax/statement.ts';
 import type { Frontend } from './codec.ts';
 import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
-import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
-import { type Bound, describedOid } from './parameters.ts';
-import type { Replies } from './replies.ts';
+import { type SqlCommand, commandOf, isControl, splitStatements } from './parse-command.ts';
+import { type BoundParameter, describedOid } from './parameters.ts';
+import type { PostgresReplies } from './replies.ts';
 import type { DataRows } from './data-rows.ts';
 import type { Ask, CommandRunner } from './command-runner.ts';
 import { ProtocolRefusal } from './errors.ts';
@@ -20,7 +20,7 @@ type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
 interface Prepared {
   readonly text: string;
   /** The command; null: an empty statement. */
-  readonly command: Command | null;
+  readonly command: SqlCommand | null;
   readonly oids: readonly number[];
   /** The types of its parameters, once they are inferred. */
   types: readonly ParameterType[] | null;
@@ -44,7 +44,7 @@ const namesMax = 10_000;
 
 export class ExtendedQuery {
   readonly #runner: CommandRunner;
-  readonly #replies: Replies;
+  readonly #replies: PostgresReplies;
   readonly #yieldTurn: () => Promise<void>;
   readonly #statements = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
@@ -55,7 +55,7 @@ export class ExtendedQuery {
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
-  constructor(runner: CommandRunner, replies: Replies, yieldTurn: () => Promise<void>) {
+  constructor(runner: CommandRunner, replies: PostgresReplies, yieldTurn: () => Promise<void>) {
     this.#runner = runner;
     this.#replies = replies;
     this.#yieldTurn = yieldTurn;
@@ -252,11 +252,11 @@ export class ExtendedQuery {
     else this.#replies.bare('s');
   }
 
-  async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
+  async #run(portal: Portal, command: Ask | Extract<SqlCommand, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
     if (portal.ran !== null) return portal.ran;
     const { values, formats, resultFormats, prepared } = portal;
     const keepTypes = (types: readonly ParameterType[]): void => void (prepared.types = types);
-    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
+    const bound: BoundParameter = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
     const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
     portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
     return portal.ran;

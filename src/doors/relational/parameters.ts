@@ -8,7 +8,7 @@ import { microsecondsTo2000, parameterType } from '../../planner/system-catalogu
 import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */
-export interface Bound {
+export interface BoundParameter {
   readonly values: readonly (Buffer | null)[];
   readonly formats: readonly number[];
   readonly oids: readonly number[];

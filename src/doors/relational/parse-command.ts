@@ -11,7 +11,7 @@ import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './errors.ts';
 import { Lexemes } from './lexer.ts';
 
-export type Command =
+export type SqlCommand =
   | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'set'; readonly name: string; readonly value: string | null; readonly local: boolean }
@@ -132,7 +132,7 @@ const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
 /** A procedure that writes says so behind its name. */
 const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
 
-const refusals: Readonly<Record<string, string>> = {
+const refusedStatements: Readonly<Record<string, string>> = {
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
   NOTIFY: 'NOTIFY is not implemented',
   DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
@@ -149,7 +149,7 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 /** In steps. REL_PARSE for one that is longer than a statement may be. */
-export function* commandOf(statement: string): Steps<Command> {
+export function* commandOf(statement: string): Steps<SqlCommand> {
   checkLength(statement);
   const advisory = /advisory/i.test(statement) ? advisoryLockCallIn(stripComments(statement)) : null;
   if (advisory !== null) return { ...plainSelect, text: statement, advisory };
@@ -161,7 +161,7 @@ export function* commandOf(statement: string): Steps<Command> {
   return ownCommand ?? (yield* plannerCommand(words, bareText, text));
 }
 
-function transactionCommand(words: readonly string[]): Command | null {
+function transactionCommand(words: readonly string[]): SqlCommand | null {
   const [first, second] = words;
   switch (first) {
     case 'BEGIN':
@@ -186,7 +186,7 @@ function transactionCommand(words: readonly string[]): Command | null {
 }
 
 /** Settings of the session, and what it keeps under a name: prepared statements, cursors, channels. */
-function settingCommand(words: readonly string[], bareText: string): Command | null {
+function settingCommand(words: readonly string[], bareText: string): SqlCommand | null {
   const [first = '', second = ''] = words;
   switch (first) {
     case 'SET':
@@ -219,7 +219,7 @@ function settingCommand(words: readonly string[], bareText: string): Command | n
 }
 
 /** Statements about types as tables, and COPY. */
-function* tableCommand(words: readonly string[], bareText: string, text: string): Steps<Command | null> {
+function* tableCommand(words: readonly string[], bareText: string, text: string): Steps<SqlCommand | null> {
   const [first, second = ''] = words;
   switch (first) {
     case 'TRUNCATE':
@@ -238,9 +238,9 @@ function* tableCommand(words: readonly string[], bareText: string, text: string)
   return null;
 }
 
-function* plannerCommand(words: readonly string[], bareText: string, text: string): Steps<Command> {
+function* plannerCommand(words: readonly string[], bareText: string, text: string): Steps<SqlCommand> {
   const [first = ''] = words;
-  const refusal = refusals[first];
+  const refusal = refusedStatements[first];
   if (refusal !== undefined) throw notImplemented(refusal);
   const callsWrite = first === 'CALL' && callWrites.test(bareText);
   const mayWrite =
@@ -282,7 +282,7 @@ function* withoutSchema(text: string): Steps<string> {
   return bare + text.slice(at);
 }
 
-function begin(modes: readonly string[], tag: string): Command {
+function begin(modes: readonly string[], tag: string): SqlCommand {
   const bareText = modes.join(' ');
   if (!transactionModes.test(bareText))
     throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${bareText.toLowerCase()}`);
@@ -314,7 +314,7 @@ const noCursor = (name: string): ServiceError =>
     `there is no cursor ${JSON.stringify(unquote(name))}: cursors of SQL are not implemented`,
   );
 
-function* createSchema(bareText: string): Steps<Command> {
+function* createSchema(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('CREATE', 'SCHEMA');
   const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
@@ -324,7 +324,7 @@ function* createSchema(bareText: string): Steps<Command> {
 }
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
-function* truncate(bareText: string): Steps<Command> {
+function* truncate(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('TRUNCATE');
   lexemes.skip('TABLE');
@@ -341,7 +341,7 @@ function* truncate(bareText: string): Steps<Command> {
   return { kind: 'truncate', tables: [...new Set(tables)] };
 }
 
-function* createIndex(bareText: string): Steps<Command> {
+function* createIndex(bareText: string): Steps<SqlCommand> {
   const lexemes = yield* Lexemes.read(bareText);
   lexemes.expect('CREATE', 'INDEX');
   lexemes.skip('CONCURRENTLY');
@@ -373,11 +373,11 @@ function* createIndex(bareText: string): Steps<Command> {
 const planned: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE', 'SELECT']);
 
 /** Runs at once, and has no columns before it has run. */
-export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 'ask' }>): boolean {
+export function isControl({ mayWrite, verb }: Extract<SqlCommand, { readonly kind: 'ask' }>): boolean {
   return mayWrite && !planned.has(verb);
 }
 
-function extension(words: readonly string[]): Command {
+function extension(words: readonly string[]): SqlCommand {
   const name = unquote(words[words[2] === 'IF' ? 5 : 2] ?? '');
   if (name.toLowerCase() !== 'vector') throw notImplemented('the only extension is vector, and it is always there');
   return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
@@ -385,7 +385,7 @@ function extension(words: readonly string[]): Command {
 
 const variableTextMax = 4_096;
 
-function set(bareText: string): Command {
+function set(bareText: string): SqlCommand {
   if (bareText.length > variableTextMax)
     throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
   const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(bareText)!;

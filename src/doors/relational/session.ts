@@ -12,7 +12,7 @@ import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
 import type { CancelKeys, CancelKey } from './cancel-keys.ts';
 import type { Frontend } from './codec.ts';
 import { Login, doorName } from './login.ts';
-import { Replies } from './replies.ts';
+import { PostgresReplies } from './replies.ts';
 import { ExtendedQuery } from './extended-query.ts';
 import { CommandRunner } from './command-runner.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
@@ -36,7 +36,7 @@ type State =
 export class RelationalSession implements Session<Frontend> {
   readonly #parts: RelationalDependencies;
   readonly #connection: Connection;
-  readonly #replies = new Replies();
+  readonly #replies = new PostgresReplies();
   readonly #variables = new SessionVariables((name, value) => this.#replies.parameter(name, value));
   #state: State = { at: 'starting' };
   #extended: ExtendedQuery | null = null;

@@ -9,7 +9,7 @@ import type { Literal } from '../../planner/syntax/statement.ts';
 import { record } from '../schemas/schema-check.ts';
 import { scalar } from '../schemas/exact-numbers.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { quote, type Row, rowsOf, textOf } from './verb-rows.ts';
+import { quote, type VerbRow, rowsOf, textOf } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
@@ -61,7 +61,7 @@ export function shownRows(made: Pick<Answer, 'columns' | 'batches'>): Readonly<R
   });
 }
 
-function parseCell(row: Row, name: string): unknown {
+function parseCell(row: VerbRow, name: string): unknown {
   const text = textOf(row[name]);
   if (text === null) return null;
   try {

@@ -22,7 +22,7 @@ import { alertTypeIn, putAlerts } from '../../planner/continuous/rules/alerts.ts
 import type { Literal } from '../../planner/syntax/statement.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
-import { putting, type Row, rowsOf } from '../verbs/verb-rows.ts';
+import { putting, type VerbRow, rowsOf } from '../verbs/verb-rows.ts';
 import { itemsMax, readSteps, type Step, type StepKind } from './definition.ts';
 import { fill, fillSql, parameterOf, type Scope } from './templates.ts';
 
@@ -49,7 +49,7 @@ export interface WorkflowDependencies {
   readonly erasedOf: (tenant: string | null) => number;
 }
 
-export interface Workflows {
+export interface WorkflowRunner {
   readonly perform: PerformWorkflow;
   /** Drops the outputs of tools that runs of the tenant keep. */
   forget(tenant: string | null): void;
@@ -62,7 +62,7 @@ const insertMax = 1_000;
 const endsMax = 100_000;
 const nsPerSec = 1_000_000_000n;
 
-export function performWorkflows(parts: WorkflowDependencies): Workflows {
+export function performWorkflows(parts: WorkflowDependencies): WorkflowRunner {
   /** By run that is under way or waits: outputs of tools, which no record can give back. */
   const outputsByJob = new Map<string, { readonly tenant: string | null; readonly outputs: ToolOutputs }>();
   const perform: PerformWorkflow = async (job, work) => {
@@ -88,7 +88,7 @@ export function performWorkflows(parts: WorkflowDependencies): Workflows {
 /** By path of the step, with how many subjects had been erased before the call. */
 type ToolOutputs = Map<string, { readonly output: unknown; readonly erased: number }>;
 
-type Of<K extends StepKind> = Extract<Step, { kind: K }>['given'];
+type StepArguments<K extends StepKind> = Extract<Step, { kind: K }>['given'];
 type Work = Parameters<PerformWorkflow>[1];
 type Result = WorkflowStep['result'];
 
@@ -298,7 +298,7 @@ class WorkflowRun {
     return null;
   }
 
-  async #itemsOf({ items }: Of<'for_each'>, { scope }: StepScope): Promise<readonly unknown[]> {
+  async #itemsOf({ items }: StepArguments<'for_each'>, { scope }: StepScope): Promise<readonly unknown[]> {
     const filled = await fill(items as Json, scope);
     if (!Array.isArray(filled)) throw new ServiceError('REL_UNPROCESSABLE', 'for_each: items are a list');
     if (filled.length > itemsMax) throw new ServiceError('REL_UNPROCESSABLE', `for_each: at most ${itemsMax} items are expected`);
@@ -391,7 +391,7 @@ class WorkflowRun {
     });
   }
 
-  async #call({ name, arguments: given }: Of<'tool'>, { path, scope }: StepScope, again = 0): Promise<Performed> {
+  async #call({ name, arguments: given }: StepArguments<'tool'>, { path, scope }: StepScope, again = 0): Promise<Performed> {
     const callId = this.#keyOf(path, again);
     const { caller, run, signal } = this.#work;
     const input = (await fill(given as Json, scope)) as Json;
@@ -403,7 +403,7 @@ class WorkflowRun {
     return { result: { call: callId, ...(readsOnly && { reads: true }) }, output, overtaken };
   }
 
-  async #insert(given: Of<'insert'>, stepScope: StepScope): Promise<Performed> {
+  async #insert(given: StepArguments<'insert'>, stepScope: StepScope): Promise<Performed> {
     const rows = await this.#rowsOf(given, stepScope);
     const keys = rows.map((row, nth) => ('_pk' in row ? row['_pk'] : 'id' in row ? row['id'] : this.#keyOf(stepScope.path, nth)));
     const provenance = { source: this.#work.caller.principal, method: 'workflow', confidence: 1, derivedFrom: null };
@@ -422,15 +422,15 @@ class WorkflowRun {
     };
   }
 
-  async #rowsOf({ row, rows }: Of<'insert'>, { scope }: StepScope): Promise<readonly Row[]> {
+  async #rowsOf({ row, rows }: StepArguments<'insert'>, { scope }: StepScope): Promise<readonly VerbRow[]> {
     const filled = rows === undefined ? [await fill(row as Json, scope)] : await fill(rows as Json, scope);
     const isRow = (each: unknown): boolean => typeof each === 'object' && each !== null && !Array.isArray(each);
     if (!Array.isArray(filled) || filled.length === 0 || filled.length > insertMax || !filled.every(isRow))
       throw new ServiceError('REL_UNPROCESSABLE', `insert: 1 to ${insertMax} objects are expected`);
-    return filled as readonly Row[];
+    return filled as readonly VerbRow[];
   }
 
-  async #alert(given: Of<'alert'>, { path, scope }: StepScope): Promise<Performed> {
+  async #alert(given: StepArguments<'alert'>, { path, scope }: StepScope): Promise<Performed> {
     const id = this.#keyOf(path);
     const { run } = this.#work;
     const [title, type, key] = (await fill([given.title, given.matched_type, given.matched_pk as Json], scope)) as unknown[];
@@ -504,7 +504,7 @@ class WorkflowRun {
 type Stopped = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
 
 interface Found {
-  readonly rows: readonly Row[];
+  readonly rows: readonly VerbRow[];
   readonly basis: bigint;
   overtaken(): boolean;
 }

@@ -62,15 +62,15 @@ async function answer(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: SearchRequest,
+  searchRequest: SearchRequest,
 ): Promise<FastifyReply> {
   const { purpose } = request.body as { readonly purpose?: string };
   const begunMs = context.clock.monotonicMs();
   const searched = await invoke(context, request, 'search', purpose, (invocation) =>
-    search(context.planner, invocation, asked, signalOf(request.raw.socket)),
+    search(context.planner, invocation, searchRequest, signalOf(request.raw.socket)),
   );
   const ms = Math.round((context.clock.monotonicMs() - begunMs) * 1000) / 1000;
-  const pieces = asked.name === 'search' ? hits(searched.answers[0]!) : batch(searched, ms);
+  const pieces = searchRequest.name === 'search' ? hits(searched.answers[0]!) : batch(searched, ms);
   return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, searched);
 }
 

@@ -105,9 +105,9 @@ async function answer(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: Parameters,
+  sparqlParameters: Parameters,
 ): Promise<FastifyReply> {
-  const { query, 'default-graph-uri': graph, 'named-graph-uri': named } = asked;
+  const { query, 'default-graph-uri': graph, 'named-graph-uri': named } = sparqlParameters;
   if (query === undefined || query.trim() === '') {
     throw new ServiceError('REL_INVALID', `the query is missing: ?query= of GET, or the body of POST as ${queryType}`);
   }
@@ -116,7 +116,7 @@ async function answer(
   }
   const { readSparql } = await import('../../../planner/languages/sparql.ts');
   const read = readSparql(query);
-  const answer = await askParsed(context, request, read.question, asked);
+  const answer = await askParsed(context, request, read.question, sparqlParameters);
   if (preferredType(request, [sparqlResultsType, 'application/json']) === sparqlResultsType) {
     const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(answer) };
     return sendPieces(context, request, reply, headers, sparqlResults(answer, read.resources), answer);

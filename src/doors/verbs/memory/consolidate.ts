@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../schemas/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows, PutRows } from '../../../projections/command.ts';
-import { putting, type Row, textOf } from '../verb-rows.ts';
+import { putting, type VerbRow, textOf } from '../verb-rows.ts';
 import { carrySubject } from '../source-subjects.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
@@ -84,7 +84,7 @@ interface CarriedFields {
 /**
  * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
  */
-function keptOf(verbCall: VerbCall, type: string, row: Row): CarriedFields {
+function keptOf(verbCall: VerbCall, type: string, row: VerbRow): CarriedFields {
   const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
   const masked = verbCall.snapshot.masksOf(type);
   const { properties, primaryKey } = verbCall.type(type);

@@ -1,7 +1,7 @@
 /** The common part of memory verbs: types, ids, and the state of an item. */
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
-import type { Row } from '../verb-rows.ts';
+import type { VerbRow } from '../verb-rows.ts';
 import { quote, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 
@@ -20,7 +20,7 @@ export const sessionId = z.string().min(1).max(1_024);
 export interface ItemState {
   readonly state: 'live' | 'superseded';
   /** The live version, else the last one. */
-  readonly row: Row;
+  readonly row: VerbRow;
 }
 
 /** Null for an item that never existed, and for one that the caller may not see. */
@@ -38,7 +38,7 @@ export async function itemStateOf(verbCall: VerbCall, type: string, id: string):
 }
 
 /** Rows of one key may be of several paths: that of the caller's own comes first. */
-async function ownFirst(verbCall: VerbCall, rows: Row[]): Promise<Row[]> {
+async function ownFirst(verbCall: VerbCall, rows: VerbRow[]): Promise<VerbRow[]> {
   const { path } = verbCall.invocation.caller;
   return rows.sort((a, b) => Number(textOf(b['namespace_path']) === path) - Number(textOf(a['namespace_path']) === path));
 }

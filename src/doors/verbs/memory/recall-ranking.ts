@@ -13,7 +13,7 @@ import { float } from '../../schemas/exact-numbers.ts';
 import { instant } from '../../schemas/instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/values/value.ts';
-import { type Row, textOf } from '../verb-rows.ts';
+import { type VerbRow, textOf } from '../verb-rows.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './memory-items.ts';
 import { type CandidateInput, candidates } from './recall-candidates.ts';
 
@@ -52,7 +52,7 @@ export interface RankingInput extends CandidateInput {
 
 export interface Ranked {
   readonly key: string;
-  readonly row: Row;
+  readonly row: VerbRow;
   readonly score: number;
   readonly components: { readonly rel: number; readonly rec: number; readonly ret: number; readonly n: number };
 }
@@ -114,7 +114,7 @@ function withinBudget(ranked: readonly Ranked[], input: RecallInput, { tokens }:
   return { memories: ranked.slice(0, taken), tokens: sum };
 }
 
-export function contentOf(row: Row): string | null {
+export function contentOf(row: VerbRow): string | null {
   return textOf(row['content']);
 }
 

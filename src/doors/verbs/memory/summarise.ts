@@ -7,7 +7,7 @@ import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
 import { I64_MAX } from '../../../log/values/value.ts';
 import type { Literal } from '../../../planner/syntax/statement.ts';
-import { groupBy, type Row, textOf } from '../verb-rows.ts';
+import { groupBy, type VerbRow, textOf } from '../verb-rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
@@ -86,14 +86,14 @@ export const summarise = verb({
   },
 });
 
-function byTime(a: Row, b: Row): number {
+function byTime(a: VerbRow, b: VerbRow): number {
   const [one, other] = [a['valid_from'] as bigint, b['valid_from'] as bigint];
   return one < other ? -1 : one > other ? 1 : String(a['_pk']) < String(b['_pk']) ? -1 : 1;
 }
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 
-function sentencesOf(row: Row): string[] {
+function sentencesOf(row: VerbRow): string[] {
   const content = textOf(row['content']) ?? '';
   return [...segmenter.segment(content)].map(({ segment }) => segment.trim()).filter((text) => text !== '');
 }
@@ -271,8 +271,8 @@ const hiddenMemories = (verbCall: VerbCall) =>
   quarantinedKeys((sql, given, time) => verbCall.ask(sql, given, time), 'MemoryItem', 'current');
 
 /** Answers to the question for so many ids at a time. */
-async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {
-  const answers: Row[][] = [];
+async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly VerbRow[][]> {
+  const answers: VerbRow[][] = [];
   for (let first = 0; first < ids.length; first += idsAtOnce) {
     const some = ids.slice(first, first + idsAtOnce);
     answers.push(await verbCall.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
